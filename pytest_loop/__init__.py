@@ -1,0 +1,24 @@
+"""Agent loops as pytest sessions: rules are judged like tests, and improved until they pass."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Loaded when asked for: an installed but unused plugin must cost nothing at start-up.
+_PUBLIC = {
+    "Check": "pytest_loop.rules.checks.base",
+    "CheckError": "pytest_loop.errors",
+    "Context": "pytest_loop.rules.checks.base",
+    "Finding": "pytest_loop.core.model",
+}
+
+__all__ = ["Check", "CheckError", "Context", "Finding"]  # noqa: F822 - __getattr__ provides them
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)

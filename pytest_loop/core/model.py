@@ -1,0 +1,168 @@
+"""The nouns: rules, criteria, what an item reported, and what follows from it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from fractions import Fraction
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Value(BaseModel):
+    """A frozen value that may be persisted or sent to another process; readers ignore unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Severity(str, Enum):
+    """What a failing rule does: block, lower the score, or only be tracked."""
+
+    FAIL = "fail"
+    WARN = "warn"
+    INFO = "info"
+
+    @property
+    def weight(self) -> Fraction:
+        return Fraction({"fail": 2, "warn": 1, "info": 0}[self.value])
+
+
+class Phase(str, Enum):
+    """The level of the criteria: A is judged in A and in B, B only in B."""
+
+    A = "A"
+    B = "B"
+
+    def includes(self, other: Phase) -> bool:
+        return other <= self
+
+
+class Verdict(str, Enum):
+    """The answer of one rule."""
+
+    PASS = "pass"  # noqa: S105 - not a password
+    FAIL = "fail"
+    WARN = "warn"
+    NA = "na"
+
+
+class Outcome(str, Enum):
+    """What became of one item; ordered from best to worst."""
+
+    PASSED = "passed"
+    ASSUMED = "assumed"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    FAILED = "failed"
+    ERROR = "error"
+    MISSING = "missing"
+
+    @property
+    def rank(self) -> int:
+        return list(Outcome).index(self)
+
+
+class Finding(Value):
+    """One thing that is not as it should be: what was expected, what was found, and where (`file:line`).
+
+    `detail` holds the few lines that explain it, such as the end of a command's output.
+    """
+
+    expected: str
+    found: str
+    where: str = ""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        text = f"expected {self.expected}, found {self.found}"
+        return f"{self.where}: {text}" if self.where else text
+
+
+class Evidence(Value):
+    """What one item reported about its rules."""
+
+    outcome: Outcome
+    text: str = ""
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.findings)) or self.text
+
+
+class Rule(Value):
+    """One thing judged."""
+
+    id: str
+    description: str
+    severity: Severity = Severity.FAIL
+    weight: Fraction = Fraction(2)
+    phase: Phase = Phase.A
+    must_not: bool = False
+    repeat: int = 1
+    need: str = "all"
+    fix: str | None = None
+
+    @property
+    def blocks(self) -> bool:
+        return self.must_not or self.severity is Severity.FAIL
+
+
+class Criteria(Value):
+    """A named set of rules with the score that each phase asks for."""
+
+    name: str
+    source: str
+    version: int = 1
+    thresholds: dict[Phase, Fraction] = Field(default_factory=lambda: dict(DEFAULT_THRESHOLDS))
+    rules: tuple[Rule, ...] = ()
+
+
+DEFAULT_THRESHOLDS = {Phase.A: Fraction(4, 5), Phase.B: Fraction(9, 10)}
+
+
+class Plan(Value):
+    """What a session is going to judge: all rules, and the rules (`source::id`) of each selected item."""
+
+    criteria: tuple[Criteria, ...] = ()
+    items: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+
+class Result(Value):
+    """The verdict of one rule, and why."""
+
+    rule: Rule
+    verdict: Verdict
+    details: str = ""
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def blocks(self) -> bool:
+        return self.verdict is Verdict.FAIL and self.rule.blocks
+
+
+class Evaluation(Value):
+    """The verdicts of one set of criteria in one phase, and the score that follows."""
+
+    criteria: str
+    source: str
+    phase: Phase
+    threshold: Fraction
+    earned: Fraction
+    possible: Fraction
+    total: int
+    results: tuple[Result, ...]
+
+    @property
+    def score(self) -> Fraction:
+        return self.earned / self.possible if self.possible else Fraction(1)
+
+    @property
+    def blockers(self) -> tuple[Result, ...]:
+        return tuple(result for result in self.results if result.blocks)
+
+    @property
+    def passed(self) -> bool:
+        return self.score >= self.threshold and not self.blockers
+
+    def having(self, verdict: Verdict) -> tuple[Result, ...]:
+        return tuple(result for result in self.results if result.verdict is verdict)

@@ -1,0 +1,48 @@
+"""Noisy rules: how many repeats must pass, when that is certain, and how sure the observed rate is."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, sqrt
+
+WORDS = ("majority", "all", "any")
+
+
+def is_need(text: str) -> bool:
+    """`majority`, `all`, `any`, a count of at least 1, or a share above 0 and at most 1."""
+    if text in WORDS:
+        return True
+    try:
+        number = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return False
+    return number > 0 and (number.denominator == 1 or number < 1)
+
+
+def needed(need: str, total: int) -> int:
+    """How many of `total` repeats must pass; a count larger than what was selected means all of them."""
+    if need in WORDS:
+        return {"majority": total // 2 + 1, "all": total, "any": 1}[need]
+    number = Fraction(need)
+    return min(total, int(number)) if "." not in need and number.denominator == 1 else ceil(number * total)
+
+
+def decision(passes: int, misses: int, total: int, need: int) -> bool | None:
+    """The verdict as soon as no further repeat can change it, otherwise None."""
+    if passes >= need:
+        return True
+    if total - misses < need:
+        return False
+    return None
+
+
+def interval(passes: int, total: int) -> tuple[float, float]:
+    """The 95 % Wilson score interval of the observed rate."""
+    if not total:
+        return 0.0, 1.0
+    z = 1.959963984540054
+    rate = passes / total
+    centre = rate + z * z / (2 * total)
+    spread = z * sqrt(rate * (1 - rate) / total + z * z / (4 * total * total))
+    scale = 1 + z * z / total
+    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)

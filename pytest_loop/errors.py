@@ -1,0 +1,40 @@
+"""Everything that can go wrong, by whose fault it is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class LoopError(Exception):
+    """The root of the tree; its text is written for the person who reads it."""
+
+
+class CheckError(LoopError):
+    """A check could not be carried out: says nothing about the artifact, and is never a pass."""
+
+
+class NotJudgedError(LoopError):
+    """Nobody can judge this rule here (no agent, no person): an assumption until somebody does."""
+
+
+class SavedFileError(LoopError):
+    """A file that an earlier session wrote cannot be used."""
+
+
+class Problem(NamedTuple):
+    """One thing wrong with a file, at a line."""
+
+    path: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.text}"
+
+
+class RuleFileError(LoopError):
+    """A rule file cannot be used; every problem in it is listed."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = sorted(problems, key=lambda problem: (problem.path, problem.line))
+        super().__init__("\n".join(str(problem) for problem in self.problems))

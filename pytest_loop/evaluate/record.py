@@ -1,0 +1,41 @@
+"""From the reports of a session to its evaluations: joined by node id, counted from the plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_loop.core.model import Evaluation, Evidence, Outcome, Phase, Plan
+from pytest_loop.core.scoring import MISSING, evaluation
+
+
+class Recorder:
+    """Hears every report where they come together; only what reports said about rules is kept."""
+
+    def __init__(self) -> None:
+        self._evidence: dict[str, dict[str, Any]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        noted = getattr(report, "loop", None)
+        if noted is not None:
+            self._evidence[report.nodeid] = noted["evidence"]
+        elif report.failed:  # a worker that died has nobody left to say what it was doing
+            self._evidence[report.nodeid] = {"outcome": Outcome.ERROR.value, "text": str(report.longrepr)}
+
+    def evaluations(self, plan: Plan, phase: Phase) -> list[Evaluation]:
+        """One for every set of criteria that has a selected rule."""
+        by_rule: dict[str, list[Evidence]] = {}
+        for nodeid, keys in plan.items.items():
+            known = self._evidence.get(nodeid)
+            evidence = Evidence.model_validate(known) if known else MISSING
+            for key in keys:
+                by_rule.setdefault(key, []).append(evidence)
+        done = []
+        for criteria in plan.criteria:
+            prefix = f"{criteria.source}::"
+            reported = {rule.id: found for rule in criteria.rules if (found := by_rule.get(prefix + rule.id))}
+            judged = evaluation(criteria, phase, reported)
+            if judged.results:
+                done.append(judged)
+        return done

@@ -1,0 +1,1 @@
+"""From rule file to pytest item."""

@@ -1,0 +1,138 @@
+"""Which items judge which rules: the items of rule files, and Python tests bound by a mark or by a `tests` check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Plan, Rule, Severity
+from pytest_loop.rules.checks.base import shown
+from pytest_loop.rules.checks.code import Tests, is_node_id
+from pytest_loop.rules.checks.kinds import each
+from pytest_loop.rules.collect import LOADED, TALLY, FixtureRuleItem, RuleItem
+from pytest_loop.rules.expressions import Expression
+from pytest_loop.rules.files import Loaded, rule
+
+TESTS = "tests"
+_FIELDS = ("severity", "weight", "phase", "description")
+
+
+class Binding:
+    """The rules of a session by their keys (`source::id`), and the keys that each item judges."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        loaded = session.stash.get(LOADED, [])
+        self.rules: dict[str, Rule] = {}
+        self.items: dict[str, tuple[str, ...]] = {}
+        self.problems: dict[str, str] = {}
+        self._by_id: dict[str, list[str]] = {}
+        for one in loaded:
+            for each_rule in one.criteria.rules:
+                self._add(one.criteria.source, each_rule)
+        self._marked: dict[str, dict[str, Any]] = {}
+        python = [item for item in session.items if not isinstance(item, (RuleItem, FixtureRuleItem))]
+        for item in python:
+            self._bind_marks(item)
+        marked = tuple(self.rules[f"{TESTS}::{name}"] for name in self._marked)
+        self._bind_selected(loaded, session.items, python)
+        self._bind_rules(session)
+        own = [Criteria(name=TESTS, source=TESTS, thresholds=DEFAULT_THRESHOLDS, rules=marked)] if marked else []
+        self.plan = Plan(criteria=(*(one.criteria for one in loaded), *own), items=self.items)
+
+    def _add(self, source: str, each_rule: Rule) -> str:
+        key = f"{source}::{each_rule.id}"
+        self.rules[key] = each_rule
+        self._by_id.setdefault(each_rule.id, []).append(key)
+        return key
+
+    def _bind(self, item: pytest.Item, keys: Iterable[str]) -> None:
+        known = self.items.get(item.nodeid, ())
+        self.items[item.nodeid] = (*known, *(key for key in keys if key not in known))
+
+    def _bind_marks(self, item: pytest.Item) -> None:
+        for mark in item.iter_markers("loop_rule"):
+            problem, fields = _fields(mark)
+            if problem is None and (problem := self._conflict(fields)) is None:
+                self._bind(item, self._keys(fields))
+            else:
+                self.problems[item.nodeid] = f"loop_rule: {problem}"
+
+    def _keys(self, fields: dict[str, Any]) -> list[str]:
+        """The rules with this id in rule files, whose fields win; else one of the criteria `tests`."""
+        if fields["id"] not in self._by_id or fields["id"] in self._marked:
+            self._marked[fields["id"]] = {**fields, **self._marked.get(fields["id"], {})}
+            return [self._replace(rule(self._marked[fields["id"]]))]
+        return self._by_id[fields["id"]]
+
+    def _replace(self, each_rule: Rule) -> str:
+        key = f"{TESTS}::{each_rule.id}"
+        if key not in self.rules:
+            return self._add(TESTS, each_rule)
+        self.rules[key] = each_rule
+        return key
+
+    def _conflict(self, fields: dict[str, Any]) -> str | None:
+        known = self._marked.get(fields["id"], {})
+        for name, value in fields.items():
+            if known.get(name, value) != value:
+                return f"expected {name}={shown(known[name])} as in another test of {fields['id']!r}, found {shown(value)}"
+        return None
+
+    def _bind_selected(self, loaded: list[Loaded], items: list[pytest.Item], python: list[pytest.Item]) -> None:
+        own = {item.key: item for item in items if isinstance(item, (RuleItem, FixtureRuleItem))}
+        for key, selector in _selectors(loaded):
+            found = [item for item in python if _selects(selector, item)]
+            for item in found:
+                self._bind(item, [key])
+            if not found and key in own:
+                text = f"expected tests {selector!r} in this session, found none: add their path to the command"
+                self.problems[own[key].nodeid] = text
+
+    def _bind_rules(self, session: pytest.Session) -> None:
+        for item in session.items:
+            if isinstance(item, (RuleItem, FixtureRuleItem)):
+                self.items[item.nodeid] = (item.key,)
+                if item.judged.rule.repeat > 1:
+                    session.stash[TALLY].expect(item.key)
+
+
+def _selectors(loaded: list[Loaded]) -> Iterator[tuple[str, str]]:
+    for one in loaded:
+        for judged in one.rules:
+            for check in each(judged.check):
+                if isinstance(check, Tests):
+                    yield from ((f"{one.criteria.source}::{judged.rule.id}", text) for text in check.tests)
+
+
+def _selects(selector: str, item: pytest.Item) -> bool:
+    if not is_node_id(selector):
+        return Expression(selector).matches(item.iter_markers())
+    rest = item.nodeid.removeprefix(selector.rstrip("/"))
+    return rest != item.nodeid and (not rest or rest.startswith(("::", "[", "/")))
+
+
+def _fields(mark: pytest.Mark) -> tuple[str | None, dict[str, Any]]:
+    """The fields that a mark gives a rule, or what is wrong with it."""
+    if len(mark.args) != 1 or not isinstance(mark.args[0], str) or not mark.args[0]:
+        return f"expected one id such as 'a.correctness.totals', found {shown(mark.args)}", {}
+    fields = {name: value for name, value in mark.kwargs.items() if value is not None}
+    for name, value in fields.items():
+        if name not in _FIELDS:
+            return f"expected one of {', '.join(_FIELDS)}, found {name!r}", {}
+        if expected := _unusable(name, value):
+            return f"expected {expected} for {name}, found {shown(value)}", {}
+    return None, {"id": mark.args[0], **fields}
+
+
+def _unusable(name: str, value: Any) -> str | None:
+    if name == "severity" and value not in [one.value for one in Severity]:
+        return "'fail', 'warn' or 'info'"
+    if name == "phase" and value not in [one.value for one in Phase]:
+        return "'A' or 'B'"
+    if name == "weight" and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf")):
+        return "a finite number >= 0"
+    if name == "description" and not isinstance(value, str):
+        return "text"
+    return None

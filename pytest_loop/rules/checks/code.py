@@ -1,0 +1,86 @@
+"""Python as a judge: a function that is called, and tests that are bound to a rule."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator
+
+from pytest_loop.core.model import Finding
+from pytest_loop.errors import CheckError
+from pytest_loop.rules.checks.base import Check, Context, TextList, shown
+from pytest_loop.rules.expressions import Expression
+
+
+def _reference(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text):
+        raise ValueError(f"expected module:function, found {shown(text)}")
+    return text
+
+
+class Python(Check):
+    """`function(artifact, workspace)` returns true or nothing; false or an exception fails, with its text."""
+
+    python: Annotated[str, AfterValidator(_reference)]
+
+    def run(self, context: Context) -> Iterable[Finding]:
+        function = self._function(context)
+        artifact = context.inside(context.artifact) if context.artifact else None
+        try:
+            answer = function(artifact, context.workspace)
+        except Exception as error:  # the function's way to say no
+            found = str(error) if isinstance(error, AssertionError) and str(error) else f"{type(error).__name__}: {error}"
+            yield Finding(expected=f"{self.python} to pass", found=found)
+            return
+        if answer is not None and answer is not True:
+            yield Finding(expected=f"True or None from {self.python}", found=shown(answer))
+
+    def _function(self, context: Context) -> Callable[..., Any]:
+        module, _, name = self.python.partition(":")
+        try:
+            with _importable(str(context.folder), str(context.root)):
+                function = getattr(importlib.import_module(module), name, None)
+        except Exception as error:  # whatever a module does when it is imported
+            raise CheckError(f"cannot import {module}: {type(error).__name__}: {error}") from error
+        if not callable(function):
+            raise CheckError(f"{module} has no function {name}")
+        return function  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _importable(*folders: str) -> Iterator[None]:
+    """Modules beside the rule file and at the project's root can be imported, as tests beside them could."""
+    before = list(sys.path)
+    sys.path[:0] = [folder for folder in folders if folder not in before]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _test_selection(texts: list[str]) -> list[str]:
+    for text in texts:
+        if not is_node_id(text):
+            Expression(text)
+    return texts
+
+
+def is_node_id(text: str) -> bool:
+    """A path or a node id, as opposed to an expression over marks."""
+    return "::" in text or "/" in text or text.endswith(".py")
+
+
+class Tests(Check):
+    """The Python tests named, by node id or by an expression as `-m` takes it, ran and passed."""
+
+    __test__: ClassVar[bool] = False
+
+    tests: Annotated[TextList, AfterValidator(_test_selection)]
+
+    def run(self, context: Context) -> Iterable[Finding]:  # noqa: ARG002 - the verdict is that of the tests
+        return ()

@@ -1,0 +1,182 @@
+"""Rule files as pytest modules, rules as pytest items."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from pytest_loop.core.model import Evidence, Finding, Outcome
+from pytest_loop.errors import CheckError, LoopError, NotJudgedError, RuleFileError
+from pytest_loop.rules.checks.base import Context, findings
+from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED, FOREIGN, Kinds
+from pytest_loop.rules.document import Documents
+from pytest_loop.rules.files import Judged, Loaded, load
+from pytest_loop.rules.tally import Tally
+
+LOADED = pytest.StashKey[list[Loaded]]()
+DOCUMENTS = pytest.StashKey[Documents]()
+TALLY = pytest.StashKey[Tally]()
+BAD_FILES = pytest.StashKey[int]()
+
+
+class RuleFailed(Exception):  # noqa: N818 - the way in which an item says that its rule failed
+    """What a rule found, on its way to the report."""
+
+    def __init__(self, evidence: Evidence, text: str) -> None:
+        self.evidence = evidence
+        super().__init__(text)
+
+
+class RuleFile(pytest.Module):
+    """A rule file; a module to pytest, so that fixtures of module scope have a place."""
+
+    obj = None
+
+    def collect(self) -> Iterable[pytest.Item]:
+        root = _root(self.config, self.path)
+        try:
+            loaded = load(self.path, root, self._kinds())
+        except RuleFileError as error:
+            self.session.stash[BAD_FILES] = self.session.stash.get(BAD_FILES, 0) + 1
+            raise self.CollectError(str(error)) from None
+        self.session.stash.setdefault(LOADED, []).append(loaded)
+        documents = self.session.stash.setdefault(DOCUMENTS, Documents(root))
+        autouse = bool(pytest.Function.from_parent(self, name="probe", callobj=_probe).fixturenames)
+        for judged in loaded.rules:
+            context = Context(root, judged.folder, loaded.artifact, documents)
+            yield from self._items(judged, context, autouse)
+
+    def _items(self, judged: Judged, context: Context, autouse: bool) -> Iterator[pytest.Item]:
+        rule = judged.rule
+        item = RuleItem if not (autouse or judged.fixtures) else FixtureRuleItem
+        mark = pytest.mark.loop_rule(
+            rule.id, severity=rule.severity.value, weight=_number(rule.weight), phase=rule.phase.value, description=rule.description
+        )
+        for index in range(1, rule.repeat + 1):
+            name = f"{rule.id}[{index}]" if rule.repeat > 1 else rule.id
+            made = item.from_parent(self, name=name, judged=judged, context=context, index=index)
+            made.add_marker(mark)
+            yield made
+
+    def _kinds(self) -> Kinds:
+        kinds = dict(BUILT_IN)
+        for added in self.ihook.pytest_loop_checks():
+            for name, model in added.items():
+                taken = name in kinds or name in COMPOSED or name in FOREIGN or name == "type"
+                usable = isinstance(model, type) and issubclass(model, BaseModel) and callable(getattr(model, "run", None))
+                if taken or not usable:
+                    found = "one that exists already" if taken else repr(model)
+                    raise self.CollectError(
+                        f"pytest_loop_checks: expected a new kind and a pydantic model with run(context) for {name!r}, found {found}"
+                    )
+                kinds[name] = model
+        return kinds
+
+
+def _probe() -> None:
+    """Stands for a rule while pytest is asked which fixtures every test here uses."""
+
+
+def _number(weight: Any) -> int | float:
+    return int(weight) if weight.denominator == 1 else float(weight)
+
+
+def _root(config: pytest.Config, path: Path) -> Path:
+    """The project: pytest's rootdir, or the file's own folder where it lies outside of it."""
+    return config.rootpath if path.is_relative_to(config.rootpath) else path.parent
+
+
+class _Judging(pytest.Item):
+    """What both kinds of items share: judging a rule, and saying what was found."""
+
+    judged: Judged
+    context: Context
+    index: int
+    bound: int = 0
+
+    @property
+    def key(self) -> str:
+        """The name of the rule in the whole session."""
+        return self.parent.nodeid + "::" + self.judged.rule.id if self.parent else self.judged.rule.id
+
+    def judge(self, context: Context) -> None:
+        rule = self.judged.rule
+        tally = self.session.stash[TALLY] if rule.repeat > 1 else None
+        if tally and (known := tally.decision(self.key, rule.need)) is not None:
+            pytest.skip(f"already certain: the rule {'passes' if known else 'fails'}")
+        evidence = self._evidence(context)
+        if tally:
+            tally.add(self.key, self.index, evidence.outcome is Outcome.PASSED)
+        if evidence.outcome is not Outcome.PASSED:
+            raise RuleFailed(evidence, self._told(evidence))
+
+    def _evidence(self, context: Context) -> Evidence:
+        try:
+            found = findings(self.judged.check, context)
+        except NotJudgedError as reason:
+            return Evidence(outcome=Outcome.ASSUMED, text=str(reason))
+        except CheckError as error:
+            return Evidence(outcome=Outcome.ERROR, text=str(error))
+        except LoopError as error:
+            return Evidence(outcome=Outcome.ERROR, text=str(error))
+        if self.judged.rule.must_not:
+            found = () if found else (Finding(expected="this never to be true", found="that it is"),)
+        return Evidence(outcome=Outcome.FAILED if found else Outcome.PASSED, findings=found)
+
+    def _told(self, evidence: Evidence) -> str:
+        """The failure as a person reads it below the rule's name: each finding, and the advice."""
+        lines = []
+        for finding in evidence.findings:
+            lines.append(str(finding))
+            lines += [f"    {row}" for row in finding.detail.splitlines()]
+        if evidence.text:
+            lines.append(evidence.text)
+        if self.judged.rule.fix:
+            lines.append(f"fix: {self.judged.rule.fix}")
+        return "\n".join(lines)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(excinfo.value, RuleFailed):
+            return super().repr_failure(excinfo, *args, **kwargs)
+        shown: Any = excinfo.getrepr(style="value")
+        shown.reprtraceback.reprentries[0].lines = [f"{line}\n" for line in str(excinfo.value).splitlines()]
+        shown.reprcrash.path = str(self.path)
+        shown.reprcrash.lineno = self.judged.line
+        shown.reprcrash.message = str(excinfo.value.evidence)
+        return shown
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        return self.path, self.judged.line - 1, f"{self.name}: {self.judged.rule.description}"
+
+
+class RuleItem(_Judging):
+    """A rule that needs no fixture: judged without the machinery for them."""
+
+    def __init__(self, *, judged: Judged, context: Context, index: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.judged = judged
+        self.context = context
+        self.index = index
+
+    def runtest(self) -> None:
+        self.judge(self.context)
+
+
+class FixtureRuleItem(_Judging, pytest.Function):
+    """A rule with fixtures: those it asks for, and those that every test here uses."""
+
+    def __init__(self, *, judged: Judged, context: Context, index: int, **kwargs: Any) -> None:
+        def judge() -> None:
+            wanted = {name: self.funcargs[name] for name in judged.fixtures}
+            self.judge(Context(context.root, context.folder, context.artifact, context.documents, wanted))
+
+        judge.pytestmark = [pytest.mark.usefixtures(*judged.fixtures)]  # type: ignore[attr-defined]
+        super().__init__(callobj=judge, **kwargs)
+        self.judged = judged
+        self.context = context
+        self.index = index

@@ -1,0 +1,346 @@
+"""Rule files: read, extended, checked and normalised into criteria whose rules can be judged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Rule, Severity
+from pytest_loop.core.voting import is_need
+from pytest_loop.errors import Problem, RuleFileError
+from pytest_loop.rules.checks.base import shown
+from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, check, reads_artifact, schema
+from pytest_loop.rules.messages import complaints
+from pytest_loop.rules.positions import Locate, locator
+from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
+
+TEMPLATES = Path(__file__).parent / "templates"
+MOST_REPEATS = 1_000
+LONGEST_CHAIN = 10
+_ID = r"^[A-Za-z0-9_](?:[\w.\-/]*[\w])?$"
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Threshold(_Entry):
+    """What a phase asks for."""
+
+    threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Phases(_Entry):
+    """The score that passes, by phase."""
+
+    A: Threshold | None = None
+    B: Threshold | None = None
+
+
+class FixCommand(_Entry):
+    """A command that repairs what the rule complains about, without an agent."""
+
+    command: Annotated[str, Field(min_length=1)]
+
+
+def _need(value: Any) -> Any:
+    if isinstance(value, bool) or not is_need(str(value)):
+        words = "majority, all, any, a count or a share"
+        raise ValueError(f"expected {words} for `need`, found {shown(value)}")
+    return value
+
+
+class Entry(_Entry):
+    """A rule as it stands in a file; what is missing may come from the file that is extended."""
+
+    id: Annotated[str, Field(pattern=_ID, max_length=200)]
+    description: Annotated[str, Field(min_length=1)] | None = None
+    severity: Literal["fail", "warn", "info"] | None = None
+    weight: Annotated[int | float, Field(ge=0, allow_inf_nan=False)] | None = None
+    phase: Literal["A", "B"] | None = None
+    check: Any = None
+    fix: str | FixCommand | None = None
+    must_not: bool | None = None
+    repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] | None = None
+    need: Annotated[str | int | float, AfterValidator(_need)] | None = None
+    fixtures: list[str] | None = None
+
+
+class RuleFile(_Entry):
+    """A rule file."""
+
+    criteria: Annotated[str, Field(min_length=1)] | None = None
+    version: Annotated[int, Field(ge=1)] = 1
+    extends: Annotated[str, Field(min_length=1)] | None = None
+    artifact: Annotated[str, Field(min_length=1)] | None = None
+    phases: Phases | None = None
+    rules: list[Entry] = Field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A rule with the check that judges it, the folder its paths start from, and where it stands."""
+
+    rule: Rule
+    check: Any
+    folder: Path
+    line: int
+    fixtures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a rule file comes to."""
+
+    criteria: Criteria
+    artifact: Path | None
+    rules: tuple[Judged, ...]
+
+
+@dataclass
+class _Source:
+    """One file on the way: its data, and a way to its lines."""
+
+    path: Path
+    shown: str
+    folder: Path
+    text: str
+    kind: str
+    problems: list[Problem]
+    locate: Locate | None = None
+
+    def line(self, *path: str | int) -> int:
+        if self.locate is None:
+            self.locate = locator(self.text, self.kind)
+        return self.locate(path)
+
+    def complain(self, text: str, *path: str | int) -> None:
+        self.problems.append(Problem(self.shown, self.line(*path), text))
+
+
+@dataclass
+class _Merged:
+    """A rule while files are laid over each other: its fields, and which file said the check."""
+
+    fields: dict[str, Any]
+    source: _Source
+    at: int
+    check_source: _Source = field(init=False)
+    check_at: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.check_source, self.check_at = self.source, self.at
+
+    def lay_over(self, fields: dict[str, Any], source: _Source, at: int) -> None:
+        self.fields |= fields
+        self.source, self.at = source, at
+        if "check" in fields:
+            self.check_source, self.check_at = source, at
+
+
+def load(path: Path, root: Path, kinds: Kinds = BUILT_IN) -> Loaded:
+    """Read a rule file with everything it extends; raises `RuleFileError` with every problem."""
+    problems: list[Problem] = []
+    chain = list(_chain(path, root, problems))
+    if not chain:
+        raise RuleFileError(problems)
+    merged: dict[str, _Merged] = {}
+    for source, model in reversed(chain):
+        _lay(merged, source, model)
+    rules = [rule for one in merged.values() if (rule := _judged(one, kinds))]
+    source, model = chain[0]
+    artifact = _artifact(chain, root)
+    if artifact is None:
+        for one in rules:
+            if reads_artifact(one.check):
+                source.complain(f"expected `artifact` for the check of {one.rule.id}, found none in the file", "rules")
+                break
+    if problems:
+        raise RuleFileError(problems)
+    criteria = Criteria(
+        name=model.criteria or path.name.split(".rules.")[0],
+        source=source.shown,
+        version=model.version,
+        thresholds=_thresholds(chain),
+        rules=tuple(one.rule for one in rules),
+    )
+    return Loaded(criteria, artifact, tuple(rules))
+
+
+def template_names() -> list[str]:
+    """The templates that come with the package."""
+    return sorted(path.name.removesuffix(".rules.yaml") for path in TEMPLATES.glob("*.rules.yaml"))
+
+
+def _chain(path: Path, root: Path, problems: list[Problem]) -> Iterator[tuple[_Source, RuleFile]]:
+    """The file, then what it extends, and so on."""
+    seen: list[Path] = []
+    folder = path.parent
+    while True:
+        seen.append(path)
+        source, model = _read(path, root, folder, problems)
+        if model is None:
+            return
+        yield source, model
+        if model.extends is None:
+            return
+        found = _extended(model.extends, source, root)
+        if found is None:
+            return
+        if found in seen or len(seen) > LONGEST_CHAIN:
+            names = " -> ".join(one.name for one in [*seen, found])
+            source.complain(f"expected files that extend each other in one direction, found {names}", "extends")
+            return
+        path = found
+        folder = folder if path.parent == TEMPLATES else path.parent
+
+
+def _extended(name: str, source: _Source, root: Path) -> Path | None:
+    template = TEMPLATES / f"{name}.rules.yaml"
+    if name in template_names():
+        return template
+    path = source.folder / name
+    if not path.resolve().is_relative_to(root.resolve()):
+        source.complain(f"expected a file inside the project for `extends`, found {shown(name)}", "extends")
+    elif not path.is_file():
+        names = ", ".join(template_names())
+        source.complain(f"expected a rule file or one of the templates {names} for `extends`, found {shown(name)}", "extends")
+    elif path.suffix.lower() not in FORMATS:
+        source.complain(f"expected a .yaml, .yml, .json or .toml file for `extends`, found {shown(name)}", "extends")
+    else:
+        return path.resolve()
+    return None
+
+
+def _read(path: Path, root: Path, folder: Path, problems: list[Problem]) -> tuple[_Source, RuleFile | None]:
+    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    source = _Source(path, name, folder, "", FORMATS[path.suffix.lower()], problems)
+    twice: list[Malformed] = []
+    try:
+        source.text = read_text(path)
+        data, node = located(source.text, source.kind, twice)
+    except Malformed as error:
+        problems.append(Problem(name, error.line, str(error)))
+        return source, None
+    if node is not None:
+        source.locate = locator(source.text, source.kind, node)
+    problems += [Problem(name, one.line, str(one)) for one in twice]
+    if not isinstance(data, dict):
+        found = "an empty file" if data is None else shown(data)
+        source.complain(f"expected a mapping with `rules`, found {found}")
+        return source, None
+    return source, _validated(data, source)
+
+
+def _validated(data: dict[Any, Any], source: _Source) -> RuleFile | None:
+    try:
+        model = RuleFile.model_validate(data)
+    except ValidationError as error:
+        for one in complaints(error, RuleFile, data):
+            source.complain(one.text, *one.path)
+        return None
+    first: dict[str, int] = {}
+    for at, rule in enumerate(model.rules):
+        if first.setdefault(rule.id, at) != at:
+            line = source.line("rules", first[rule.id])
+            source.complain(f"expected each id once, found {rule.id!r} again (first in line {line})", "rules", at)
+    if not model.rules and model.extends is None:
+        source.complain("expected at least one rule in `rules`, found none", "rules")
+    return model
+
+
+def _lay(merged: dict[str, _Merged], source: _Source, model: RuleFile) -> None:
+    for at, entry in enumerate(model.rules):
+        fields = {name: getattr(entry, name) for name in entry.model_fields_set}
+        known = merged.get(entry.id)
+        if known is None:
+            merged[entry.id] = _Merged(fields, source, at)
+        else:
+            known.lay_over(fields, source, at)
+
+
+def _judged(one: _Merged, kinds: Kinds) -> Judged | None:
+    fields = one.fields
+    for name in ("description", "check"):
+        if fields.get(name) is None:
+            one.source.complain(f"expected the key `{name}` for the rule {fields['id']}, found none", "rules", one.at)
+    if fields.get("check") is None:
+        return None
+    try:
+        judge = check(fields["check"], kinds)
+    except Invalid as invalid:
+        for reason in invalid.complaints:
+            one.check_source.complain(reason.text, "rules", one.check_at, "check", *reason.path)
+        return None
+    if fields.get("description") is None:
+        return None
+    line = one.source.line("rules", one.at)
+    return Judged(rule(fields), judge, one.check_source.folder, line, tuple(fields.get("fixtures") or ()))
+
+
+def rule(fields: dict[str, Any]) -> Rule:
+    """A rule with everything derived that may be left out: severity, weight, phase."""
+    severity = Severity(fields.get("severity") or "fail")
+    weight = fields.get("weight")
+    fix = fields.get("fix")
+    return Rule(
+        id=fields["id"],
+        description=fields.get("description") or fields["id"],
+        severity=severity,
+        weight=severity.weight if weight is None else exact(weight),
+        phase=Phase(fields.get("phase") or phase_of(fields["id"])),
+        must_not=bool(fields.get("must_not")),
+        repeat=fields.get("repeat") or 1,
+        need=str(fields.get("need") or "majority"),
+        fix=f"run `{fix.command}`" if isinstance(fix, FixCommand) else fix,
+    )
+
+
+def phase_of(name: str) -> str:
+    """The phase that an id begins with; A where it says nothing."""
+    return "B" if name[:2].lower() == "b." else "A"
+
+
+def exact(number: float) -> Fraction:
+    """The number as it was written: 0.1 is a tenth."""
+    return Fraction(number) if isinstance(number, int) or not math.isfinite(number) else Fraction(repr(number))
+
+
+def _artifact(chain: list[tuple[_Source, RuleFile]], root: Path) -> Path | None:
+    """What the nearest file names; it must stay inside the project."""
+    for source, model in chain:
+        if model.artifact is not None:
+            path = source.folder / model.artifact
+            if not path.resolve().is_relative_to(root.resolve()):
+                source.complain(f"expected a path inside the project for `artifact`, found {shown(model.artifact)}", "artifact")
+            return path
+    return None
+
+
+def _thresholds(chain: list[tuple[_Source, RuleFile]]) -> dict[Phase, Fraction]:
+    found = dict(DEFAULT_THRESHOLDS)
+    for _, model in reversed(chain):
+        for phase in Phase:
+            asked = getattr(model.phases, phase.value) if model.phases else None
+            if asked is not None:
+                found[phase] = exact(asked.threshold)
+    return found
+
+
+def json_schema(kinds: Kinds = BUILT_IN) -> dict[str, Any]:
+    """The JSON Schema of a rule file, for editors."""
+    whole = RuleFile.model_json_schema()
+    definitions = whole.pop("$defs") | schema(kinds)
+    definitions["Entry"]["properties"]["check"] = {"$ref": "#/$defs/check"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Rule file of pytest-agent-loop",
+        **{key: value for key, value in whole.items() if key != "title"},
+        "$defs": dict(sorted(definitions.items())),
+    }

@@ -1,0 +1,99 @@
+"""What the report of an item says about its rules; a rule that does not block never fails the session."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator
+
+import pytest
+
+from pytest_loop.core.model import Evidence, Outcome, Rule, Severity, Verdict
+from pytest_loop.core.scoring import verdict
+from pytest_loop.rules.binding import Binding
+from pytest_loop.rules.collect import TALLY, FixtureRuleItem, RuleFailed, RuleItem
+
+
+class Reports:
+    """Lives where the items run: in the session itself, or in each xdist worker."""
+
+    def __init__(self, binding: Binding, known_failures: Collection[str]) -> None:
+        self.binding = binding
+        self.known = known_failures
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        problem = self.binding.problems.get(item.nodeid)
+        if problem and not isinstance(item, (RuleItem, FixtureRuleItem)):
+            pytest.fail(problem, pytrace=False)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        keys = self.binding.items.get(item.nodeid)
+        if keys and (report.when == "call" or not report.passed):
+            rules = [self.binding.rules[key] for key in keys]
+            evidence = _evidence(item, call, report)
+            self._settle(item, report, evidence, dict(zip(keys, rules, strict=True)))
+        return report
+
+    def _settle(self, item: pytest.Item, report: pytest.TestReport, evidence: Evidence, rules: dict[str, Rule]) -> None:
+        """Note the evidence on the report, and keep what does not block from failing the session."""
+        main = max(rules.values(), key=lambda rule: (rule.blocks, rule.severity is Severity.WARN))
+        answer = verdict(main, evidence.outcome)
+        shown = _shown(item, evidence, main, all(key in self.known for key in rules))
+        report.loop = {"evidence": evidence.model_dump(mode="json", exclude_defaults=True), "shown": shown}  # type: ignore[attr-defined]
+        report.loop |= {"severity": main.severity.value, "phase": main.phase.value}  # type: ignore[attr-defined]
+        if shown in ("warned", "info", "missed", "known") and report.when == "call":
+            report.outcome = "passed"
+        if evidence.outcome is Outcome.ASSUMED:
+            report.outcome = "skipped"
+            report.longrepr = (str(item.path), (item.reportinfo()[1] or 0) + 1, evidence.text)
+        _note_properties(item, report, main, answer)
+
+
+def _note_properties(item: pytest.Item, report: pytest.TestReport, rule: Rule, answer: Verdict) -> None:
+    """JUnit properties; the last phase that has something to say wins."""
+    names = {"loop.severity": rule.severity.value, "loop.weight": f"{float(rule.weight):g}", "loop.phase": rule.phase.value}
+    names["loop.verdict"] = answer.value
+    item.user_properties[:] = [pair for pair in item.user_properties if pair[0] not in names]
+    item.user_properties.extend(names.items())
+    report.user_properties = list(item.user_properties)
+
+
+def _evidence(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> Evidence:
+    error = call.excinfo.value if call.excinfo else None
+    if isinstance(error, RuleFailed):
+        return error.evidence.model_copy(update={"seconds": report.duration})
+    return Evidence(outcome=_outcome(report), text=_reason(report), seconds=report.duration)
+
+
+def _outcome(report: pytest.TestReport) -> Outcome:
+    if report.failed:
+        return Outcome.FAILED if report.when == "call" else Outcome.ERROR
+    if report.skipped:
+        return Outcome.XFAILED if hasattr(report, "wasxfail") else Outcome.SKIPPED
+    return Outcome.PASSED
+
+
+def _reason(report: pytest.TestReport) -> str:
+    if isinstance(report.longrepr, tuple):
+        return report.longrepr[2].removeprefix("Skipped: ")
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return crash.message if crash else str(report.longrepr or "")
+
+
+def _shown(item: pytest.Item, evidence: Evidence, rule: Rule, known: bool) -> str:
+    """The word under which pytest counts the item."""
+    if evidence.outcome in (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED):
+        return evidence.outcome.value
+    if evidence.outcome is Outcome.ASSUMED:
+        return "assumed"
+    if known:
+        return "known"
+    if not rule.blocks:
+        return "warned" if rule.severity is Severity.WARN else "info"
+    if rule.repeat > 1 and isinstance(item, (RuleItem, FixtureRuleItem)):
+        if item.session.stash[TALLY].decision(item.key, rule.need) is not False:
+            return "missed"
+    return evidence.outcome.value

@@ -1,0 +1,203 @@
+"""From the bytes of a JSON, YAML or TOML file to plain data, or to a line that says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+LARGEST = 8 * 1024 * 1024
+DEEPEST = 100
+MOST_VALUES = 1_000_000
+FORMATS = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
+
+_Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Malformed(Exception):  # noqa: N818 - a value on its way to a message, never shown as an error
+    """Text that is not what it should be, with the line where that shows."""
+
+    def __init__(self, line: int, expected: str, found: str) -> None:
+        self.line = line
+        self.expected = expected
+        self.found = found
+        super().__init__(f"expected {expected}, found {found}")
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that somebody else wrote: bounded, UTF-8, line ends made one."""
+    try:
+        if path.is_dir():
+            raise Malformed(1, "a file", "a directory")
+        if not path.is_file():
+            raise Malformed(1, "a file", "something else" if path.exists() else "none")
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise Malformed(1, f"at most {LARGEST // 1024**2} MB", f"{size / 1024**2:.1f} MB")
+        data = path.read_bytes()
+    except OSError as error:
+        raise Malformed(1, "a readable file", error.strerror or str(error)) from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Malformed(line, "UTF-8 text", f"the byte 0x{data[error.start]:02x}") from None
+    return text.replace("\r\n", "\n")
+
+
+def parse(text: str, kind: str) -> Any:
+    """The data in `text`."""
+    return located(text, kind, [])[0]
+
+
+def located(text: str, kind: str, twice: list[Malformed]) -> tuple[Any, yaml.Node | None]:
+    """The data in `text` with the nodes it came from, which only YAML has.
+
+    Keys that stand twice are added to `twice`; TOML never has them.
+    """
+    try:
+        if kind == "yaml":
+            return _yaml(text, twice)
+        return (_json(text, twice) if kind == "json" else _toml(text)), None
+    except RecursionError:
+        raise Malformed(1, f"at most {DEEPEST} levels", "deeper nesting") from None
+
+
+def _json(text: str, twice: list[Malformed]) -> Any:
+    def constant(name: str) -> Any:
+        raise Malformed(_line(text, text.find(name)), "a JSON number", name)
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        data = dict(items)
+        if len(data) != len(items):
+            names = [name for name, _ in items]
+            doubles = dict.fromkeys(name for name in names if names.count(name) > 1)
+            twice.extend(Malformed(_line_of_second(text, name), "each key once", f"{name!r} twice") for name in doubles)
+        return data
+
+    try:
+        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+    except json.JSONDecodeError as error:
+        raise Malformed(error.lineno, "JSON", f"{_lower(error.msg)} in column {error.colno}") from None
+    except ValueError as error:  # a number of more than 4,300 digits
+        raise Malformed(1, "JSON", _lower(str(error))) from None
+
+
+def _line_of_second(text: str, key: str) -> int:
+    """The second of the two nearest places where `key` stands as a key: the pair in one object."""
+    starts = [match.start() for match in re.finditer(re.escape(json.dumps(key)) + r"\s*:", text)]
+    pairs = list(zip(starts, starts[1:], strict=False))
+    return _line(text, min(pairs, key=lambda pair: pair[1] - pair[0])[1]) if pairs else 1
+
+
+def _toml(text: str) -> Any:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message, _, place = str(error).partition(" (at ")
+        line = re.search(r"line (\d+)", place)
+        raise Malformed(int(line[1]) if line else text.count("\n") + 1, "TOML", _lower(message)) from None
+    except ValueError as error:  # a number of more than 4,300 digits
+        raise Malformed(1, "TOML", _lower(str(error))) from None
+
+
+class _Reader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's loader where there is one
+    """Refuses what can hurt: deep nesting, aliases that multiply, tags that mean objects, keys that stand twice."""
+
+    twice: list[Malformed]
+    depth = 0
+
+    # The composer calls these two around every node, C or not; a deep document would end the process in C.
+    def descend_resolver(self, _node: yaml.Node | None, _index: Any) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise RecursionError
+
+    def ascend_resolver(self) -> None:
+        self.depth -= 1
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if len({key.value for key in keys}) != len(keys):
+            seen: set[str] = set()
+            for key in keys:
+                if key.value in seen:
+                    self.twice.append(Malformed(key.start_mark.line + 1, "each key once", f"{key.value!r} twice"))
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
+
+
+def compose(text: str) -> yaml.Node | None:
+    """The node tree of a YAML text: the values with their lines."""
+    reader = _Reader(text)
+    try:
+        return reader.get_single_node()  # type: ignore[no-any-return]
+    finally:
+        reader.dispose()
+
+
+def _yaml(text: str, twice: list[Malformed]) -> tuple[Any, yaml.Node | None]:
+    try:
+        reader = _Reader(text)
+    except yaml.reader.ReaderError as error:
+        line = _line(text, error.position) if isinstance(error.position, int) else 1
+        raise Malformed(line, "YAML", f"the character U+{ord(text[error.position]):04X}") from None
+    reader.twice = twice
+    try:
+        node = reader.get_single_node()
+        if node is None:
+            return None, None
+        if "*" in text and "&" in text and _expanded(node, {}) > MOST_VALUES:
+            raise Malformed(1, f"at most {MOST_VALUES:,} values", "aliases that expand to more")
+        return reader.construct_document(node), node
+    except yaml.MarkedYAMLError as error:
+        raise _yaml_problem(error, text) from None
+    except yaml.YAMLError as error:
+        raise Malformed(1, "YAML", _lower(str(error).splitlines()[0])) from None
+    except ValueError as error:  # a date that does not exist, a number of more than 4,300 digits
+        raise Malformed(1, "YAML", _lower(str(error))) from None
+    finally:
+        reader.dispose()
+
+
+def _yaml_problem(error: yaml.MarkedYAMLError, text: str) -> Malformed:
+    mark = error.problem_mark or error.context_mark
+    line = mark.line if mark else 0
+    indentation = re.match(r"\s*", (text.split("\n") + [""])[line])
+    if "\t" in (indentation[0] if indentation else ""):
+        return Malformed(line + 1, "spaces for indentation", "a tab")
+    problem = error.problem or error.context or "something else"
+    return Malformed(line + 1, "YAML", re.sub(r"^(but )?found ", "", problem))
+
+
+def _expanded(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """How many values `node` stands for once its aliases are followed; an alias of itself never ends."""
+    known = sizes.get(id(node))
+    if known is None:
+        sizes[id(node)] = MOST_VALUES + 1
+        if isinstance(node, yaml.MappingNode):
+            known = 1 + sum(_expanded(child, sizes) for pair in node.value for child in pair)
+        elif isinstance(node, yaml.SequenceNode):
+            known = 1 + sum(_expanded(child, sizes) for child in node.value)
+        else:
+            known = 1
+        sizes[id(node)] = known
+    return known
+
+
+def _line(text: str, offset: int) -> int:
+    return text.count("\n", 0, max(offset, 0)) + 1
+
+
+def _lower(message: str) -> str:
+    return message[:1].lower() + message[1:]
