@@ -15,7 +15,7 @@ _PUBLIC = {
     "Finding": "pytest_loop.core.model",
 }
 
-__all__ = ["Check", "CheckError", "Context", "Finding"]  # noqa: F822 - __getattr__ provides them
+__all__ = ["Check", "CheckError", "Context", "Finding"]
 
 
 def __getattr__(name: str) -> Any:

@@ -56,7 +56,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
     from pytest_loop.rules.files import json_schema
 
-    print(json.dumps(json_schema(), indent=2))  # noqa: T201 - what was asked for
+    print(json.dumps(json_schema(), indent=2))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Runs one command: without a terminal, within a deadline, with bounded output, and leaves nothing of its group behind."""
+"""Runs one command: no terminal, a deadline, bounded output, and nothing of its group left behind."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def run(
     try:
         process = subprocess.Popen(
             command,
-            shell=shell,  # noqa: S602 - only for a person who wrote `shell: true`
+            shell=shell,
             cwd=cwd,
             env=env,
             stdin=subprocess.DEVNULL,

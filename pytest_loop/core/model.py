@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Value(BaseModel):
     """A frozen value that may be persisted or sent to another process; readers ignore unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class Severity(str, Enum):
@@ -107,6 +107,9 @@ class Rule(Value):
         return self.must_not or self.severity is Severity.FAIL
 
 
+DEFAULT_THRESHOLDS: dict[Phase, Fraction] = {Phase.A: Fraction(4, 5), Phase.B: Fraction(9, 10)}
+
+
 class Criteria(Value):
     """A named set of rules with the score that each phase asks for."""
 
@@ -115,9 +118,6 @@ class Criteria(Value):
     version: int = 1
     thresholds: dict[Phase, Fraction] = Field(default_factory=lambda: dict(DEFAULT_THRESHOLDS))
     rules: tuple[Rule, ...] = ()
-
-
-DEFAULT_THRESHOLDS = {Phase.A: Fraction(4, 5), Phase.B: Fraction(9, 10)}
 
 
 class Plan(Value):

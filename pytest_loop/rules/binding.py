@@ -77,7 +77,9 @@ class Binding:
         known = self._marked.get(fields["id"], {})
         for name, value in fields.items():
             if known.get(name, value) != value:
-                return f"expected {name}={shown(known[name])} as in another test of {fields['id']!r}, found {shown(value)}"
+                return (
+                    f"expected {name}={shown(known[name])} as in another test of {fields['id']!r}, found {shown(value)}"
+                )
         return None
 
     def _bind_selected(self, loaded: list[Loaded], items: list[pytest.Item], python: list[pytest.Item]) -> None:
@@ -87,8 +89,7 @@ class Binding:
             for item in found:
                 self._bind(item, [key])
             if not found and key in own:
-                text = f"expected tests {selector!r} in this session, found none: add their path to the command"
-                self.problems[own[key].nodeid] = text
+                own[key].unbound += (selector,)
 
     def _bind_rules(self, session: pytest.Session) -> None:
         for item in session.items:
@@ -131,7 +132,9 @@ def _unusable(name: str, value: Any) -> str | None:
         return "'fail', 'warn' or 'info'"
     if name == "phase" and value not in [one.value for one in Phase]:
         return "'A' or 'B'"
-    if name == "weight" and (isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf")):
+    if name == "weight" and (
+        isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf")
+    ):
         return "a finite number >= 0"
     if name == "description" and not isinstance(value, str):
         return "text"

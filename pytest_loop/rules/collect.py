@@ -11,9 +11,9 @@ import pytest
 from pydantic import BaseModel
 
 from pytest_loop.core.model import Evidence, Finding, Outcome
-from pytest_loop.errors import CheckError, LoopError, NotJudgedError, RuleFileError
+from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
 from pytest_loop.rules.checks.base import Context, findings
-from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED, FOREIGN, Kinds
+from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED, Kinds
 from pytest_loop.rules.document import Documents
 from pytest_loop.rules.files import Judged, Loaded, load
 from pytest_loop.rules.tally import Tally
@@ -55,7 +55,11 @@ class RuleFile(pytest.Module):
         rule = judged.rule
         item = RuleItem if not (autouse or judged.fixtures) else FixtureRuleItem
         mark = pytest.mark.loop_rule(
-            rule.id, severity=rule.severity.value, weight=_number(rule.weight), phase=rule.phase.value, description=rule.description
+            rule.id,
+            severity=rule.severity.value,
+            weight=_number(rule.weight),
+            phase=rule.phase.value,
+            description=rule.description,
         )
         for index in range(1, rule.repeat + 1):
             name = f"{rule.id}[{index}]" if rule.repeat > 1 else rule.id
@@ -67,15 +71,19 @@ class RuleFile(pytest.Module):
         kinds = dict(BUILT_IN)
         for added in self.ihook.pytest_loop_checks():
             for name, model in added.items():
-                taken = name in kinds or name in COMPOSED or name in FOREIGN or name == "type"
-                usable = isinstance(model, type) and issubclass(model, BaseModel) and callable(getattr(model, "run", None))
-                if taken or not usable:
-                    found = "one that exists already" if taken else repr(model)
-                    raise self.CollectError(
-                        f"pytest_loop_checks: expected a new kind and a pydantic model with run(context) for {name!r}, found {found}"
-                    )
+                if problem := _unusable(name, model, kinds):
+                    raise self.CollectError(f"pytest_loop_checks: expected {problem}")
                 kinds[name] = model
         return kinds
+
+
+def _unusable(name: str, model: object, kinds: Kinds) -> str | None:
+    """Why a third party's kind cannot be used, or None."""
+    if name in kinds or name in COMPOSED or name == "type":
+        return f"a new name, found {name!r}, which exists already"
+    if not (isinstance(model, type) and issubclass(model, BaseModel) and callable(getattr(model, "run", None))):
+        return f"a pydantic model with run(context) for {name!r}, found {model!r}"
+    return None
 
 
 def _probe() -> None:
@@ -97,7 +105,7 @@ class _Judging(pytest.Item):
     judged: Judged
     context: Context
     index: int
-    bound: int = 0
+    unbound: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -120,10 +128,12 @@ class _Judging(pytest.Item):
             found = findings(self.judged.check, context)
         except NotJudgedError as reason:
             return Evidence(outcome=Outcome.ASSUMED, text=str(reason))
-        except CheckError as error:
-            return Evidence(outcome=Outcome.ERROR, text=str(error))
         except LoopError as error:
             return Evidence(outcome=Outcome.ERROR, text=str(error))
+        found += tuple(
+            Finding(expected=f"tests {selector!r} in this session", found="none: add their path to the command")
+            for selector in self.unbound
+        )
         if self.judged.rule.must_not:
             found = () if found else (Finding(expected="this never to be true", found="that it is"),)
         return Evidence(outcome=Outcome.FAILED if found else Outcome.PASSED, findings=found)

@@ -14,7 +14,15 @@ from pytest_loop.errors import CheckError
 from pytest_loop.rules.markdown import Block, Markdown
 from pytest_loop.rules.syntax import FORMATS, Malformed, parse, read_text
 
-SUFFIXES = {**FORMATS, ".py": "python", ".pyi": "python", ".md": "markdown", ".markdown": "markdown", ".xml": "xml", ".svg": "xml"}
+SUFFIXES = {
+    **FORMATS,
+    ".py": "python",
+    ".pyi": "python",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".xml": "xml",
+    ".svg": "xml",
+}
 DATA = ("json", "yaml", "toml")
 
 

@@ -14,11 +14,11 @@ class Expression:
     def __init__(self, text: str) -> None:
         try:
             self._tree = ast.parse(text.strip(), mode="eval").body
+            understood = all(isinstance(node, _ALLOWED) for node in ast.walk(self._tree))
         except (SyntaxError, ValueError):
-            raise ValueError(f"expected node ids or an expression over marks, found {text!r}") from None
-        for node in ast.walk(self._tree):
-            if not isinstance(node, _ALLOWED):
-                raise ValueError(f"expected node ids or an expression over marks, found {text!r}")
+            understood = False
+        if not understood:
+            raise ValueError(f"expected node ids or an expression over marks, found {text!r}")
 
     def matches(self, marks: Iterable[pytest.Mark]) -> bool:
         return _true(self._tree, list(marks))
@@ -38,7 +38,9 @@ def _true(node: ast.expr, marks: list[pytest.Mark]) -> bool:
     if isinstance(node, ast.Name):
         return any(mark.name == node.id for mark in marks)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        wanted = {word.arg: word.value.value for word in node.keywords if word.arg and isinstance(word.value, ast.Constant)}
+        wanted = {
+            word.arg: word.value.value for word in node.keywords if word.arg and isinstance(word.value, ast.Constant)
+        }
         named = [mark for mark in marks if mark.name == node.func.id]
         return any(all(mark.kwargs.get(key) == value for key, value in wanted.items()) for mark in named)
     return bool(getattr(node, "value", False))

@@ -27,7 +27,7 @@ _ID = r"^[A-Za-z0-9_](?:[\w.\-/]*[\w])?$"
 
 
 class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Threshold(_Entry):
@@ -210,7 +210,9 @@ def _extended(name: str, source: _Source, root: Path) -> Path | None:
         source.complain(f"expected a file inside the project for `extends`, found {shown(name)}", "extends")
     elif not path.is_file():
         names = ", ".join(template_names())
-        source.complain(f"expected a rule file or one of the templates {names} for `extends`, found {shown(name)}", "extends")
+        source.complain(
+            f"expected a rule file or one of the templates {names} for `extends`, found {shown(name)}", "extends"
+        )
     elif path.suffix.lower() not in FORMATS:
         source.complain(f"expected a .yaml, .yml, .json or .toml file for `extends`, found {shown(name)}", "extends")
     else:
@@ -318,7 +320,9 @@ def _artifact(chain: list[tuple[_Source, RuleFile]], root: Path) -> Path | None:
         if model.artifact is not None:
             path = source.folder / model.artifact
             if not path.resolve().is_relative_to(root.resolve()):
-                source.complain(f"expected a path inside the project for `artifact`, found {shown(model.artifact)}", "artifact")
+                source.complain(
+                    f"expected a path inside the project for `artifact`, found {shown(model.artifact)}", "artifact"
+                )
             return path
     return None
 

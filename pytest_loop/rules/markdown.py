@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n(?:---|\.\.\.)(?:\n|\Z)", re.DOTALL)
 _HTML_ANCHOR = re.compile(r"""<[^>]*\b(?:id|name)\s*=\s*["']([^"']+)["']""")
@@ -59,6 +60,8 @@ class Markdown:
 
     @cached_property
     def _tokens(self) -> list[Token]:
+        from markdown_it import MarkdownIt  # only for the rules that look at Markdown
+
         return MarkdownIt("commonmark").enable("table").parse(self.text)
 
     def _inline(self) -> Iterator[tuple[Token, int, int]]:
@@ -95,7 +98,8 @@ class Markdown:
                 language=(token.info.split() or [""])[0].casefold(),
                 text=token.content,
                 line=token.map[0] + 2,
-                closed=self.lines[token.map[1] - 1].strip().startswith(token.markup) and token.map[1] - token.map[0] > 1,
+                closed=self.lines[token.map[1] - 1].strip().startswith(token.markup)
+                and token.map[1] - token.map[0] > 1,
             )
             for token in self._tokens
             if token.type == "fence" and token.map

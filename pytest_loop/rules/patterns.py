@@ -11,6 +11,11 @@ from typing import NamedTuple
 from pytest_loop.rules.deadline import SECONDS, DeadlineError, can_interrupt, deadline
 
 LONGEST = 10_000
+_SCRIPT = """\
+import json, sys
+from pytest_loop.rules.patterns import _found
+print(json.dumps(_found(*json.load(sys.stdin))))
+"""
 
 
 class Match(NamedTuple):
@@ -60,11 +65,15 @@ def _match(match: re.Match[str]) -> Match:
 
 def _in_a_process(pattern: str, text: str, limit: int, flags: int) -> list[Match]:
     """Where a match cannot be interrupted, a process of its own can be ended."""
-    code = "import json, sys; from pytest_loop.rules.patterns import _found; print(json.dumps(_found(*json.load(sys.stdin))))"
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, "-c", _SCRIPT]
     try:
         done = subprocess.run(
-            command, input=json.dumps([pattern, text, limit, flags]), capture_output=True, text=True, timeout=SECONDS, check=True
+            command,
+            input=json.dumps([pattern, text, limit, flags]),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=True,
         )
     except subprocess.TimeoutExpired:
         raise DeadlineError(f"the pattern {_shortened(pattern)!r} did not end within {SECONDS:g} s") from None

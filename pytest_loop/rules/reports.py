@@ -33,7 +33,7 @@ class Reports:
         keys = self.binding.items.get(item.nodeid)
         if keys and (report.when == "call" or not report.passed):
             rules = [self.binding.rules[key] for key in keys]
-            evidence = _evidence(item, call, report)
+            evidence = _evidence(call, report)
             self._settle(item, report, evidence, dict(zip(keys, rules, strict=True)))
         return report
 
@@ -54,14 +54,18 @@ class Reports:
 
 def _note_properties(item: pytest.Item, report: pytest.TestReport, rule: Rule, answer: Verdict) -> None:
     """JUnit properties; the last phase that has something to say wins."""
-    names = {"loop.severity": rule.severity.value, "loop.weight": f"{float(rule.weight):g}", "loop.phase": rule.phase.value}
+    names = {
+        "loop.severity": rule.severity.value,
+        "loop.weight": f"{float(rule.weight):g}",
+        "loop.phase": rule.phase.value,
+    }
     names["loop.verdict"] = answer.value
     item.user_properties[:] = [pair for pair in item.user_properties if pair[0] not in names]
     item.user_properties.extend(names.items())
     report.user_properties = list(item.user_properties)
 
 
-def _evidence(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> Evidence:
+def _evidence(call: pytest.CallInfo[None], report: pytest.TestReport) -> Evidence:
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, RuleFailed):
         return error.evidence.model_copy(update={"seconds": report.duration})
@@ -86,14 +90,18 @@ def _reason(report: pytest.TestReport) -> str:
 def _shown(item: pytest.Item, evidence: Evidence, rule: Rule, known: bool) -> str:
     """The word under which pytest counts the item."""
     if evidence.outcome in (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED):
-        return evidence.outcome.value
+        return str(evidence.outcome.value)
     if evidence.outcome is Outcome.ASSUMED:
         return "assumed"
     if known:
         return "known"
     if not rule.blocks:
         return "warned" if rule.severity is Severity.WARN else "info"
-    if rule.repeat > 1 and isinstance(item, (RuleItem, FixtureRuleItem)):
-        if item.session.stash[TALLY].decision(item.key, rule.need) is not False:
-            return "missed"
-    return evidence.outcome.value
+    return "missed" if _still_open(item, rule) else str(evidence.outcome.value)
+
+
+def _still_open(item: pytest.Item, rule: Rule) -> bool:
+    """Whether other repeats of the rule can still make up for this one, or have done so."""
+    if rule.repeat == 1 or not isinstance(item, (RuleItem, FixtureRuleItem)):
+        return False
+    return item.session.stash[TALLY].decision(item.key, rule.need) is not False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import sys
@@ -96,7 +97,7 @@ def _json(text: str, twice: list[Malformed]) -> Any:
 def _line_of_second(text: str, key: str) -> int:
     """The second of the two nearest places where `key` stands as a key: the pair in one object."""
     starts = [match.start() for match in re.finditer(re.escape(json.dumps(key)) + r"\s*:", text)]
-    pairs = list(zip(starts, starts[1:], strict=False))
+    pairs = list(itertools.pairwise(starts))
     return _line(text, min(pairs, key=lambda pair: pair[1] - pair[0])[1]) if pairs else 1
 
 
@@ -139,21 +140,13 @@ class _Reader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's loader wh
 
 def compose(text: str) -> yaml.Node | None:
     """The node tree of a YAML text: the values with their lines."""
-    reader = _Reader(text)
-    try:
-        return reader.get_single_node()  # type: ignore[no-any-return]
-    finally:
-        reader.dispose()
+    return _Reader(text).get_single_node()  # type: ignore[no-any-return]
 
 
 def _yaml(text: str, twice: list[Malformed]) -> tuple[Any, yaml.Node | None]:
     try:
         reader = _Reader(text)
-    except yaml.reader.ReaderError as error:
-        line = _line(text, error.position) if isinstance(error.position, int) else 1
-        raise Malformed(line, "YAML", f"the character U+{ord(text[error.position]):04X}") from None
-    reader.twice = twice
-    try:
+        reader.twice = twice
         node = reader.get_single_node()
         if node is None:
             return None, None
@@ -162,18 +155,17 @@ def _yaml(text: str, twice: list[Malformed]) -> tuple[Any, yaml.Node | None]:
         return reader.construct_document(node), node
     except yaml.MarkedYAMLError as error:
         raise _yaml_problem(error, text) from None
-    except yaml.YAMLError as error:
-        raise Malformed(1, "YAML", _lower(str(error).splitlines()[0])) from None
+    except yaml.reader.ReaderError as error:
+        code = error.character if isinstance(error.character, int) else ord(error.character)
+        raise Malformed(_line(text, error.position), "YAML", f"the character U+{code:04X}") from None
     except ValueError as error:  # a date that does not exist, a number of more than 4,300 digits
         raise Malformed(1, "YAML", _lower(str(error))) from None
-    finally:
-        reader.dispose()
 
 
 def _yaml_problem(error: yaml.MarkedYAMLError, text: str) -> Malformed:
     mark = error.problem_mark or error.context_mark
     line = mark.line if mark else 0
-    indentation = re.match(r"\s*", (text.split("\n") + [""])[line])
+    indentation = re.match(r"\s*", ([*text.split("\n"), ""])[line])
     if "\t" in (indentation[0] if indentation else ""):
         return Malformed(line + 1, "spaces for indentation", "a tab")
     problem = error.problem or error.context or "something else"

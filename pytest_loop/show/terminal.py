@@ -39,7 +39,9 @@ def headline(one: Evaluation, width: int = 0) -> str:
     }
     told = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
     sign = ">=" if one.score >= one.threshold else "<"
-    selected = f"{len(one.results)} of {one.total} rules selected" if len(one.results) < one.total else _rules(one.total)
+    selected = (
+        f"{len(one.results)} of {one.total} rules selected" if len(one.results) < one.total else _rules(one.total)
+    )
     return (
         f"{one.criteria:<{width}}  {'PASS' if one.passed else 'FAIL'}  {decimal(one.score)} "
         f"({decimal(one.earned)} of {decimal(one.possible)}) {sign} {decimal(one.threshold)} "

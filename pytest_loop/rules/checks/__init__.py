@@ -1,0 +1,1 @@
+"""How rules are judged: one small module for each family of checks."""

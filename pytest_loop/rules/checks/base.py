@@ -52,11 +52,11 @@ class Check(BaseModel):
     It raises `CheckError` where it cannot be carried out.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
     reads_artifact: ClassVar[bool] = False
 
     def run(self, context: Context) -> Iterable[Finding]:
-        raise CheckError(f"{type(self).__name__} has no run(context)")
+        raise CheckError(f"{type(self).__name__} has no run(context), asked for in {context.folder}")
 
 
 def findings(check: Any, context: Context) -> tuple[Finding, ...]:
@@ -83,7 +83,9 @@ def findings(check: Any, context: Context) -> tuple[Finding, ...]:
 
 def shown(value: object) -> str:
     """A value as a person would write it in a rule file, on one line and not longer than needed."""
-    text = {True: "true", False: "false"}[value] if isinstance(value, bool) else "null" if value is None else repr(value)
+    text = (
+        {True: "true", False: "false"}[value] if isinstance(value, bool) else "null" if value is None else repr(value)
+    )
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -95,7 +97,14 @@ TextList = Annotated[
     list[Annotated[str, Field(min_length=1)]],
     Field(min_length=1),
     BeforeValidator(_listed),
-    WithJsonSchema({"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
+            ]
+        }
+    ),
 ]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]

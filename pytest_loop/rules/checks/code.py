@@ -34,7 +34,9 @@ class Python(Check):
         try:
             answer = function(artifact, context.workspace)
         except Exception as error:  # the function's way to say no
-            found = str(error) if isinstance(error, AssertionError) and str(error) else f"{type(error).__name__}: {error}"
+            found = (
+                str(error) if isinstance(error, AssertionError) and str(error) else f"{type(error).__name__}: {error}"
+            )
             yield Finding(expected=f"{self.python} to pass", found=found)
             return
         if answer is not None and answer is not True:

@@ -81,10 +81,14 @@ class _Runs(Check):
         """What is wrong with the way in which the command ended, if anything is."""
         if done.timed_out:
             found = "it still running, and ended it"
-            return Finding(expected=f"`{self._line}` to end within {self.timeout:g} s", found=found, detail=_tail(done.output))
+            return Finding(
+                expected=f"`{self._line}` to end within {self.timeout:g} s", found=found, detail=_tail(done.output)
+            )
         if done.exit_code != self.expect_exit:
             found = f"exit code {done.exit_code}" if done.exit_code >= 0 else f"an end by signal {-done.exit_code}"
-            return Finding(expected=f"exit code {self.expect_exit} of `{self._line}`", found=found, detail=_tail(done.output))
+            return Finding(
+                expected=f"exit code {self.expect_exit} of `{self._line}`", found=found, detail=_tail(done.output)
+            )
         return None
 
 
@@ -111,7 +115,7 @@ class Command(_Runs):
 class Measured(BaseModel):
     """A command, where its output holds the number, and what the number must be."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     command: Annotated[str, Field(min_length=1)]
     pattern: Pattern | None = Field(default=None, description="the number is the first group, or the whole match")

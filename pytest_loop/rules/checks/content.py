@@ -173,7 +173,9 @@ class Search(Check):
         plain = patterns.problem(self.search) is not None
         common: dict[str, Any] = {"ignore_case": "i" in self.flags.casefold()}
         if self.negate:
-            check: Check = Absent(absent=[self.search], **common) if plain else NotMatches(not_matches=[self.search], **common)
+            check: Check = (
+                Absent(absent=[self.search], **common) if plain else NotMatches(not_matches=[self.search], **common)
+            )
         else:
             common["min_matches"] = self.min_matches
             check = Contains(contains=[self.search], **common) if plain else Matches(matches=[self.search], **common)

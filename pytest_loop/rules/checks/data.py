@@ -5,16 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import jmespath
 import jmespath.exceptions
-import jsonschema
-from jsonschema.exceptions import SchemaError, ValidationError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from referencing import Registry, Resource
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012
 
 from pytest_loop.core.model import Finding
 from pytest_loop.errors import CheckError
@@ -23,14 +18,21 @@ from pytest_loop.rules.checks.base import Check, Context, shown
 from pytest_loop.rules.deadline import SECONDS, deadline
 from pytest_loop.rules.syntax import FORMATS, Malformed, parse, read_text
 
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
 MOST_VIOLATIONS = 20
 
 
 class _Data(Check):
     reads_artifact: ClassVar[bool] = True
 
-    format: Literal["json", "yaml", "toml"] | None = Field(default=None, description="where the file's name does not say it")
-    block: str | Annotated[int, Field(ge=1)] | None = Field(default=None, description="a fenced block instead of the whole file")
+    format: Literal["json", "yaml", "toml"] | None = Field(
+        default=None, description="where the file's name does not say it"
+    )
+    block: str | Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="a fenced block instead of the whole file"
+    )
 
 
 class JsonSchema(_Data):
@@ -43,7 +45,9 @@ class JsonSchema(_Data):
         data = document.data(self.format, self.block)
         schema, base = _schema(self.json_schema, context)
         with deadline(SECONDS, "the validation"):
-            violations = sorted(_violations(data, schema, base, context), key=lambda one: list(map(str, one.absolute_path)))
+            violations = sorted(
+                _violations(data, schema, base, context), key=lambda one: list(map(str, one.absolute_path))
+            )
         for violation in violations[:MOST_VIOLATIONS]:
             pointer = "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in violation.absolute_path)
             yield Finding(expected=f"{pointer or '/'} to be valid", found=_brief(violation), where=document.shown)
@@ -55,7 +59,9 @@ class JsonSchema(_Data):
 def _brief(violation: ValidationError) -> str:
     """The library's sentence without the instance printed in it, which may be the whole document."""
     instance = repr(violation.instance)
-    return violation.message.replace(instance, shown(violation.instance), 1) if len(instance) > 80 else violation.message
+    return (
+        violation.message.replace(instance, shown(violation.instance), 1) if len(instance) > 80 else violation.message
+    )
 
 
 def _schema(source: str | dict[str, Any], context: Context) -> tuple[Any, Path]:
@@ -74,6 +80,10 @@ def _loaded(path: Path, name: str) -> Any:
 
 def _violations(data: Any, schema: Any, base: Path, context: Context) -> list[ValidationError]:
     """Validate without network: a reference leads to the schema itself or to a file of the project."""
+    import jsonschema  # here and below: a fifth of a second that most rule files do not need
+    from referencing import Registry, Resource
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
 
     def retrieve(uri: str) -> Resource[Any]:
         return Resource.from_contents(_loaded(context.inside(base / uri), uri), default_specification=DRAFT202012)
@@ -81,16 +91,19 @@ def _violations(data: Any, schema: Any, base: Path, context: Context) -> list[Va
     validator: Any = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
     try:
         validator.check_schema(schema)
-        bounded = jsonschema.validators.extend(validator, {"pattern": _pattern})
+        extend: Any = jsonschema.validators.extend
+        bounded = extend(validator, {"pattern": _pattern})
         registry: Registry[Any] = Registry(retrieve=retrieve)  # type: ignore[call-arg]
         return list(bounded(schema, registry=registry).iter_errors(data))
-    except SchemaError as error:
+    except jsonschema.SchemaError as error:
         raise CheckError(f"expected a JSON Schema, found one that is not: {error.message}") from None
     except Unresolvable as error:
         raise CheckError(f"the schema refers to {error.ref!r}, which is not in the project") from None
 
 
 def _pattern(_validator: object, pattern: str, instance: object, _schema: object) -> Iterator[ValidationError]:
+    from jsonschema.exceptions import ValidationError
+
     if isinstance(instance, str) and not patterns.matches(pattern, instance):
         yield ValidationError(f"{shown(instance)} does not match {shown(pattern)}")
 
@@ -99,7 +112,7 @@ Number = int | float
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value  # noqa: PLR0124 - NaN
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
 
 
 def _numbers(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
@@ -160,7 +173,7 @@ def search(expression: str, data: Any) -> Any:
 class Question(BaseModel):
     """A JMESPath expression and what its answer must be."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     path: JmesPath
     op: Operator = "=="

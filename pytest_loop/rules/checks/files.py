@@ -40,7 +40,7 @@ class Counted(Range):
 class Wanted(BaseModel):
     """Globs, relative to the folder of the rule file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     exist: Globs | None = None
     absent: Globs | None = None
@@ -48,7 +48,7 @@ class Wanted(BaseModel):
 
     @model_validator(mode="after")
     def _something(self) -> Wanted:
-        if self.exist is self.absent is self.count is None:
+        if self.exist is None and self.absent is None and self.count is None:
             raise ValueError("expected exist, absent or count, found none of them")
         return self
 
@@ -61,7 +61,9 @@ class Files(Check):
     def run(self, context: Context) -> Iterable[Finding]:
         for pattern in self.files.exist or ():
             if next(_found(context, pattern), None) is None:
-                yield Finding(expected=f"a file {pattern!r}", found="none", where=context.documents.shown(context.folder))
+                yield Finding(
+                    expected=f"a file {pattern!r}", found="none", where=context.documents.shown(context.folder)
+                )
         for pattern in self.files.absent or ():
             for path in islice(_found(context, pattern), 5):
                 yield Finding(expected=f"no file {pattern!r}", found="one", where=context.documents.shown(path))

@@ -18,7 +18,7 @@ from pytest_loop.rules.syntax import Malformed
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
 class Heading(_Part):
@@ -38,7 +38,11 @@ _HEADING_SCHEMA = {
         {"type": "string", "minLength": 1},
         {
             "type": "object",
-            "properties": {"heading": {"type": "string", "minLength": 1}, "words": {"type": "integer", "minimum": 0}, "after": {"type": "string"}},
+            "properties": {
+                "heading": {"type": "string", "minLength": 1},
+                "words": {"type": "integer", "minimum": 0},
+                "after": {"type": "string"},
+            },
             "required": ["heading"],
             "additionalProperties": False,
         },
@@ -73,7 +77,9 @@ class Sections(Check):
         words = self.words if wanted.words is None else wanted.words
         if section.words < words:
             least = f"{words} words" if words != 1 else "some text"
-            yield Finding(expected=f"{least} in the section {section.title!r}", found=f"{section.words or 'nothing'}", where=where)
+            yield Finding(
+                expected=f"{least} in the section {section.title!r}", found=f"{section.words or 'nothing'}", where=where
+            )
         if self.in_order and last and section.line < last.line:
             yield Finding(expected=f"{section.title!r} after {last.title!r}", found="it before", where=where)
         if wanted.after is not None:
@@ -129,7 +135,9 @@ class Parses(Check):
             pieces = [(block.text, block.line) for block in document.blocks(self.parses.block)]
         for text, line in pieces:
             if problem := syntax_problem(text, kind):
-                yield Finding(expected=problem.expected, found=problem.found, where=document.line(line + problem.line - 1))
+                yield Finding(
+                    expected=problem.expected, found=problem.found, where=document.line(line + problem.line - 1)
+                )
 
 
 class Range(_Part):
@@ -197,7 +205,11 @@ class Links(Check):
         for link in document.markdown.links:
             problem = _dead(link, document, context)
             if problem:
-                yield Finding(expected=f"the link {link.target!r} to lead somewhere", found=problem, where=document.line(link.line))
+                yield Finding(
+                    expected=f"the link {link.target!r} to lead somewhere",
+                    found=problem,
+                    where=document.line(link.line),
+                )
 
 
 def _dead(link: Link, document: Document, context: Context) -> str | None:

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.rules.positions import locator
+from pytest_loop.rules.syntax import LARGEST, Malformed, located, parse, read_text
+
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{chr(98 + at)}: &{chr(98 + at)} [{','.join(['*' + chr(97 + at)] * 10)}]\n" for at in range(8)
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "line", "message"),
+    [
+        ("yaml", BOMB, 1, "expected at most 1,000,000 values, found aliases that expand to more"),
+        ("yaml", "a: &a [*a]", 1, "expected at most 1,000,000 values, found aliases that expand to more"),
+        ("yaml", "a: &a {b: *a}", 1, "expected at most 1,000,000 values, found aliases that expand to more"),
+        ("yaml", "- " * 100_000, 1, "expected at most 100 levels, found deeper nesting"),
+        ("yaml", "[" * 100_000, 1, "expected at most 100 levels, found deeper nesting"),
+        ("json", "[" * 100_000, 1, "expected at most 100 levels, found deeper nesting"),
+        ("toml", "a=" + "[" * 100_000, 1, "expected at most 100 levels, found deeper nesting"),
+        ("yaml", "a:\n\tb: 1", 2, "expected spaces for indentation, found a tab"),
+        ("yaml", "a: 1\nb: [", 3, "expected YAML, found did not find expected node content"),
+        ("yaml", "a: 1\n---\nb: 2", 2, "expected YAML, found another document"),
+        ("yaml", "x: *y", 1, "expected YAML, found undefined alias"),
+        ("yaml", "? [a]\n: b", 1, "expected YAML, found unhashable key"),
+        ("yaml", "a: 2020-13-45", 1, "expected YAML, found month must be in 1..12"),
+        (
+            "yaml",
+            "a: !!python/name:os.system x",
+            1,
+            "expected YAML, found could not determine a constructor for the tag",
+        ),
+        ("yaml", "a: 1\nb: \x07", 2, "expected YAML, found the character U+0007"),
+        ("json", '{"a": NaN}', 1, "expected a JSON number, found NaN"),
+        (
+            "json",
+            '{"a": 1,\n b: 2}',
+            2,
+            "expected JSON, found expecting property name enclosed in double quotes in column 2",
+        ),
+        ("json", "1" * 5000, 1, "expected JSON, found exceeds the limit"),
+        ("toml", "a = 1\nb = ", 2, "expected TOML, found invalid value"),
+        ("toml", "a = 1\na = 2", 2, "expected TOML, found cannot overwrite a value"),
+    ],
+)
+def test_what_cannot_be_read_has_a_line_and_a_reason(kind: str, text: str, line: int, message: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        parse(text, kind)
+    assert str(caught.value).startswith(message)
+    assert caught.value.line == line
+
+
+def test_aliases_that_stay_small_are_welcome() -> None:
+    assert parse("a: &a {x: 1}\nb: {<<: *a, y: [*a]}", "yaml") == {"a": {"x": 1}, "b": {"x": 1, "y": [{"x": 1}]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "lines"),
+    [
+        ("yaml", "a: 1\nb:\n - {c: 1, c: 2}\na: 2\n", [3, 4]),
+        ("json", '{"a": 1,\n "b": {"a": 1,\n "c": 1, "c": 2},\n "d": {"e": 1}}', [3]),
+    ],
+)
+def test_every_key_that_stands_twice_is_noted(kind: str, text: str, lines: list[int]) -> None:
+    twice: list[Malformed] = []
+    located(text, kind, twice)
+    assert sorted(one.line for one in twice) == lines
+
+
+def test_a_file_is_read_as_utf8_with_or_without_a_mark_and_any_line_ends(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\xef\xbb\xbfa\r\nb\n")
+    assert read_text(tmp_path / "x") == "a\nb\n"
+
+
+def test_what_is_not_a_readable_text_says_so(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"ok\n\xe9t\xe9")
+    (tmp_path / "large").write_bytes(b"x" * (LARGEST + 1))
+    for name, line, message in [
+        ("latin", 2, "expected UTF-8 text, found the byte 0xe9"),
+        ("large", 1, "expected at most 8 MB, found 8.0 MB"),
+        ("none", 1, "expected a file, found none"),
+        ("", 1, "expected a file, found a directory"),
+        ("x" * 300, 1, "expected a readable file, found File name too long"),
+    ]:
+        with pytest.raises(Malformed) as caught:
+            read_text(tmp_path / name)
+        assert (caught.value.line, str(caught.value)) == (line, message)
+
+
+def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(Malformed, match="expected a file, found something else"):
+        read_text(tmp_path / "pipe")
+
+
+TOML = '''
+# a comment with [[rules]]
+version = 1
+phases.A.threshold = 0.8
+phases."B".threshold = 0.9
+
+[[rules]]
+id = "x"
+description = """
+a [text] with
+"quotes" and more"""
+check = { contains = ["a",
+  'b'], ignore_case = true }
+[[rules]]
+"id" = 'y'
+check.contains = [
+  "x",   # a ] in a comment
+  """y""",
+]
+[rules.extra]
+z = 2020-01-01T00:00:00
+[[rules]]
+id = "z"
+'''
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ((), 1),
+        (("version",), 3),
+        (("phases",), 4),
+        (("phases", "A", "threshold"), 4),
+        (("phases", "B", "threshold"), 5),
+        (("rules",), 7),
+        (("rules", 0), 7),
+        (("rules", 0, "description"), 9),
+        (("rules", 0, "check", "contains", 1), 13),
+        (("rules", 0, "check", "ignore_case"), 13),
+        (("rules", 1, "id"), 15),
+        (("rules", 1, "check", "contains", 1), 18),
+        (("rules", 1, "extra", "z"), 21),
+        (("rules", 1, "nothing", "here"), 14),
+        (("rules", 2, "id"), 23),
+    ],
+)
+def test_every_value_of_a_toml_file_has_a_line(path: tuple[str | int, ...], line: int) -> None:
+    parse(TOML, "toml")
+    assert locator(TOML, "toml")(path) == line
+
+
+def test_every_value_of_a_json_file_has_a_line() -> None:
+    text = '{"a": 1,\n\t"rules": [\n {"id": "x \\ud83d\\ude00",\n "b": 2}]}'
+    line = locator(text, "json")
+    assert [line(path) for path in [(), ("a",), ("rules", 0), ("rules", 0, "b"), ("rules", 7), ("x",)]] == [
+        1,
+        1,
+        3,
+        4,
+        2,
+        1,
+    ]
+
+
+def test_every_value_of_a_yaml_file_has_a_line() -> None:
+    line = locator("a: 1\nrules:\n  - id: x\n    b: 2\n", "yaml")
+    assert [line(path) for path in [(), ("rules",), ("rules", 0), ("rules", 0, "b"), ("rules", 0, "c")]] == [
+        1,
+        2,
+        3,
+        4,
+        3,
+    ]
+
+
+def test_a_json_file_that_yaml_cannot_read_has_its_first_line() -> None:
+    assert locator('{"' + "k" * 2000 + '": 1, "a": 2}', "json")(("a",)) == 1
