@@ -24,6 +24,7 @@ EXCHANGE = pytest.StashKey[Path]()
 RECORDER = pytest.StashKey["Recorder"]()
 BASELINE = pytest.StashKey["Baseline"]()
 EVALUATIONS = pytest.StashKey["list[Evaluation]"]()
+TROUBLE = pytest.StashKey[str]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -175,11 +176,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config.stash[EVALUATIONS] = evaluations
     _note_suite_score(config, evaluations)
     if asked.save_baseline is not None:
-        from pytest_loop.evaluate import baseline
-
-        baseline.save(evaluations, asked.save_baseline)
+        _save_baseline(session, evaluations, asked.save_baseline)
     if session.exitstatus == pytest.ExitCode.OK and not _acceptable(config, evaluations):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _save_baseline(session: pytest.Session, evaluations: list[Evaluation], path: Path) -> None:
+    from pytest_loop.errors import SavedFileError
+    from pytest_loop.evaluate import baseline
+
+    try:
+        baseline.save(evaluations, path)
+    except SavedFileError as error:
+        session.config.stash[TROUBLE] = str(error)
+        session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
 
 def _plan(config: pytest.Config) -> Plan | None:
@@ -228,6 +238,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Gen
     terminalreporter.section("loop score")
     for line in score_lines(evaluations, _worse(config, evaluations)):
         terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
+    if TROUBLE in config.stash:
+        terminalreporter.write_line(f"ERROR: {config.stash[TROUBLE]}", red=True)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

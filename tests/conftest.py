@@ -2,10 +2,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
+# pytester forgets what a session inside this process imported, and libyaml's loader does not stand being imported again.
+import pytest_loop.rules.collect  # noqa: F401
+
 pytest_plugins = ["pytester"]
+
+
+@pytest.fixture(autouse=True)
+def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines are compared whole; pytest cuts them at the width of the terminal."""
+    monkeypatch.setenv("COLUMNS", "200")
 
 
 @pytest.fixture
@@ -15,16 +25,10 @@ def rule_file(pytester: pytest.Pytester) -> Callable[..., Path]:
     def write(text: str, name: str = "it.rules.yaml") -> Path:
         path = pytester.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_dedented(text), encoding="utf-8")
+        path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
         return path
 
     return write
-
-
-def _dedented(text: str) -> str:
-    import textwrap
-
-    return textwrap.dedent(text).lstrip("\n")
 
 
 @pytest.fixture(params=[(), ("-n2",)], ids=["plain", "n2"])

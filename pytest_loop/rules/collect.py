@@ -185,7 +185,8 @@ class FixtureRuleItem(_Judging, pytest.Function):
             wanted = {name: self.funcargs[name] for name in judged.fixtures}
             self.judge(Context(context.root, context.folder, context.artifact, context.documents, wanted))
 
-        judge.pytestmark = [pytest.mark.usefixtures(*judged.fixtures)]  # type: ignore[attr-defined]
+        marks = [pytest.mark.usefixtures(*judged.fixtures)] if judged.fixtures else []
+        judge.pytestmark = marks  # type: ignore[attr-defined]
         super().__init__(callobj=judge, **kwargs)
         self.judged = judged
         self.context = context

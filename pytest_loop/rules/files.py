@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Rule, Severity
 from pytest_loop.core.voting import is_need
@@ -49,6 +49,9 @@ class FixCommand(_Entry):
     command: Annotated[str, Field(min_length=1)]
 
 
+_NEED_SCHEMA = {"anyOf": [{"enum": ["majority", "all", "any"]}, {"type": "number", "exclusiveMinimum": 0}]}
+
+
 def _need(value: Any) -> Any:
     if isinstance(value, bool) or not is_need(str(value)):
         words = "majority, all, any, a count or a share"
@@ -68,7 +71,7 @@ class Entry(_Entry):
     fix: str | FixCommand | None = None
     must_not: bool | None = None
     repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] | None = None
-    need: Annotated[str | int | float, AfterValidator(_need)] | None = None
+    need: Annotated[Any, AfterValidator(_need), WithJsonSchema(_NEED_SCHEMA)] = None
     fixtures: list[str] | None = None
 
 

@@ -13,6 +13,8 @@ from pytest_loop.rules.checks.base import shown
 _EXPECTED = {
     "string_type": "text",
     "string_too_short": "a text that is not empty",
+    "string_too_long": "a shorter text",
+    "string_pattern_mismatch": "an id such as a.correctness.totals",
     "bool_type": "true or false",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -80,7 +82,7 @@ def _text(one: Any, path: tuple[str | int, ...], model: type[BaseModel], alterna
     if kind in _BOUNDS:
         key, sign = _BOUNDS[kind]
         return f"expected a number {sign} {one['ctx'][key]:g}{name}, found {shown(found)}"
-    expected = "another type" if alternative and kind not in _EXPECTED else _EXPECTED.get(kind, one["msg"])
+    expected = "a number" if alternative and kind == "int_type" else _EXPECTED.get(kind, one["msg"])
     return f"expected {expected}{name}, found {shown(found)}"
 
 

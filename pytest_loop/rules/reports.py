@@ -41,10 +41,11 @@ class Reports:
         """Note the evidence on the report, and keep what does not block from failing the session."""
         main = max(rules.values(), key=lambda rule: (rule.blocks, rule.severity is Severity.WARN))
         answer = verdict(main, evidence.outcome)
-        shown = _shown(item, evidence, main, all(key in self.known for key in rules))
+        known = all(key in self.known for key in rules)
+        shown = _shown(item, evidence, main, known) if report.when == "call" or not report.failed else "error"
         report.loop = {"evidence": evidence.model_dump(mode="json", exclude_defaults=True), "shown": shown}  # type: ignore[attr-defined]
         report.loop |= {"severity": main.severity.value, "phase": main.phase.value}  # type: ignore[attr-defined]
-        if shown in ("warned", "info", "missed", "known") and report.when == "call":
+        if shown in ("warned", "info", "missed", "known"):
             report.outcome = "passed"
         if evidence.outcome is Outcome.ASSUMED:
             report.outcome = "skipped"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from pytest_loop.core.model import Evaluation, Result, Severity, Verdict
+from pytest_loop.core.model import Evaluation, Result, Verdict
 
 WIDEST = 300
 
@@ -31,9 +31,11 @@ def score_lines(evaluations: Iterable[Evaluation], worse: list[str] | None = Non
 
 def headline(one: Evaluation, width: int = 0) -> str:
     """`courses-api  PASS  0.917 (11 of 12) >= 0.9 in phase B, 8 rules: 7 passed, 1 warned`."""
+    failed = one.having(Verdict.FAIL)
     counts = {
         "passed": len(one.having(Verdict.PASS)),
-        "failed": len(one.having(Verdict.FAIL)),
+        "failed": sum(result.blocks for result in failed),
+        "info": sum(not result.blocks for result in failed),
         "warned": len(one.having(Verdict.WARN)),
         "not judged": len(one.having(Verdict.NA)),
     }
@@ -60,7 +62,7 @@ def _reasons(one: Evaluation) -> Iterator[Line]:
     for result in one.results:
         if result.verdict is Verdict.WARN:
             yield Line(_told("warns", result), "yellow")
-        elif result.verdict is Verdict.FAIL and result.rule.severity is Severity.INFO and not result.blocks:
+        elif result.verdict is Verdict.FAIL and not result.blocks:
             yield Line(_told("info", result))
     for result in one.having(Verdict.NA):
         yield Line(_told("not judged", result), "yellow")

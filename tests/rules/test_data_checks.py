@@ -94,8 +94,7 @@ def test_every_violation_of_a_schema_is_named_with_its_pointer(run: Run) -> None
     }
     lines = run({"json_schema": schema}, DATA, "x.json")
     assert len(lines) == 2
-    assert lines[0].startswith("x.json: expected / to be valid, found {'name': 'courses', ")
-    assert lines[0].endswith("... 'title' is a required property".replace("... ", "...  ").replace("  ", " "))
+    assert lines[0] == "x.json: expected / to be valid, found 'title' is a required property"
     assert lines[1] == "x.json: expected /nested/x~1y/1/id to be valid, found 'two' is not of type 'integer'"
 
 
@@ -118,7 +117,10 @@ def test_a_schema_can_stand_in_a_file_and_refer_to_others_of_the_project(run: Ru
         ("none.json", "cannot read the schema none.json:1: expected a file, found none"),
         ("../x.json", "leads out of the project"),
         ({"type": 5}, "expected a JSON Schema, found one that is not: 5 is not valid"),
-        ({"$ref": "https://example.com/schema.json"}, "cannot read the schema https://example.com/schema.json:1"),
+        (
+            {"$ref": "https://example.com/schema.json"},
+            "the schema refers to 'https://example.com/schema.json', which is not in the project",
+        ),
         ({"$ref": "#/nowhere"}, "the schema refers to '/nowhere', which is not in the project"),
     ],
 )

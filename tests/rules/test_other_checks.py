@@ -435,8 +435,8 @@ KINDS = ", ".join(sorted([*BUILT_IN, "all", "any", "not"]))
         ),
         (
             {"parses": "csv"},
-            ("parses", "format"),
-            "expected 'auto', 'json', 'yaml', 'toml', 'python', 'markdown' or 'xml' for `format`, found 'csv'",
+            ("parses",),
+            "expected 'auto', 'json', 'yaml', 'toml', 'python', 'markdown' or 'xml' for `parses`, found 'csv'",
         ),
         ({"sections": ["x", 5]}, ("sections", 1), "expected a mapping, found 5"),
         ({"size": {"lines": {"min": 5, "max": 1}}}, ("size", "lines"), "expected min <= max, found 5 > 1"),

@@ -25,6 +25,8 @@ pip it
 
 ## Usage
 
+How to.
+
 Setext below
 ------------
 
@@ -93,9 +95,9 @@ def test_structure_that_is_as_it_should_be(run: Run, raw: object) -> None:
             {"parses": {"format": "xml", "block": "json"}},
             ["doc.md:10: expected XML, found not well-formed (invalid token)"],
         ),
-        ({"size": {"lines": {"max": 3}}}, ["doc.md: expected at most 3 lines, found 27"]),
-        ({"size": {"words": {"min": 100}}}, ["doc.md: expected at least 100 words, found 42"]),
-        ({"size": {"bytes": {"min": 1, "max": 2}}}, ["doc.md: expected 1 to 2 bytes, found 276"]),
+        ({"size": {"lines": {"max": 3}}}, ["doc.md: expected at most 3 lines, found 28"]),
+        ({"size": {"words": {"min": 100}}}, ["doc.md: expected at least 100 words, found 37"]),
+        ({"size": {"bytes": {"min": 1, "max": 2}}}, ["doc.md: expected 1 to 2 bytes, found 246"]),
     ],
 )
 def test_structure_that_is_not_says_where(run: Run, raw: object, lines: list[str]) -> None:
