@@ -167,7 +167,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Where the reports come together: score them, and let the criteria decide the exit code."""
     config = session.config
     plan = _plan(config)
-    if plan is None or config.getoption("collectonly"):
+    if plan is None or not _recorder(config).heard:
         return
     from pytest_loop.core.model import Phase
 

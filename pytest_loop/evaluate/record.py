@@ -23,6 +23,10 @@ class Recorder:
         elif report.failed:  # a worker that died has nobody left to say what it was doing
             self._evidence[report.nodeid] = {"outcome": Outcome.ERROR.value, "text": str(report.longrepr)}
 
+    @property
+    def heard(self) -> bool:
+        return bool(self._evidence)
+
     def evaluations(self, plan: Plan, phase: Phase) -> list[Evaluation]:
         """One for every set of criteria that has a selected rule."""
         by_rule: dict[str, list[Evidence]] = {}

@@ -40,7 +40,7 @@ class RuleFile(pytest.Module):
     def collect(self) -> Iterable[pytest.Item]:
         root = _root(self.config, self.path)
         try:
-            loaded = load(self.path, root, self._kinds())
+            loaded = load(self.path, root, self._kinds(), self.nodeid or self.path.as_posix())
         except RuleFileError as error:
             self.session.stash[BAD_FILES] = self.session.stash.get(BAD_FILES, 0) + 1
             raise self.CollectError(str(error)) from None
@@ -49,9 +49,9 @@ class RuleFile(pytest.Module):
         autouse = bool(pytest.Function.from_parent(self, name="probe", callobj=_probe).fixturenames)
         for judged in loaded.rules:
             context = Context(root, judged.folder, loaded.artifact, documents)
-            yield from self._items(judged, context, autouse)
+            yield from self._items(judged, loaded.criteria.source, context, autouse)
 
-    def _items(self, judged: Judged, context: Context, autouse: bool) -> Iterator[pytest.Item]:
+    def _items(self, judged: Judged, source: str, context: Context, autouse: bool) -> Iterator[pytest.Item]:
         rule = judged.rule
         item = RuleItem if not (autouse or judged.fixtures) else FixtureRuleItem
         mark = pytest.mark.loop_rule(
@@ -64,6 +64,7 @@ class RuleFile(pytest.Module):
         for index in range(1, rule.repeat + 1):
             name = f"{rule.id}[{index}]" if rule.repeat > 1 else rule.id
             made = item.from_parent(self, name=name, judged=judged, context=context, index=index)
+            made.key = f"{source}::{rule.id}"
             made.add_marker(mark)
             yield made
 
@@ -105,12 +106,8 @@ class _Judging(pytest.Item):
     judged: Judged
     context: Context
     index: int
+    key: str
     unbound: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """The name of the rule in the whole session."""
-        return self.parent.nodeid + "::" + self.judged.rule.id if self.parent else self.judged.rule.id
 
     def judge(self, context: Context) -> None:
         rule = self.judged.rule

@@ -147,8 +147,11 @@ class _Merged:
             self.check_source, self.check_at = source, at
 
 
-def load(path: Path, root: Path, kinds: Kinds = BUILT_IN) -> Loaded:
-    """Read a rule file with everything it extends; raises `RuleFileError` with every problem."""
+def load(path: Path, root: Path, kinds: Kinds = BUILT_IN, name: str | None = None) -> Loaded:
+    """Read a rule file with everything it extends; raises `RuleFileError` with every problem.
+
+    `name` is what the session calls the file, where that is not its path from `root`.
+    """
     problems: list[Problem] = []
     chain = list(_chain(path, root, problems))
     if not chain:
@@ -168,7 +171,7 @@ def load(path: Path, root: Path, kinds: Kinds = BUILT_IN) -> Loaded:
         raise RuleFileError(problems)
     criteria = Criteria(
         name=model.criteria or path.name.split(".rules.")[0],
-        source=source.shown,
+        source=name or source.shown,
         version=model.version,
         thresholds=_thresholds(chain),
         rules=tuple(one.rule for one in rules),
