@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from pytest_loop.evaluate.record import Recorder
 
 RULE_FILES = (".rules.yaml", ".rules.yml", ".rules.json", ".rules.toml")
-PLAN = pytest.StashKey["Plan"]()
-EXCHANGE = pytest.StashKey[Path]()
-RECORDER = pytest.StashKey["Recorder"]()
-BASELINE = pytest.StashKey["Baseline"]()
-EVALUATIONS = pytest.StashKey["list[Evaluation]"]()
-TROUBLE = pytest.StashKey[str]()
+PLAN: pytest.StashKey[Plan] = pytest.StashKey()
+EXCHANGE: pytest.StashKey[Path] = pytest.StashKey()
+RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
+BASELINE: pytest.StashKey[Baseline] = pytest.StashKey()
+EVALUATIONS: pytest.StashKey[list[Evaluation]] = pytest.StashKey()
+TROUBLE: pytest.StashKey[str] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -235,7 +235,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Gen
         return
     from pytest_loop.show.terminal import score_lines
 
-    terminalreporter.section("loop score")
+    terminalreporter.write_sep("=", "loop score")
     for line in score_lines(evaluations, _worse(config, evaluations)):
         terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
     if TROUBLE in config.stash:

@@ -63,7 +63,7 @@ DOCS_THRESHOLDS = ("0.75", "0.85")
 
 def test_an_api_that_lacks_only_error_responses_passes_phase_a() -> None:
     one = judged(API, Phase.A, ["a.errors"])
-    assert (one.earned, one.possible) == (6, 7)
+    assert (one.earned, one.possible) == (Fraction(6), Fraction(7))
     assert one.passed
 
 
@@ -163,13 +163,13 @@ def test_several_items_of_one_rule_must_all_pass() -> None:
 def test_what_is_not_judged_leaves_both_sums() -> None:
     criteria = Criteria(name="x", source="x", rules=(a_rule("a.x.1"), a_rule("a.x.2", WARN)))
     one = evaluation(criteria, Phase.B, {"a.x.1": [said(Outcome.ASSUMED)], "a.x.2": [PASSED]})
-    assert (one.earned, one.possible, one.total) == (1, 1, 2)
+    assert (one.earned, one.possible, one.total) == (Fraction(1), Fraction(1), 2)
 
 
 def test_rules_that_were_not_selected_are_not_in_the_denominator() -> None:
     criteria = Criteria(name="x", source="x", rules=tuple(API))
     one = evaluation(criteria, Phase.B, {"a.endpoints": [PASSED]})
-    assert (one.possible, one.total, len(one.results)) == (2, 8, 1)
+    assert (one.possible, one.total, len(one.results)) == (Fraction(2), 8, 1)
 
 
 def test_rules_of_b_are_not_judged_in_a() -> None:

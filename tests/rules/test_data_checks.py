@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 

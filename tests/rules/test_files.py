@@ -295,7 +295,7 @@ def test_files_are_merged_rule_by_rule_and_field_by_field(read: Write, tmp_path:
         """
     )
     one, two, three = loaded.rules
-    assert (one.rule.severity, one.rule.weight, one.rule.fix) == (Severity.WARN, 5, "new")
+    assert (one.rule.severity, one.rule.weight, one.rule.fix) == (Severity.WARN, Fraction(5), "new")
     assert (two.rule.description, two.folder) == ("Better", tmp_path / "shared")
     assert (three.rule.id, three.folder) == ("a.x.three", tmp_path)
     assert loaded.criteria.thresholds == {Phase.A: Fraction(1, 2), Phase.B: Fraction(7, 10)}

@@ -94,7 +94,7 @@ def test_a_command_that_cannot_be_started_is_an_error_and_not_a_failure(run: Run
         run({"command": "./script"})
     with pytest.raises(CheckError, match=r"cannot run 'true': the folder .* does not exist"):
         findings(check({"command": "true"}), Context(tmp_path, tmp_path / "none"))
-    with pytest.raises(CheckError, match="cannot run .* null byte"):
+    with pytest.raises(CheckError, match=r"cannot run .* null byte"):
         findings(check({"command": "echo '\0'"}), Context(tmp_path, tmp_path))
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
 from pathlib import Path
 
 import pytest
@@ -140,7 +139,9 @@ def test_python_that_cannot_be_compiled_at_all_is_no_python(run: Run) -> None:
 def test_the_format_goes_by_the_name_of_the_file(run: Run) -> None:
     assert run({"parses": "auto"}, "a = 1", "x.toml") == []
     assert run({"parses": "auto"}, "a = ", "x.toml") == ["x.toml:1: expected TOML, found invalid value"]
-    with pytest.raises(CheckError, match="cannot tell the format of x.unknown from its name: say which with `format:`"):
+    with pytest.raises(
+        CheckError, match=r"cannot tell the format of x.unknown from its name: say which with `format:`"
+    ):
         run({"parses": "auto"}, "", "x.unknown")
 
 

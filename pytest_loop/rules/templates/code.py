@@ -116,7 +116,7 @@ def _undefined(source: Source, promised: dict[str, ast.expr]) -> list[str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             symbols = symtable.symtable(source.document.text, source.document.shown, "exec").get_symbols()
-    except SyntaxError as error:  # such as `return` outside of a function, which still has a tree
+    except SyntaxError as error:  # such as `nonlocal` outside of a function, which still has a tree
         return [f"{source.document.line(error.lineno or 1)}: expected Python, found {error.msg}"]
     known = {one.get_name() for one in symbols if one.is_assigned() or one.is_imported() or one.is_namespace()}
     made_later = "__getattr__" in known or any(_is_star(one) for one in ast.walk(source.tree))

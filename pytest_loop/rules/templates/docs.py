@@ -17,7 +17,7 @@ from pytest_loop.rules.templates import reading
 LANGUAGES = {"python": "python", "py": "python", "python3": "python", "json": "json", "toml": "toml", "xml": "xml"}
 LANGUAGES |= {"yaml": "yaml", "yml": "yaml", "pycon": "python"}
 _PLACEHOLDER = re.compile(r"\W*(todo|tbd|fixme|coming soon|to be (written|done))\W*", re.IGNORECASE)
-_YAML_DOCUMENT = re.compile(r"^---(?:\s.*)?$", re.MULTILINE)
+_YAML_DOCUMENT = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
 
 def filled_sections(artifact: Path, workspace: Path) -> None:

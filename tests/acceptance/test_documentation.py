@@ -1,0 +1,44 @@
+"""The blocks of the documentation are used, not only shown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED
+from pytest_loop.rules.files import load
+
+ROOT = Path(__file__).parents[2]
+RULES = (ROOT / "docs/rules.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", RULES, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", blocks("yaml"))
+def test_every_rule_file_that_is_shown_loads(tmp_path: Path, text: str) -> None:
+    (tmp_path / "it.rules.yaml").write_text(text)
+    assert load(tmp_path / "it.rules.yaml", tmp_path).rules
+
+
+def test_the_mark_that_is_shown_works(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("import pytest\n" + blocks("python")[0])
+    result = pytester.runpytest()
+    result.stdout.fnmatch_lines(["tests  PASS  1 (2 of 2) *"])
+
+
+def test_the_kind_that_is_shown_works(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(blocks("python")[1])
+    (pytester.path / "doc.md").write_text("fine\n\tbad\n")
+    (pytester.path / "it.rules.yaml").write_text(
+        "artifact: doc.md\nrules: [{id: a.x.y, description: x, check: {no_tabs: true}}]"
+    )
+    pytester.runpytest().stdout.fnmatch_lines(["doc.md:2: expected spaces, found a tab"])
+
+
+def test_every_kind_of_check_is_in_the_table() -> None:
+    table = RULES[RULES.index("## Checks") : RULES.index("## Python tests")]
+    assert [kind for kind in [*BUILT_IN, *COMPOSED] if f"`{kind}: " not in table] == []
