@@ -75,9 +75,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if options.options(config).phase == "B":
         return
     later = [item for item in items if _phase(item) == "B"]
-    if later:
-        config.hook.pytest_deselected(items=later)
-        items[:] = [item for item in items if item not in set(later)]
+    config.hook.pytest_deselected(items=later)
+    items[:] = [item for item in items if _phase(item) != "B"]
 
 
 def _phase(item: pytest.Item) -> str:

@@ -111,9 +111,10 @@ class Documents:
     def read(self, path: Path) -> Document:
         try:
             status = path.stat()
-        except OSError:
-            read_text(path)  # says what is wrong
-            raise
+        except OSError as error:
+            raise Malformed(
+                1, "a file", "none" if isinstance(error, FileNotFoundError) else str(error.strerror)
+            ) from None
         stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
         known = self._known.get(path)
         if known is None or known[0] != stamp:

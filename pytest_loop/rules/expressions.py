@@ -43,4 +43,4 @@ def _true(node: ast.expr, marks: list[pytest.Mark]) -> bool:
         }
         named = [mark for mark in marks if mark.name == node.func.id]
         return any(all(mark.kwargs.get(key) == value for key, value in wanted.items()) for mark in named)
-    return bool(getattr(node, "value", False))
+    return isinstance(node, ast.Constant) and bool(node.value)

@@ -98,10 +98,8 @@ def known_keys(model: Any, path: tuple[str | int, ...]) -> list[str]:
     """The keys of the model that stands at `path` below `model`."""
     for step in path:
         if isinstance(step, str):
-            field = next((field for name, field in model.model_fields.items() if step in (name, field.alias)), None)
-            model = _model_in(field.annotation) if field else None
-        if model is None:
-            return []
+            fields = model.model_fields.items()
+            model = next(_model_in(field.annotation) for name, field in fields if step in (name, field.alias))
     return [field.alias or name for name, field in model.model_fields.items()]
 
 

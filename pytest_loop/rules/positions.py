@@ -17,7 +17,7 @@ Locate = Callable[[Path], int]
 def locator(text: str, kind: str, node: yaml.Node | None = None) -> Locate:
     """A function from the path of a value to its line; for what is not there, the line of what encloses it."""
     if kind == "toml":
-        return _Toml(text).line
+        return _toml(text)
     node = node or _composed(_as_yaml(text) if kind == "json" else text)
     return lambda path: _line(node, path)
 
@@ -49,6 +49,13 @@ def _line(node: yaml.Node | None, path: Path) -> int:
 
 def _pair(node: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
     return next((pair for pair in reversed(node.value) if str(pair[0].value) == key), None)
+
+
+def _toml(text: str) -> Locate:
+    try:
+        return _Toml(text).line
+    except (ValueError, IndexError):  # valid TOML that the walk does not know; a wrong line would be worse than none
+        return lambda _path: 1
 
 
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")

@@ -66,6 +66,11 @@ def test_queries_that_are_not_say_what_was_found(run: Run, ask: dict[str, Any], 
     assert run({"query": ask}, DATA, "x.json") == [line]
 
 
+def test_data_is_parsed_once_for_all_checks(run: Run) -> None:
+    ask = {"query": {"path": "count", "value": 3}}
+    assert run([ask, ask], DATA, "x.json") == []
+
+
 def test_a_query_that_cannot_be_answered_is_an_error(run: Run) -> None:
     with pytest.raises(CheckError, match="the query 'length\\(count\\)' cannot be answered"):
         run({"query": {"path": "length(count)", "value": 1}}, DATA, "x.json")
@@ -136,5 +141,7 @@ def test_patterns_in_a_schema_cannot_hang_the_run(run: Run, monkeypatch: pytest.
     with pytest.raises(deadline.DeadlineError, match=r"the validation did not end within 0\.2 s"):
         run({"json_schema": bomb}, json.dumps({"a" * 40 + "b": 1}), "x.json")
     assert time.monotonic() - started < 10
-    lines = run({"json_schema": {"properties": {"name": {"pattern": "^x"}}}}, DATA, "x.json")
+    lines = run(
+        {"json_schema": {"properties": {"name": {"pattern": "^x"}, "count": {"pattern": "^x"}}}}, DATA, "x.json"
+    )
     assert lines == ["x.json: expected /name to be valid, found 'courses' does not match '^x'"]

@@ -395,6 +395,11 @@ KINDS = ", ".join(sorted([*BUILT_IN, "all", "any", "not"]))
             "expected a regular expression, found '(' (missing ), unterminated subpattern at position 0)",
         ),
         ({"matches": "a" * 10_001}, (), "expected a regular expression, found one of 10,001 characters"),
+        (
+            {"command": "x", "expect_output": "["},
+            ("expect_output",),
+            "expected a regular expression, found '[' (unterminated character set at position 0)",
+        ),
         ({"command": ""}, ("command",), "expected a text that is not empty for `command`, found ''"),
         ({"command": " "}, (), "expected a command, found an empty text"),
         ({"command": "a && b"}, (), "expected a plain command, found the shell operator '&&': add `shell: true`"),

@@ -133,6 +133,7 @@ def test_each_format_is_read_for_real(run: Run, kind: str, good: str, bad: str, 
 
 def test_python_that_cannot_be_compiled_at_all_is_no_python(run: Run) -> None:
     assert run({"parses": "python"}, "x = 1\0") != []
+    assert run({"parses": "python"}, "-" * 100_000 + "1")[0].startswith("doc.md:1: expected Python, found")
     assert run({"parses": "python"}, "(" * 1000 + ")" * 1000)[0].startswith("doc.md:1: expected Python, found")
 
 
@@ -171,6 +172,7 @@ def test_an_artifact_that_is_not_there_is_a_finding(run: Run, tmp_path: Path) ->
     (tmp_path / "folder").mkdir()
     assert run({"contains": "x"}, name="folder") == ["folder:1: expected a file, found a directory"]
     assert run({"size": {"bytes": {"min": 1}}}, name="folder") == ["folder:1: expected a file, found a directory"]
+    assert run({"contains": "x"}, name="x" * 300)[0].endswith(":1: expected a file, found File name too long")
     assert run({"contains": "x"}, b"\xff") == ["doc.md:1: expected UTF-8 text, found the byte 0xff"]
 
 

@@ -44,6 +44,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
         ),
         ("json", "1" * 5000, 1, "expected JSON, found exceeds the limit"),
         ("toml", "a = 1\nb = ", 2, "expected TOML, found invalid value"),
+        ("toml", "a = " + "1" * 5000, 1, "expected TOML, found exceeds the limit"),
         ("toml", "a = 1\na = 2", 2, "expected TOML, found cannot overwrite a value"),
     ],
 )
@@ -172,6 +173,10 @@ def test_every_value_of_a_yaml_file_has_a_line() -> None:
         4,
         3,
     ]
+
+
+def test_toml_that_the_walk_does_not_know_has_its_first_line() -> None:
+    assert locator("a = 1\n= 2", "toml")(("a",)) == 1
 
 
 def test_a_json_file_that_yaml_cannot_read_has_its_first_line() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from abc import abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -61,8 +62,9 @@ class _Runs(Check):
     expect_exit: Annotated[int, Field(ge=-255, le=255)] = 0
 
     @property
+    @abstractmethod
     def _line(self) -> str:
-        raise NotImplementedError
+        """The command as it was written."""
 
     @model_validator(mode="after")
     def _words(self) -> Any:

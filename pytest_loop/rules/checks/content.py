@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar
 
@@ -44,15 +45,21 @@ class _Content(Check):
     section: str | None = Field(default=None, description="look only below this Markdown heading")
     ignore_case: bool = False
 
+    @abstractmethod
     def _wanted(self) -> list[str]:
-        raise NotImplementedError
+        """The texts or patterns that the check names."""
+
+    @abstractmethod
+    def _places(self, part: _Part, text: str, limit: int) -> list[int]:
+        """Where one of them stands, at most `limit` places."""
+
+    @abstractmethod
+    def _judged(self, part: _Part, text: str) -> list[Finding]:
+        """What is wrong with one of them."""
 
     def run(self, context: Context) -> Iterable[Finding]:
         part = _Part(context.document(), self.section)
         return [finding for text in self._wanted() for finding in self._judged(part, text)]
-
-    def _judged(self, part: _Part, text: str) -> list[Finding]:
-        raise NotImplementedError
 
 
 class _Texts(_Content):
@@ -89,9 +96,6 @@ class _Present(_Content):
     min_matches: Count = 1
     max_matches: Count | None = None
 
-    def _places(self, part: _Part, text: str, limit: int) -> list[int]:
-        raise NotImplementedError
-
     def _judged(self, part: _Part, text: str) -> list[Finding]:
         most = self.max_matches
         places = self._places(part, text, max(self.min_matches, 1) if most is None else most + 1)
@@ -109,9 +113,6 @@ class _Present(_Content):
 
 class _Absent(_Content):
     """Must not stand there at all; each place is named."""
-
-    def _places(self, part: _Part, text: str, limit: int) -> list[int]:
-        raise NotImplementedError
 
     def _judged(self, part: _Part, text: str) -> list[Finding]:
         places = self._places(part, text, 5)
