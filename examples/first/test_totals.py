@@ -3,4 +3,4 @@ import unittest
 
 class Totals(unittest.TestCase):
     def test_tax_is_included(self) -> None:
-        self.assertEqual(round(100 * 1.19), 119)
+        assert round(100 * 1.19) == 119

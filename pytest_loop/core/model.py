@@ -64,7 +64,8 @@ class Outcome(str, Enum):
 class Finding(Value):
     """One thing that is not as it should be: what was expected, what was found, and where (`file:line`).
 
-    `detail` holds the few lines that explain it, such as the end of a command's output.
+    `detail` holds the few lines that explain it, such as the end of a command's output. `expected` is empty where
+    `found` is a sentence that says both.
     """
 
     expected: str
@@ -73,7 +74,7 @@ class Finding(Value):
     detail: str = ""
 
     def __str__(self) -> str:
-        text = f"expected {self.expected}, found {self.found}"
+        text = f"expected {self.expected}, found {self.found}" if self.expected else self.found
         return f"{self.where}: {text}" if self.where else text
 
 

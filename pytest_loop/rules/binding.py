@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,8 +85,8 @@ class Binding:
 
     def _bind_selected(self, loaded: list[Loaded], items: list[pytest.Item], python: list[pytest.Item]) -> None:
         own = {item.key: item for item in items if isinstance(item, (RuleItem, FixtureRuleItem))}
-        for key, selector in _selectors(loaded):
-            found = [item for item in python if _selects(selector, item)]
+        for key, selector, folder in _selectors(loaded):
+            found = [item for item in python if _selects(selector, folder, item)]
             for item in found:
                 self._bind(item, [key])
             if not found and key in own:
@@ -99,19 +100,29 @@ class Binding:
                     session.stash[TALLY].expect(item.key)
 
 
-def _selectors(loaded: list[Loaded]) -> Iterator[tuple[str, str]]:
+def _selectors(loaded: list[Loaded]) -> Iterator[tuple[str, str, Path]]:
+    """The rule, what it selects, and the folder that its paths start from."""
     for one in loaded:
         for judged in one.rules:
             for check in each(judged.check):
                 if isinstance(check, Tests):
-                    yield from ((f"{one.criteria.source}::{judged.rule.id}", text) for text in check.tests)
+                    key = f"{one.criteria.source}::{judged.rule.id}"
+                    yield from ((key, text, judged.folder) for text in check.tests)
 
 
-def _selects(selector: str, item: pytest.Item) -> bool:
+def _selects(selector: str, folder: Path, item: pytest.Item) -> bool:
+    """Node ids start at the folder of the rule file, like all its paths, or are written as pytest prints them."""
     if not is_node_id(selector):
         return Expression(selector).matches(item.iter_markers())
-    rest = item.nodeid.removeprefix(selector.rstrip("/"))
-    return rest != item.nodeid and (not rest or rest.startswith(("::", "[", "/")))
+    path, _, name = selector.rstrip("/").partition("::")
+    here = item.path.is_relative_to((folder / path).resolve())
+    inside = item.nodeid.partition("::")[2]
+    return (here and (not name or _below(inside, name))) or _below(item.nodeid, selector.rstrip("/"))
+
+
+def _below(nodeid: str, selector: str) -> bool:
+    rest = nodeid.removeprefix(selector)
+    return rest != nodeid and (not rest or rest.startswith(("::", "[", "/")))
 
 
 def _fields(mark: pytest.Mark) -> tuple[str | None, dict[str, Any]]:

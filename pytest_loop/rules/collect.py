@@ -151,7 +151,7 @@ class _Judging(pytest.Item):
         if not isinstance(excinfo.value, RuleFailed):
             return super().repr_failure(excinfo, *args, **kwargs)
         shown: Any = excinfo.getrepr(style="value")
-        shown.reprtraceback.reprentries[0].lines = [f"{line}\n" for line in str(excinfo.value).splitlines()]
+        shown.reprtraceback.reprentries[0].lines = str(excinfo.value).splitlines()
         shown.reprcrash.path = str(self.path)
         shown.reprcrash.lineno = self.judged.line
         shown.reprcrash.message = str(excinfo.value.evidence)

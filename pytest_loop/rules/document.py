@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import warnings
 from bisect import bisect_right
 from functools import cached_property
@@ -12,7 +11,7 @@ from xml.parsers import expat
 
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.markdown import Block, Markdown
-from pytest_loop.rules.syntax import FORMATS, Malformed, parse, read_text
+from pytest_loop.rules.syntax import FORMATS, Malformed, is_readable, parse, read_text, with_text_keys
 
 SUFFIXES = {
     **FORMATS,
@@ -80,10 +79,10 @@ class Document:
 
     def _parsed(self, kind: str, block: str | int | None) -> Any:
         if block is None:
-            return parse(self.text, kind)
+            return with_text_keys(parse(self.text, kind))
         first = self.blocks(block)[0]
         try:
-            return parse(first.text, kind)
+            return with_text_keys(parse(first.text, kind))
         except Malformed as error:
             raise Malformed(first.line + error.line - 1, error.expected, error.found) from None
 
@@ -131,7 +130,7 @@ def syntax_problem(text: str, kind: str) -> Malformed | None:
     """What keeps `text` from being `kind`, or None."""
     try:
         if kind in DATA:
-            parse(text, kind)
+            is_readable(text, kind)
         else:
             {"python": _python, "markdown": _markdown, "xml": _xml}[kind](text)
     except Malformed as error:
@@ -143,7 +142,7 @@ def _python(text: str) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(text)
+            compile(text, "artifact", "exec", dont_inherit=True)
     except SyntaxError as error:
         raise Malformed(error.lineno or 1, "Python", error.msg) from None
     except (ValueError, RecursionError, MemoryError) as error:

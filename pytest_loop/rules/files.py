@@ -159,8 +159,8 @@ def load(path: Path, root: Path, kinds: Kinds = BUILT_IN, name: str | None = Non
     merged: dict[str, _Merged] = {}
     for source, model in reversed(chain):
         _lay(merged, source, model)
-    rules = [rule for one in merged.values() if (rule := _judged(one, kinds))]
     source, model = chain[0]
+    rules = [rule for one in merged.values() if (rule := _judged(one, source, kinds))]
     artifact = _artifact(chain, root)
     if artifact is None:
         for one in rules:
@@ -273,7 +273,12 @@ def _lay(merged: dict[str, _Merged], source: _Source, model: RuleFile) -> None:
             known.lay_over(fields, source, at)
 
 
-def _judged(one: _Merged, kinds: Kinds) -> Judged | None:
+def _line(one: _Merged, main: _Source) -> int:
+    """Where the rule stands in the file that was collected; one that only its base has stands at `extends`."""
+    return main.line("rules", one.at) if one.source is main else main.line("extends")
+
+
+def _judged(one: _Merged, main: _Source, kinds: Kinds) -> Judged | None:
     fields = one.fields
     for name in ("description", "check"):
         if fields.get(name) is None:
@@ -288,8 +293,7 @@ def _judged(one: _Merged, kinds: Kinds) -> Judged | None:
         return None
     if fields.get("description") is None:
         return None
-    line = one.source.line("rules", one.at)
-    return Judged(rule(fields), judge, one.check_source.folder, line, tuple(fields.get("fixtures") or ()))
+    return Judged(rule(fields), judge, one.check_source.folder, _line(one, main), tuple(fields.get("fixtures") or ()))
 
 
 def rule(fields: dict[str, Any]) -> Rule:

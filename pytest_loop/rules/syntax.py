@@ -61,6 +61,27 @@ def parse(text: str, kind: str) -> Any:
     return located(text, kind, [])[0]
 
 
+def is_readable(text: str, kind: str) -> None:
+    """Raise `Malformed` unless `text` can be read; a YAML text may hold several documents."""
+    if kind != "yaml":
+        parse(text, kind)
+        return
+    start = 0
+    for document in re.split(r"^---(?=\s)", text, flags=re.MULTILINE):
+        try:
+            parse(document, kind)
+        except Malformed as error:
+            raise Malformed(start + error.line, error.expected, error.found) from None
+        start += document.count("\n")
+
+
+def with_text_keys(value: Any) -> Any:
+    """As JSON has it: in YAML a key such as 200 is a number, and means the same."""
+    if isinstance(value, dict):
+        return {str(key): with_text_keys(child) for key, child in value.items()}
+    return [with_text_keys(child) for child in value] if isinstance(value, list) else value
+
+
 def located(text: str, kind: str, twice: list[Malformed]) -> tuple[Any, yaml.Node | None]:
     """The data in `text` with the nodes it came from, which only YAML has.
 

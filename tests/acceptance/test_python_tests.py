@@ -117,6 +117,34 @@ BOUND = """
 """
 
 
+def test_node_ids_start_at_the_folder_of_the_rule_file_or_at_the_root(
+    pytester: pytest.Pytester, rule_file: Write
+) -> None:
+    rule_file(
+        """
+        rules:
+          - {id: a.x.here, description: Here, check: {tests: "test_it.py::TestIt"}}
+          - {id: a.x.root, description: Root, check: {tests: "sub/test_it.py::TestIt::test_one"}}
+          - {id: a.x.folder, description: Folder, check: {tests: ./}}
+          - {id: a.x.none, description: None, severity: warn, check: {tests: "test_it.py::TestI"}}
+        """,
+        "sub/it.rules.yaml",
+    )
+    (pytester.path / "sub" / "test_it.py").write_text(
+        "class TestIt:\n    def test_one(self): pass\n    def test_two(self): assert 0\n"
+    )
+    (pytester.path / "test_other.py").write_text("def test_other(): assert 0\n")
+    result = pytester.runpytest()
+    result.stdout.fnmatch_lines(
+        [
+            "it  FAIL  0.285 (2 of 7) *",
+            "  blocks: a.x.here: assert 0",
+            "  blocks: a.x.folder: assert 0",
+            "  warns: a.x.none: expected tests 'test_it.py::TestI' in this session, *",
+        ]
+    )
+
+
 def test_tests_named_by_a_rule_decide_it(pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]) -> None:
     rule_file(BOUND)
     pytester.makepyfile(

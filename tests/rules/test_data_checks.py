@@ -102,6 +102,12 @@ def test_every_violation_of_a_schema_is_named_with_its_pointer(run: Run) -> None
     assert lines[1] == "x.json: expected /nested/x~1y/1/id to be valid, found 'two' is not of type 'integer'"
 
 
+def test_numbers_as_keys_are_texts_as_in_json(run: Run) -> None:
+    schema = {"patternProperties": {"^2": {"type": "object"}}}
+    assert run({"json_schema": schema}, "200: {}\n404: x", "x.yaml") == []
+    assert run({"query": {"path": '"200"', "value": {}}}, "200: {}", "x.yaml") == []
+
+
 def test_no_more_violations_are_told_than_a_person_reads(run: Run) -> None:
     lines = run({"json_schema": {"items": {"type": "string"}}}, json.dumps(list(range(50))), "x.json")
     assert len(lines) == 21

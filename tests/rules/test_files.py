@@ -304,7 +304,7 @@ def test_files_are_merged_rule_by_rule_and_field_by_field(read: Write, tmp_path:
 
 def test_paths_of_a_template_start_at_the_file_that_extends_it(read: Write, tmp_path: Path) -> None:
     loaded = read("extends: docs\nartifact: x.md", "sub/it.rules.yaml")
-    assert {one.folder for one in loaded.rules} == {tmp_path / "sub"}
+    assert {(one.folder, one.line) for one in loaded.rules} == {(tmp_path / "sub", 1)}
 
 
 def test_the_schema_in_the_package_is_the_one_of_the_models() -> None:

@@ -187,6 +187,9 @@ def judges(tmp_path: Path) -> None:
         "def no(artifact, workspace): return False\n"
         "def odd(artifact, workspace): return 'ok'\n"
         "def says(artifact, workspace): assert False, f'{artifact.name} is bad'\n"
+        "def where(artifact, workspace): assert False, 'x.py:3: too long'\n"
+        "def several(artifact, workspace): assert False, 'x.py:3: f: expected 1, found 2;\\nmore'\n"
+        "def unsure(artifact, workspace): from pytest_loop import CheckError; raise CheckError('no idea')\n"
         "def breaks(artifact, workspace): raise KeyError('x')\n"
         "value = 5\n"
     )
@@ -202,6 +205,13 @@ def test_a_function_judges_the_artifact(run: Run) -> None:
         assert run({"python": "my_judges:odd"}) == ["expected True or None from my_judges:odd, found 'ok'"]
         assert run({"python": "my_judges:says"}) == ["expected my_judges:says to pass, found doc.md is bad"]
         assert run({"python": "my_judges:breaks"}) == ["expected my_judges:breaks to pass, found KeyError: 'x'"]
+        assert run({"python": "my_judges:where"}) == ["x.py:3: expected my_judges:where to pass, found too long"]
+        assert run({"python": "my_judges:several"}) == [
+            "x.py:3: f: expected 1, found 2",
+            "expected my_judges:several to pass, found more",
+        ]
+        with pytest.raises(CheckError, match="no idea"):
+            run({"python": "my_judges:unsure"})
         with pytest.raises(CheckError, match="my_judges has no function value"):
             run({"python": "my_judges:value"})
         with pytest.raises(CheckError, match="cannot import no_such_module: ModuleNotFoundError"):

@@ -133,6 +133,9 @@ def test_each_format_is_read_for_real(run: Run, kind: str, good: str, bad: str, 
 
 def test_python_that_cannot_be_compiled_at_all_is_no_python(run: Run) -> None:
     assert run({"parses": "python"}, "x = 1\0") != []
+    assert run({"parses": "python"}, "x = 1\nreturn x") == [
+        "doc.md:2: expected Python, found 'return' outside function"
+    ]
     assert run({"parses": "python"}, "-" * 100_000 + "1")[0].startswith("doc.md:1: expected Python, found")
     assert run({"parses": "python"}, "(" * 1000 + ")" * 1000)[0].startswith("doc.md:1: expected Python, found")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.rules.positions import locator
-from pytest_loop.rules.syntax import LARGEST, Malformed, located, parse, read_text
+from pytest_loop.rules.syntax import LARGEST, Malformed, is_readable, located, parse, read_text
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{chr(98 + at)}: &{chr(98 + at)} [{','.join(['*' + chr(97 + at)] * 10)}]\n" for at in range(8)
@@ -181,3 +181,10 @@ def test_toml_that_the_walk_does_not_know_has_its_first_line() -> None:
 
 def test_a_json_file_that_yaml_cannot_read_has_its_first_line() -> None:
     assert locator('{"' + "k" * 2000 + '": 1, "a": 2}', "json")(("a",)) == 1
+
+
+def test_several_documents_of_yaml_can_be_read_and_each_has_its_lines() -> None:
+    is_readable("---\na: 1\n---\nb: 2\n", "yaml")
+    with pytest.raises(Malformed) as caught:
+        is_readable("a: 1\n---\nb: [\n", "yaml")
+    assert caught.value.line == 4

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from copy import deepcopy
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +19,7 @@ from pytest_loop.errors import NotJudgedError
 from pytest_loop.rules.checks.base import Context, findings
 from pytest_loop.rules.document import Documents
 from pytest_loop.rules.files import Loaded, load, template_names
+from pytest_loop.rules.templates import api_spec
 
 PASSED = Evidence(outcome=Outcome.PASSED)
 FAILED = Evidence(outcome=Outcome.FAILED, text="no")
@@ -221,15 +224,15 @@ REMOVE = ("paths", "/courses/{course_id}", "delete")
 LISTED = (*LIST, "responses", "200", "content", "application/json")
 SENT = (*ADD, "requestBody", "content", "application/json")
 
-Edit = tuple[tuple[str, ...], Any]
+Edit = tuple[tuple[Any, ...], Any]
 
 
 def changed(*edits: Edit) -> dict[str, Any]:
     spec = deepcopy(COURSES)
     for path, value in edits:
-        place = spec
+        place: Any = spec
         for step in path[:-1]:
-            place = place.setdefault(step, {})
+            place = place[step] if isinstance(place, list) else place.setdefault(step, {})
         if value is DROP:
             del place[path[-1]]
         else:
@@ -261,11 +264,16 @@ READ = {"summary": "Read it", "responses": ANSWER}
                 "Swagger 2": api((("openapi",), DROP), (("swagger",), "2.0")),
             },
             "a.correctness.schemas": {
+                "no YAML": "openapi: [\n",
+                "a schema that is itself": api(
+                    (("components", "schemas", "Course"), {"$ref": "#/components/schemas/Course"})
+                ),
                 "post without a body": api(((*ADD, "requestBody"), DROP)),
                 "a body without a schema": api(((*SENT, "schema"), DROP)),
                 "a schema that says nothing": api(((*SENT, "schema"), {})),
                 "an answer without a schema": api(((*LISTED, "schema"), DROP)),
                 "an answer without content": api(((*LIST, "responses", "200", "content"), DROP)),
+                "a change that describes nothing": api(((*ADD, "responses"), {"201": {"description": "Made"}})),
                 "no answer": api(((*REMOVE, "responses"), {})),
                 "only errors": api(((*REMOVE, "responses", "204"), DROP)),
                 "a schema that is not there": api(((*SENT, "schema", "$ref"), "#/nowhere")),
@@ -374,6 +382,9 @@ SHARED_BODY = {"content": {"application/json": {"schema": COURSE, "example": {"i
                     ((*ADD, "responses", "201"), {"$ref": "#/components/responses/Course"}),
                     (("components", "responses", "Course"), SHARED_BODY),
                 ),
+                "a change that describes only its errors": api(
+                    ((*REMOVE, "responses", "204"), DROP), ((*REMOVE, "responses", "200"), {"description": "Gone"})
+                ),
                 "created, and where": api(
                     (
                         (*ADD, "responses", "201"),
@@ -404,6 +415,7 @@ SHARED_BODY = {"content": {"application/json": {"schema": COURSE, "example": {"i
                     ((*LISTED, "example"), DROP), ((*LISTED, "schema", "examples"), [[{"id": 1}]])
                 ),
                 "of all properties": api(((*LISTED, "example"), DROP), ((*LISTED, "schema", "items"), SHOWN_COURSE)),
+                "a picture": api(((*LIST, "responses", "200", "content"), {"image/png": {}})),
                 "only in the answer": api(((*SENT, "example"), DROP), ((*ADD, "responses", "201"), SHARED_BODY)),
             },
             "a.completeness.errors": {
@@ -428,6 +440,7 @@ SHARED_BODY = {"content": {"application/json": {"schema": COURSE, "example": {"i
                 ),
                 "of the path": api(((*LIST, "parameters"), DROP), (("paths", "/courses", "parameters"), [PAGE])),
                 "of another host": api(((*LIST, "parameters"), [{"$ref": "https://example.org/params#/Cursor"}])),
+                "one of a list": api((("paths", "/courses/{course_id}", "get"), READ)),
                 "not a list": api((("paths", "/health"), {"get": READ})),
             },
             "b.completeness.auth": {
@@ -461,6 +474,24 @@ def test_at_most_ten_problems_are_written_out(tmp_path: Path) -> None:
     found = judged(tmp_path, "api-spec", "a.completeness.errors", api(*edits)) or ""
     assert found.count("expected a 500 response") == 10
     assert found.endswith("and 2 more")
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where every value of the document stands."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, child in inner:
+        yield (*path, step)
+        yield from paths(child, (*path, step))
+
+
+@pytest.mark.parametrize("odd", [None, [], {}, "word", 3, [None], {"$ref": "http://[:"}], ids=str)
+@pytest.mark.parametrize("function", ["schemas", "examples", "errors", "naming", "pagination", "auth"])
+def test_a_document_of_any_form_is_judged_without_a_crash(tmp_path: Path, function: str, odd: Any) -> None:
+    for number, path in enumerate(paths(COURSES)):
+        artifact = tmp_path / f"{number}.json"
+        artifact.write_text(json.dumps(changed((path, odd))), encoding="utf-8")
+        with contextlib.suppress(AssertionError):
+            getattr(api_spec, function)(artifact, tmp_path)
 
 
 # What the rules of code refuse
@@ -569,6 +600,7 @@ def test_code_accepts(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
                 "safe YAML": "import yaml\ndef f(a): return yaml.load(a, Loader=yaml.SafeLoader)\n",
                 "parameters": "def f(db, a, marks): db.execute(f'SELECT 1 WHERE x IN ({marks})', a)\n",
                 "a constant": "def f(db): db.execute(f'SELECT * FROM {TABLE}')\n",
+                "a statement from elsewhere": "def f(db, statement): db.execute(statement)\n",
                 "not SQL": "def f(jobs, a): jobs.execute(a + 1)\n",
                 "another language": {"main.go": "package main\n"},
             },
@@ -669,6 +701,7 @@ port: 8080
                 "broken JSON": '```json\n{"a": ...}\n```\n',
                 "broken YAML": "```yaml\na: [1\n```\n",
                 "broken Python": "```python\ndef f(\n```\n",
+                "a session without spaces": "```python\n>>>f()\n```\n",
                 "a broken session": "```pycon\n>>> f(\n1\n```\n",
                 "an empty one": "```json\n```\n",
                 "one without an end": "```console\n$ ls\n",

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator
 
 from pytest_loop.core.model import Finding
-from pytest_loop.errors import CheckError
+from pytest_loop.errors import CheckError, LoopError
 from pytest_loop.rules.checks.base import Check, Context, TextList, shown
 from pytest_loop.rules.expressions import Expression
 
@@ -33,14 +33,25 @@ class Python(Check):
         artifact = context.inside(context.artifact) if context.artifact else None
         try:
             answer = function(artifact, context.workspace)
+        except LoopError:
+            raise
         except Exception as error:  # the function's way to say no
-            found = (
-                str(error) if isinstance(error, AssertionError) and str(error) else f"{type(error).__name__}: {error}"
-            )
-            yield Finding(expected=f"{self.python} to pass", found=found)
+            yield from self._said(error)
             return
         if answer is not None and answer is not True:
             yield Finding(expected=f"True or None from {self.python}", found=shown(answer))
+
+    def _said(self, error: Exception) -> Iterator[Finding]:
+        """What the function says is wrong: several problems are separated by `;` and a new line.
+
+        One that begins with `file:line: ` says where, and one that says what was expected and found is left as it is.
+        """
+        text = str(error) if isinstance(error, AssertionError) and str(error) else f"{type(error).__name__}: {error}"
+        for problem in text.split(";\n"):
+            where = re.match(r"([^\s:]+:\d+): ", problem)
+            found = problem[where.end() :] if where else problem
+            expected = "" if re.search(r"\bexpected .*, found ", found) else f"{self.python} to pass"
+            yield Finding(expected=expected, found=found, where=where[1] if where else "")
 
     def _function(self, context: Context) -> Callable[..., Any]:
         module, _, name = self.python.partition(":")

@@ -38,27 +38,40 @@ def schemas(artifact: Path, workspace: Path) -> None:
 
 
 def _without_schema(operation: Operation) -> Iterator[str]:
-    if operation.method in SENDS_BODY and not operation.body:
-        yield operation.complain("expected a request body with a schema, found none")
-    elif operation.body and not _has_schema(operation.body):
-        yield operation.complain("expected a schema for the request body, found none")
+    body = operation.body
+    if (operation.method in SENDS_BODY or body.value) and not _has_schema(body):
+        yield operation.complain(f"expected a request body with a schema, found {_instead(body)}")
     codes = ", ".join(operation.responses)
     if not any(code == "default" or code[:1] in "123" for code in operation.responses):
         yield operation.complain(f"expected a successful response, found {codes or 'no response'}")
     for code, response in _with_body(operation).items():
         if not _has_schema(response):
-            yield operation.complain(f"expected a schema for the {code} response, found none")
+            yield operation.complain(f"expected a schema for the {code} response, found {_instead(response)}")
+
+
+def _instead(body: Node) -> str:
+    parts = [body, *(media.child("schema") for media in _media(body).values())]
+    return "a reference that leads nowhere" if any(part.dangling for part in parts) else "none"
 
 
 def _with_body(operation: Operation) -> dict[str, Node]:
-    """The successful responses that should carry something; one that says where to look instead need not."""
+    """The successful responses that should carry something."""
     if operation.method in NO_ANSWER_BODY:
         return {}
-    return {
-        code: response
-        for code, response in operation.successes.items()
-        if code not in NO_BODY_CODES and not (code == "201" and _headers(response) & {"location", "content-location"})
-    }
+    return {code: one for code, one in operation.successes.items() if not _is_empty(operation, code, one)}
+
+
+def _is_empty(operation: Operation, code: str, response: Node) -> bool:
+    """No body, on purpose: the code says so, or a header says where to look, or only errors of a change have one."""
+    if code in NO_BODY_CODES or (code == "201" and _headers(response) & {"location", "content-location"}):
+        return True
+    changes = operation.method not in ("get", "query")
+    return (
+        changes
+        and not _media(response)
+        and not response.dangling
+        and any(map(_has_schema, operation.responses.values()))
+    )
 
 
 def _headers(response: Node) -> set[str]:

@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 
 from pytest_loop.rules.document import Document, syntax_problem
 from pytest_loop.rules.markdown import Block
+from pytest_loop.rules.syntax import Malformed
 from pytest_loop.rules.templates import reading
 
 LANGUAGES = {"python": "python", "py": "python", "python3": "python", "json": "json", "toml": "toml", "xml": "xml"}
@@ -44,10 +45,18 @@ def _broken(source: Document, block: Block) -> str | None:
     if not block.text.strip():
         return f"{source.line(block.line - 1)}: expected an example, found an empty block"
     for line, text in _pieces(block):
-        problem = syntax_problem(text, LANGUAGES[block.language])
+        problem = _problem(text, LANGUAGES[block.language])
         if problem:
             return f"{source.line(block.line + line + problem.line - 1)}: {problem}"
     return None
+
+
+def _problem(text: str, kind: str) -> Malformed | None:
+    """What keeps an example from being read; of Python it may be a part of a function, such as a lone `return`."""
+    problem = syntax_problem(text, kind)
+    if problem and kind == "python" and "outside" in problem.found:
+        return None
+    return problem
 
 
 def _pieces(block: Block) -> Iterator[tuple[int, str]]:

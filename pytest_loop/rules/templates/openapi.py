@@ -15,11 +15,12 @@ from referencing.exceptions import Unresolvable
 
 from pytest_loop.rules.document import Document
 from pytest_loop.rules.positions import Locate, locator
-from pytest_loop.rules.syntax import FORMATS, parse, read_text
+from pytest_loop.rules.syntax import FORMATS, parse, read_text, with_text_keys
 from pytest_loop.rules.templates import reading
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 LONGEST_CHAIN = 20
+_ELSEWHERE = ("http://", "https://", "//")
 # Below these keys stands data, which may look like anything; where names are free, they are names.
 _LITERAL = frozenset(("example", "examples", "default", "const", "enum", "value"))
 _NAMES_ARE_FREE = frozenset(("properties", "responses", "schemas"))
@@ -34,7 +35,7 @@ class Node:
                 break
             try:
                 found = resolver.lookup(value["$ref"])
-            except Unresolvable:
+            except (Unresolvable, TypeError, ValueError):  # the last two where the way leads through no mapping
                 break
             value, resolver = found.contents, found.resolver
         self.value = value
@@ -47,7 +48,7 @@ class Node:
     def dangling(self) -> str | None:
         """The reference that leads nowhere; one to another host cannot be followed here, and is believed."""
         reference = self.value["$ref"] if _is_reference(self.value) else None
-        return None if reference is None or urlsplit(reference).netloc else str(reference)
+        return None if reference is None or reference.startswith(_ELSEWHERE) else str(reference)
 
     def child(self, name: str) -> Node:
         return Node(self.value.get(name) if isinstance(self.value, dict) else None, self._resolver)
@@ -104,7 +105,7 @@ class Spec:
 
     def __init__(self, source: Document, workspace: Path) -> None:
         self._source = source
-        data = _with_text_keys(reading.data(source))
+        data = reading.data(source)
         uri = source.path.as_uri()
         registry: Registry[Any] = Registry(retrieve=_Retrieve(workspace))  # type: ignore[call-arg]
         registry = registry.with_resource(uri, _resource(data))
@@ -161,15 +162,8 @@ class _Retrieve:
         path = Path(url2pathname(parts.path)).resolve()
         if parts.scheme != "file" or not path.is_relative_to(self._workspace):
             raise LookupError(f"{uri} is not in the project")
-        return _resource(_with_text_keys(parse(read_text(path), FORMATS.get(path.suffix.lower(), "yaml"))))
+        return _resource(with_text_keys(parse(read_text(path), FORMATS.get(path.suffix.lower(), "yaml"))))
 
 
 def _resource(contents: Any) -> Resource[Any]:
     return Specification.OPAQUE.create_resource(contents)
-
-
-def _with_text_keys(value: Any) -> Any:
-    """In YAML a status code without quotes is a number; it means the same."""
-    if isinstance(value, dict):
-        return {str(key): _with_text_keys(child) for key, child in value.items()}
-    return [_with_text_keys(child) for child in value] if isinstance(value, list) else value
