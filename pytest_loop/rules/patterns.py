@@ -11,10 +11,12 @@ from typing import NamedTuple
 from pytest_loop.rules.deadline import SECONDS, DeadlineError, can_interrupt, deadline
 
 LONGEST = 10_000
+# Only the standard library, and nothing of the working folder: the process knows no more than the pattern.
 _SCRIPT = """\
-import json, sys
-from pytest_loop.rules.patterns import _found
-print(json.dumps(_found(*json.load(sys.stdin))))
+import itertools, json, re, sys
+pattern, text, limit, flags = json.load(sys.stdin)
+found = itertools.islice(re.compile(pattern, flags).finditer(text), limit)
+print(json.dumps([[m.start(), m.end(), (m[1] or "") if m.re.groups else m[0]] for m in found]))
 """
 
 
@@ -65,7 +67,7 @@ def _match(match: re.Match[str]) -> Match:
 
 def _in_a_process(pattern: str, text: str, limit: int, flags: int) -> list[Match]:
     """Where a match cannot be interrupted, a process of its own can be ended."""
-    command = [sys.executable, "-c", _SCRIPT]
+    command = [sys.executable, "-I", "-c", _SCRIPT]
     try:
         done = subprocess.run(
             command,
