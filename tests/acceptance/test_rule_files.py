@@ -88,6 +88,22 @@ def test_a_failing_rule_shows_each_finding_and_the_advice(project: pytest.Pytest
     )
 
 
+def test_a_judge_may_use_the_words_of_pytest(pytester: pytest.Pytester, rule_file: Write) -> None:
+    pytester.makepyfile(
+        judges="import pytest\ndef no(a, w): pytest.fail('not like this')\ndef never(a, w): pytest.skip('not here')\n"
+    )
+    rule_file(
+        """
+        rules:
+          - {id: a.x.no, description: No, check: {python: "judges:no"}}
+          - {id: a.x.never, description: Never, severity: warn, check: {python: "judges:never"}}
+        """
+    )
+    result = pytester.runpytest()
+    result.assert_outcomes(failed=1, skipped=1)
+    result.stdout.fnmatch_lines(["  blocks: a.x.no: *not like this*", "  not judged: a.x.never: not here"])
+
+
 def test_letters_tell_the_kinds_of_results_apart(project: pytest.Pytester) -> None:
     project.runpytest().stdout.fnmatch_lines(["it.rules.yaml .WiFa *"])
 

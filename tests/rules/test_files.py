@@ -10,6 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from pytest_loop.core.model import Phase, Severity
 from pytest_loop.errors import RuleFileError
@@ -341,6 +342,17 @@ def test_the_schema_in_the_package_is_the_one_of_the_models() -> None:
 def test_the_schema_accepts_what_the_plugin_accepts(text: str, valid: bool) -> None:
     validator: Any = jsonschema.Draft202012Validator(json_schema())
     assert validator.is_valid(yaml.safe_load(text)) is valid
+
+
+class Mine(BaseModel):
+    low: int
+
+
+def test_the_schema_has_the_kinds_of_third_parties_too() -> None:
+    validator: Any = jsonschema.Draft202012Validator(json_schema({"mine": Mine}))
+    text = "rules: [{id: a.b, description: x, check: {mine: {low: VALUE}}}]"
+    assert validator.is_valid(yaml.safe_load(text.replace("VALUE", "1")))
+    assert not validator.is_valid(yaml.safe_load(text.replace("VALUE", "x")))
 
 
 def test_the_schema_itself_is_one() -> None:
