@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 
 from content_rules import write_artifact, write_rules
 from side_by_side import Candidate, Cost, Costs, arguments, measure, pytest_command, spread, table
@@ -32,16 +33,16 @@ def session(folder: Path, size: int) -> Candidate:
 
 def growth(costs: Costs, sizes: Sequence[int], base: int | None) -> str:
     """A row per size, each figure with its ratio to the smallest size; less the session of `base` rules, if any."""
-    rows = []
-    for size in sizes:
-        row = [f"{size:,}"]
-        for _, figure in FIGURES:
-            each = _per_rule(costs, size, base, figure)
-            first = _per_rule(costs, sizes[0], base, figure)
-            row += [spread(each)] if size == sizes[0] else [spread(each), spread([a / b for a, b in zip(each, first, strict=True)])]
-            row += [""] if size == sizes[0] else []
-        rows.append(row)
+    rows = [
+        [f"{size:,}", *(cell for _, figure in FIGURES for cell in _cells(costs, size, sizes[0], base, figure))]
+        for size in sizes
+    ]
     return table(["rules", *(word for name, _ in FIGURES for word in (name, "ratio"))], rows)
+
+
+def _cells(costs: Costs, size: int, first: int, base: int | None, figure: Callable[[Cost], float]) -> tuple[str, str]:
+    here, there = _per_rule(costs, size, base, figure), _per_rule(costs, first, base, figure)
+    return f"{median(here):.2f}", spread([a / b for a, b in zip(here, there, strict=True)])
 
 
 def _per_rule(costs: Costs, size: int, base: int | None, figure: Callable[[Cost], float]) -> list[float]:
@@ -54,15 +55,21 @@ def _per_rule(costs: Costs, size: int, base: int | None, figure: Callable[[Cost]
 
 def main() -> None:
     parser = arguments(__doc__, rounds=3)
-    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="N", help="numbers of rules (default: all three)")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=SIZES, metavar="N", help="numbers of rules (default: all three)"
+    )
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         candidates = [session(Path(name) / str(size), size) for size in (1, *asked.sizes)]
         costs = measure(candidates, asked.rounds)
-    print(f"Growth, {asked.rounds} rounds; each figure per rule, with its ratio to {asked.sizes[0]:,} rules (quartiles)")
+    print(
+        f"Growth, {asked.rounds} rounds; each figure per rule, with its ratio to {asked.sizes[0]:,} rules (quartiles)"
+    )
     print("\nraw: the whole session divided by its rules, so that the fixed cost of a session favours many rules")
     print(growth(costs, asked.sizes, None))
-    print("\nmarginal: the session less one of a single rule (interpreter, pytest, imports), divided by the other rules")
+    print(
+        "\nmarginal: the session less one of a single rule (interpreter, pytest, imports), divided by the other rules"
+    )
     print(growth(costs, asked.sizes, 1))
     print(f"target: a marginal ratio of at most {TARGET}")
 

@@ -95,7 +95,7 @@ def test_a_judge_may_use_the_words_of_pytest(pytester: pytest.Pytester, rule_fil
     rule_file(
         """
         rules:
-          - {id: a.x.no, description: No, check: {python: "judges:no"}}
+          - {id: a.x.no, description: Nope, check: {python: "judges:no"}}
           - {id: a.x.never, description: Never, severity: warn, check: {python: "judges:never"}}
         """
     )
