@@ -38,3 +38,11 @@ class RuleFileError(LoopError):
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.path, problem.line))
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class StateError(LoopError):
+    """The files of a run cannot be read or written; its text says what to do."""
+
+
+class BusyError(StateError):
+    """Another process is working on this run."""

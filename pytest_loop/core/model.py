@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,7 +28,10 @@ class Severity(str, Enum):
 
     @property
     def weight(self) -> Fraction:
-        return Fraction({"fail": 2, "warn": 1, "info": 0}[self.value])
+        return _WEIGHTS[self.value]
+
+
+_WEIGHTS = {"fail": Fraction(2), "warn": Fraction(1), "info": Fraction(0)}
 
 
 class Phase(str, Enum):
@@ -58,7 +66,10 @@ class Outcome(str, Enum):
 
     @property
     def rank(self) -> int:
-        return list(Outcome).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {outcome: rank for rank, outcome in enumerate(Outcome)}
 
 
 class Finding(Value):
@@ -108,6 +119,12 @@ class Rule(Value):
         return self.must_not or self.severity is Severity.FAIL
 
 
+def weight(rules: Iterable[Rule]) -> Fraction:
+    """The exact sum; most of a thousand weights are the same, and fractions one by one take their time."""
+    times = Counter(rule.weight.as_integer_ratio() for rule in rules)
+    return sum((Fraction(above * count, below) for (above, below), count in times.items()), Fraction(0))
+
+
 DEFAULT_THRESHOLDS: dict[Phase, Fraction] = {Phase.A: Fraction(4, 5), Phase.B: Fraction(9, 10)}
 
 
@@ -120,16 +137,36 @@ class Criteria(Value):
     thresholds: dict[Phase, Fraction] = Field(default_factory=lambda: dict(DEFAULT_THRESHOLDS))
     rules: tuple[Rule, ...] = ()
 
+    def active(self, phase: Phase) -> tuple[Rule, ...]:
+        """The rules that a phase judges."""
+        return self._by_phase[phase]
+
+    def weight(self, phase: Phase) -> Fraction:
+        """What they weigh together."""
+        return self._weights[phase]
+
+    @cached_property
+    def _by_phase(self) -> dict[Phase, tuple[Rule, ...]]:
+        return {phase: tuple(rule for rule in self.rules if phase.includes(rule.phase)) for phase in Phase}
+
+    @cached_property
+    def _weights(self) -> dict[Phase, Fraction]:
+        return {phase: weight(rules) for phase, rules in self._by_phase.items()}
+
 
 class Plan(Value):
-    """What a session is going to judge: all rules, and the rules (`source::id`) of each selected item."""
+    """What a session is going to judge: all rules, and the rules (`source::id`) of each selected item.
+
+    `sentences` are the checks that nobody has made concrete yet.
+    """
 
     criteria: tuple[Criteria, ...] = ()
     items: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    sentences: dict[str, str] = Field(default_factory=dict)
 
 
-class Result(Value):
-    """The verdict of one rule, and why."""
+class Result(NamedTuple):
+    """The verdict of one rule, and why; never leaves its process, and there are thousands of them."""
 
     rule: Rule
     verdict: Verdict
@@ -141,7 +178,8 @@ class Result(Value):
         return self.verdict is Verdict.FAIL and self.rule.blocks
 
 
-class Evaluation(Value):
+@dataclass(frozen=True)
+class Evaluation:
     """The verdicts of one set of criteria in one phase, and the score that follows."""
 
     criteria: str
@@ -157,9 +195,14 @@ class Evaluation(Value):
     def score(self) -> Fraction:
         return self.earned / self.possible if self.possible else Fraction(1)
 
-    @property
+    @cached_property
+    def others(self) -> tuple[Result, ...]:
+        """What did not pass."""
+        return tuple(result for result in self.results if result.verdict is not Verdict.PASS)
+
+    @cached_property
     def blockers(self) -> tuple[Result, ...]:
-        return tuple(result for result in self.results if result.blocks)
+        return tuple(result for result in self.others if result.blocks)
 
     @property
     def passed(self) -> bool:

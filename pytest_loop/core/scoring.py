@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
-from pytest_loop.core.model import Criteria, Evaluation, Evidence, Outcome, Phase, Result, Rule, Severity, Verdict
+from pytest_loop.core.model import (
+    Criteria,
+    Evaluation,
+    Evidence,
+    Outcome,
+    Phase,
+    Result,
+    Rule,
+    Severity,
+    Verdict,
+    weight,
+)
 from pytest_loop.core.voting import decision, interval, needed
 
 MISSING = Evidence(outcome=Outcome.MISSING, text="not verified: no report arrived")
@@ -27,6 +39,8 @@ def result(rule: Rule, evidence: Sequence[Evidence]) -> Result:
     pieces = tuple(evidence) or (MISSING,)
     if rule.repeat > 1:
         return _voted(rule, pieces)
+    if len(pieces) == 1 and pieces[0].outcome is Outcome.PASSED:
+        return Result(rule, Verdict.PASS, evidence=pieces)
     worst = max(pieces, key=lambda piece: piece.outcome.rank)
     details = "; ".join(text for piece in pieces if piece.outcome is worst.outcome and (text := str(piece)))
     if worst.outcome is Outcome.SKIPPED and rule.blocks:
@@ -48,17 +62,27 @@ def _voted(rule: Rule, pieces: tuple[Evidence, ...]) -> Result:
     return Result(rule=rule, verdict=answer, details=details, evidence=pieces)
 
 
+def with_score(one: Evaluation, score: float) -> Evaluation:
+    """The evaluation with another score; one that is not a number from 0 to 1 counts as none."""
+    valid = isinstance(score, (int, float)) and not isinstance(score, bool) and 0 <= score <= 1
+    earned = Fraction(repr(float(score))) if valid else Fraction(0)
+    return replace(one, earned=earned, possible=Fraction(1))
+
+
 def evaluation(criteria: Criteria, phase: Phase, reported: Mapping[str, Sequence[Evidence]]) -> Evaluation:
     """Judge the rules of `criteria` that are keys of `reported` and active in `phase`."""
-    active = [rule for rule in criteria.rules if phase.includes(rule.phase)]
-    results = tuple(result(rule, reported[rule.id]) for rule in active if rule.id in reported)
+    active = criteria.active(phase)
+    results = tuple([result(rule, reported[rule.id]) for rule in active if rule.id in reported])
+    whole = criteria.weight(phase) if len(results) == len(active) else weight(one.rule for one in results)
+    others = [one for one in results if one.verdict is not Verdict.PASS]
+    possible = whole - weight(one.rule for one in others if one.verdict is Verdict.NA)
     return Evaluation(
         criteria=criteria.name,
         source=criteria.source,
         phase=phase,
         threshold=criteria.thresholds[phase],
-        earned=sum((r.rule.weight for r in results if r.verdict is Verdict.PASS), Fraction(0)),
-        possible=sum((r.rule.weight for r in results if r.verdict is not Verdict.NA), Fraction(0)),
+        earned=possible - weight(one.rule for one in others if one.verdict is not Verdict.NA),
+        possible=possible,
         total=len(active),
         results=results,
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_loop.core.model import Criteria, Evaluation, Evidence, Finding, Outcome, Phase, Rule, Severity, Verdict
-from pytest_loop.core.scoring import evaluation, result, verdict
+from pytest_loop.core.scoring import evaluation, result, verdict, with_score
 
 FAIL, WARN, INFO = Severity.FAIL, Severity.WARN, Severity.INFO
 
@@ -262,3 +262,10 @@ def test_exactly_at_the_threshold_it_passes_and_one_below_it_does_not(total: int
 
     assert passed(passing)
     assert passing == 0 or not passed(passing - 1)
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"), [(0.5, "1/2"), (1, "1"), (True, "0"), (1.5, "0"), (float("nan"), "0"), ("x", "0")]
+)
+def test_a_score_of_somebodys_own_must_be_a_number_from_0_to_1(score: Any, expected: str) -> None:
+    assert with_score(judged([a_rule()]), score).score == Fraction(expected)

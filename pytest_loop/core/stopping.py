@@ -1,0 +1,177 @@
+"""Why a run ends: one ordered list of small predicates, asked after every EVALUATE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pytest_loop.core.model import Phase
+from pytest_loop.core.run import Assessment, Place, Reason, RunState
+
+MOST_ERRORS = 2
+# What can end a run between evaluations: nothing is judged there, so that nothing there is a success.
+INTERRUPTIONS = frozenset((Reason.PHASE_ERROR, Reason.USER_STOP, Reason.BUDGET_EXCEEDED))
+
+
+def stop_reason(state: RunState) -> Reason | None:
+    """The first reason that holds where the run stands; success is never relabelled by a resource."""
+    asked = _asked(state)
+    return next((reason for reason, holds in PREDICATES if reason in asked and holds(state)), None)
+
+
+def is_borne_out(reason: Reason, state: RunState) -> bool:
+    """Whether a reason holds where evaluations are decided on, whatever comes before it in the order."""
+    return state.current_step is Place.CRITIQUE and dict(PREDICATES)[reason](state)
+
+
+def _asked(state: RunState) -> frozenset[Reason]:
+    if state.current_step is Place.CRITIQUE and is_ready_for_b(state):
+        # B decides. Where it adds no rules that costs nothing, so that nothing may come in between.
+        return INTERRUPTIONS if state.criteria.has_second_phase else frozenset()
+    if state.current_step is Place.CRITIQUE:
+        return frozenset(Reason)
+    if is_refined(state):
+        return INTERRUPTIONS | {Reason.ITERATION_LIMIT}
+    return INTERRUPTIONS
+
+
+def is_ready_for_b(state: RunState) -> bool:
+    """Whether phase A passes."""
+    return state.phase is Phase.A and state.evaluation is not None and state.evaluation.is_reached
+
+
+def is_refined(state: RunState) -> bool:
+    """Whether the critique has been answered, so that the next iteration begins."""
+    return state.current_step is Place.REFINE and state.critique is None
+
+
+def _must_not(state: RunState) -> bool:
+    """A must-not rule became true."""
+    return bool(state.evaluation and state.evaluation.must_not)
+
+
+def _last_word(state: RunState) -> Assessment | None:
+    """The evaluation that may be a success: of phase B, and the agent (where it has a say) agrees that it is done."""
+    return state.evaluation if state.phase is Phase.B and state.exit_signal is not False else None
+
+
+def _threshold_reached(state: RunState) -> bool:
+    """Phase B passes, the agent's exit signal (where it gives one) is true, and no rule rests on an assumption."""
+    one = _last_word(state)
+    return one is not None and one.is_reached and not one.assumptions
+
+
+def _no_major_issues(state: RunState) -> bool:
+    """Phase B, no fail-severity rule fails, with the same two conditions."""
+    one = _last_word(state)
+    return one is not None and one.is_clean and not one.assumptions
+
+
+def _unconfirmed(state: RunState) -> bool:
+    """It would be a success, but for a rule that nobody has confirmed."""
+    one = _last_word(state)
+    return one is not None and one.is_clean and bool(one.assumptions)
+
+
+def _blocked(state: RunState) -> bool:
+    """The agent says, naming a rule and a reason, that the rule cannot be met honestly."""
+    return state.blocked is not None
+
+
+def _user_stop(state: RunState) -> bool:
+    """Asked for."""
+    return bool(state.stop_asked)
+
+
+def _stuck(state: RunState) -> bool:
+    """The same rules failed in so many iterations in a row (`loop_stuck`)."""
+    if not state.attempts or not state.attempts[-1].failing:
+        return False
+    return _is_too_often(state, state.attempts[-1].same_since, state.breakers.stuck)
+
+
+def _same_error(state: RunState) -> bool:
+    """Every rule that still fails has said the same in so many iterations in a row (`loop_same_error`)."""
+    # Warnings do not count: where nothing else is left, the score says whether there is progress.
+    if not state.evaluation or not state.evaluation.failed or not state.attempts:
+        return False
+    failing = state.attempts[-1].failing
+    return all(
+        one.id in failing and _is_too_often(state, failing[one.id].since, state.breakers.same_error)
+        for one in state.evaluation.failed
+    )
+
+
+def _is_too_often(state: RunState, since: int, limit: int) -> bool:
+    return 0 < limit <= state.iteration - since + 1
+
+
+def _thrashing(state: RunState) -> bool:
+    """An edit undoes the one before (A, B, A), or one file was rewritten `loop_thrashing` times in an iteration."""
+    if not state.breakers.thrashing or not state.attempts:
+        return False
+    return is_undone(state) or state.attempts[-1].rewrites >= state.breakers.thrashing
+
+
+def is_undone(state: RunState) -> bool:
+    """Whether the last edit brought back what the edit before it had changed."""
+    hashes = [one.artifact_hash for one in state.attempts[-3:]]
+    return len(hashes) == 3 and bool(hashes[0]) and hashes[0] == hashes[2] != hashes[1]
+
+
+def _stagnation(state: RunState) -> bool:
+    """So many times (`loop_stagnation`) the score gained less than `loop_min_gain` with no blocker."""
+    return 0 < state.breakers.stagnation <= state.stagnation_count
+
+
+def _budget_exceeded(state: RunState) -> bool:
+    """Completed steps took too long, or, before an agent is asked again, money or tokens are used up."""
+    asked = ("seconds", "usd", "tokens") if _asks_an_agent(state) else ("seconds",)
+    used = budgets(state)
+    return any(_is_used_up(*used[name]) for name in asked)
+
+
+def _is_used_up(used: float | None, limit: float | None) -> bool:
+    return used is not None and limit is not None and used >= limit
+
+
+def _asks_an_agent(state: RunState) -> bool:
+    if state.current_step is Place.CRITIQUE:
+        return not is_ready_for_b(state)
+    asking = (Place.PRODUCE_PREPARE, Place.PREPARE, Place.REFINE)
+    return state.current_step in asking and not is_refined(state)
+
+
+def budgets(state: RunState) -> dict[str, tuple[float | None, float | None]]:
+    """What was used of each limit; None is unknown on the left, unlimited on the right."""
+    return {
+        "usd": (state.usage.cost_usd, state.limits.usd),
+        "tokens": (state.usage.tokens, state.limits.tokens),
+        "seconds": (state.completed_phase_seconds, state.max_completed_phase_seconds),
+    }
+
+
+def _iteration_limit(state: RunState) -> bool:
+    """`max_iterations` iterations were judged."""
+    return state.iteration >= state.max_iterations
+
+
+def _phase_error(state: RunState) -> bool:
+    """A step broke its contract twice, or cannot be carried out at all."""
+    return any(one.times >= MOST_ERRORS for one in state.troubles.values())
+
+
+PREDICATES: tuple[tuple[Reason, Callable[[RunState], bool]], ...] = (
+    (Reason.PHASE_ERROR, _phase_error),
+    (Reason.MUST_NOT, _must_not),
+    (Reason.THRESHOLD_REACHED, _threshold_reached),
+    (Reason.NO_MAJOR_ISSUES, _no_major_issues),
+    (Reason.UNCONFIRMED, _unconfirmed),
+    (Reason.BLOCKED, _blocked),
+    (Reason.USER_STOP, _user_stop),
+    (Reason.STUCK, _stuck),
+    (Reason.SAME_ERROR, _same_error),
+    (Reason.THRASHING, _thrashing),
+    (Reason.STAGNATION, _stagnation),
+    (Reason.BUDGET_EXCEEDED, _budget_exceeded),
+    (Reason.ITERATION_LIMIT, _iteration_limit),
+)

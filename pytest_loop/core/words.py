@@ -1,0 +1,100 @@
+"""The words of a run: what became of it, where it stands, what happens in it, and why it ends."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Status(str, Enum):
+    """What became of a run."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+
+class Target(str, Enum):
+    """What is improved: one document, or the files of the project."""
+
+    ARTIFACT = "artifact"
+    WORKSPACE = "workspace"
+
+
+class Place(str, Enum):
+    """Where a run stands: what has to happen next, unless it is over. CRITIQUE is where an evaluation is decided on."""
+
+    PLAN = "PLAN"
+    PRODUCE_PREPARE = "PRODUCE_PREPARE"
+    PREPARE = "PREPARE"
+    EVALUATE = "EVALUATE"
+    CRITIQUE = "CRITIQUE"
+    REFINE = "REFINE"
+
+
+class Step(str, Enum):
+    """A piece of work, as events and agents name it."""
+
+    PLAN = "PLAN"
+    PRODUCE = "PRODUCE"
+    PREPARE = "PREPARE"
+    EVALUATE = "EVALUATE"
+    CRITIQUE = "CRITIQUE"
+    REFINE = "REFINE"
+
+
+class Kind(str, Enum):
+    """What an event says has happened."""
+
+    RUN_STARTED = "run_started"
+    PLAN_CREATED = "plan_created"
+    ARTIFACT_CREATED = "artifact_created"
+    CHECKS_PREPARED = "checks_prepared"
+    EVALUATION_DONE = "evaluation_done"
+    CRITIQUE_DONE = "critique_done"
+    REFINEMENT_DONE = "refinement_done"
+    PHASE_SWITCHED = "phase_switched"
+    ITERATION_ADVANCED = "iteration_advanced"
+    PHASE_ERROR = "phase_error"
+    STOP_REQUESTED = "stop_requested"
+    LIMITS_RAISED = "limits_raised"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+class Reason(str, Enum):
+    """Why a run ended."""
+
+    MUST_NOT = "must_not"
+    THRESHOLD_REACHED = "threshold_reached"
+    NO_MAJOR_ISSUES = "no_major_issues"
+    UNCONFIRMED = "unconfirmed"
+    BLOCKED = "blocked"
+    USER_STOP = "user_stop"
+    STUCK = "stuck"
+    SAME_ERROR = "same_error"
+    THRASHING = "thrashing"
+    STAGNATION = "stagnation"
+    BUDGET_EXCEEDED = "budget_exceeded"
+    ITERATION_LIMIT = "iteration_limit"
+    PHASE_ERROR = "phase_error"
+
+    @property
+    def is_success(self) -> bool:
+        return self in (Reason.THRESHOLD_REACHED, Reason.NO_MAJOR_ISSUES)
+
+    @property
+    def status(self) -> Status:
+        if self.is_success:
+            return Status.COMPLETED
+        return Status.FAILED if self is Reason.PHASE_ERROR else Status.STOPPED
+
+
+def known_reason(text: str) -> Reason:
+    """The reason of that name; any other text is a person's or a plugin's own word for wanting the end."""
+    return next((reason for reason in Reason if reason.value == text), Reason.USER_STOP)
+
+
+def own_word(text: str) -> str:
+    """Somebody's own word for wanting the end; the words for other reasons are not theirs to use."""
+    return text if text and text not in [reason.value for reason in Reason] else Reason.USER_STOP.value

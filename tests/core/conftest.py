@@ -1,0 +1,125 @@
+"""Runs that are told: a test says what is special, and the machine's own commands say the rest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from pytest_loop.core import machine
+from pytest_loop.core.assessing import assessment
+from pytest_loop.core.critique import critique
+from pytest_loop.core.machine import Command
+from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Severity
+from pytest_loop.core.run import Event, Kind, RunCriteria, RunRule, RunState, Task
+
+
+def a_rule(name: str = "a.x.y", severity: Severity = Severity.FAIL, **fields: Any) -> RunRule:
+    fields.setdefault("weight", severity.weight)
+    fields.setdefault("phase", Phase.B if name.startswith("b.") else Phase.A)
+    fields.setdefault("description", f"what {name} asks for")
+    return RunRule(id=name, severity=severity, **fields)
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Story:
+    """A run and what has happened in it."""
+
+    def __init__(self, *rules: RunRule, **fields: Any) -> None:
+        fields.setdefault("criteria", RunCriteria(rules=rules or (a_rule(), a_rule("b.x.y"))))
+        begun = machine.beginning(RunState(run_id="it-1", task_alias="it", task=Task(prompt="x"), **fields))
+        self.events = [self._event(begun, "run_started", {"state": begun.model_dump(mode="json")})]
+        self.state = machine.started(self.events[0])
+        self.versions = 0
+
+    @staticmethod
+    def _event(state: RunState, kind: str, payload: Mapping[str, Any]) -> Event:
+        place = state.current_step.value
+        return Event(
+            ts="now",
+            run_id=state.run_id,
+            iteration=state.iteration,
+            phase=state.phase,
+            step=place,
+            event=kind,
+            payload=dict(payload),
+        )
+
+    def happens(self, kind: Kind | str, **payload: Any) -> Story:
+        """One event, wherever the run stands."""
+        event = self._event(self.state, kind.value if isinstance(kind, Kind) else kind, payload)
+        self.state = machine.step(self.state, event)
+        self.events.append(event)
+        return self
+
+    @property
+    def todo(self) -> list[Kind]:
+        return [command.kind for command in machine.commands(self.state)]
+
+    def until(self, *kinds: Kind) -> Story:
+        """All that the machine asks for, as it usually happens, up to one of these kinds or the end."""
+        while (commands := machine.commands(self.state)) and not any(one.kind in kinds for one in commands):
+            self.happens(commands[0].kind, **self.usual(commands[0]))
+        return self
+
+    def does(self, kind: Kind, **payload: Any) -> Story:
+        """Everything up to that kind, and then that, with something special."""
+        self.until(kind)
+        assert kind in self.todo
+        usual = self.usual(next(one for one in machine.commands(self.state) if one.kind is kind))
+        return self.happens(kind, **usual | payload)
+
+    def usual(self, command: Command) -> dict[str, Any]:
+        if command.kind is Kind.PLAN_CREATED:
+            return {"plan": ["one", "two", "three"]}
+        if command.kind in (Kind.ARTIFACT_CREATED, Kind.REFINEMENT_DONE):
+            self.versions += 1
+            return {"artifact_hash": digest(f"version {self.versions}")}
+        if command.kind is Kind.CHECKS_PREPARED:
+            return {"checks": [{"rule_id": name, "check": [{}]} for name in machine.unprepared(self.state)]}
+        if command.kind is Kind.EVALUATION_DONE:
+            return self.judgement({})
+        if command.kind is Kind.CRITIQUE_DONE and self.state.evaluation:
+            return critique(self.state.criteria, self.state.evaluation, self.state.attempts).model_dump(mode="json")
+        return {"reason": command.reason.value} if command.reason else {}
+
+    def judgement(self, failing: Mapping[str, str], assumed: tuple[str, ...] = ()) -> dict[str, Any]:
+        """The payload of an evaluation in which these rules fail with these messages, and all others pass."""
+        reported = {}
+        for rule in self.state.criteria.rules:
+            if rule.id in assumed:
+                evidence = Evidence(outcome=Outcome.ASSUMED, text="nobody has looked")
+            elif rule.id in failing:
+                evidence = Evidence(outcome=Outcome.FAILED, findings=(Finding(expected="", found=failing[rule.id]),))
+            else:
+                evidence = Evidence(outcome=Outcome.PASSED)
+            reported[rule.id] = [evidence]
+        state = self.state
+        one = assessment(state.criteria, state.phase, reported, state.artifact_hash, state.evaluation)
+        return one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score, "passed": one.passed}
+
+    def judged(self, *failing: str, assumed: tuple[str, ...] = (), message: str = "no", **payload: Any) -> Story:
+        """Everything up to the next evaluation, and then that."""
+        self.until(Kind.EVALUATION_DONE)
+        found = self.judgement({name: f"{name}: {message}" for name in failing}, assumed)
+        return self.happens(Kind.EVALUATION_DONE, **found | payload)
+
+    def to_the_end(self) -> Story:
+        return self.until()
+
+
+@pytest.fixture(scope="session")
+def tell() -> Callable[..., Story]:
+    """Begins a story: `tell(rule, rule, max_iterations=2)`."""
+    return Story
+
+
+@pytest.fixture(scope="session")
+def rule() -> Callable[..., RunRule]:
+    """Makes a rule: its phase from its id, its weight from its severity."""
+    return a_rule
