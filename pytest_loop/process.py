@@ -1,37 +1,167 @@
-"""Runs one command: no terminal, a deadline, bounded output, and nothing of its group left behind."""
+"""Runs one command: no terminal, deadlines, bounded output, and nothing of it left behind.
+
+What leaves its process group is found by a mark in its environment, where the system shows that (Linux). A process
+that leaves the group *and* starts with an empty environment is not found.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import IO
 
-from pytest_loop.errors import CheckError
+from pytest_loop.errors import LoopError
 
-KEPT = 8 * 1024 * 1024
+KEPT = 4 * 1024 * 1024
 GRACE = 2.0
-_POLL = 0.05
+POLL = 0.05
+_MOMENT = 0.02
+_PIECE = 1 << 16
+_MARK = "PYTEST_LOOP_CALL"
+
+
+class CannotStartError(LoopError):
+    """The command could not even be started."""
+
+
+class Ending(Enum):
+    """How a command came to its end."""
+
+    ITSELF = "by itself"
+    DEADLINE = "at its deadline"
+    SILENCE = "after a long silence"
+    REQUEST = "because somebody asked for it"
 
 
 @dataclass(frozen=True)
 class Completed:
-    """How a command ended, and the head and tail of what it said."""
+    """How a command ended, and the head and tail of what it said; `lost` bytes of its standard output are missing."""
 
     exit_code: int
     stdout: str
     stderr: str
-    timed_out: bool
+    ending: Ending
+    lost: int = 0
 
     @property
     def output(self) -> str:
         return "\n".join(part for part in (self.stdout, self.stderr) if part)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What to run: a list of words without a shell, a string with one. `wanted` is asked while it runs.
+
+    `limit` is how much of each stream is kept. `thorough` looks for what left the process group, which costs a look at
+    every process of the machine; without it that happens only where somebody still holds the command's pipes.
+    """
+
+    command: Sequence[str] | str
+    cwd: Path
+    timeout: float
+    silence: float | None = None
+    env: Mapping[str, str] | None = None
+    stdin: bytes = b""
+    limit: int = KEPT
+    pass_fds: tuple[int, ...] = ()
+    heard: Callable[[bytes], None] | None = None
+    wanted: Callable[[], bool] | None = None
+    thorough: bool = False
+
+
+class Patience:
+    """How long somebody may work, and how long say nothing; whether it is still wanted is asked now and then."""
+
+    def __init__(self, timeout: float, silence: float | None = None, wanted: Callable[[], bool] | None = None) -> None:
+        self._wanted = wanted
+        self._silence = silence
+        self._deadline = time.monotonic() + timeout
+        self._spoke = self._asked = time.monotonic()
+
+    def heard(self) -> None:
+        """It spoke: the silence begins anew."""
+        self._spoke = time.monotonic()
+
+    def over(self) -> Ending | None:
+        """Why it has to end now, if it has to."""
+        now = time.monotonic()
+        if now >= self._deadline:
+            return Ending.DEADLINE
+        if self._silence is not None and now - self._spoke >= self._silence:
+            return Ending.SILENCE
+        if self._wanted is not None and now - self._asked >= POLL:
+            self._asked = now
+            return None if self._wanted() else Ending.REQUEST
+        return None
+
+
+class Wires:
+    """Bytes to and from a process, in both directions at once, so that neither side waits for the other."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._unsent = memoryview(b"")
+        self._sent: Callable[[], None] | None = None
+
+    def __enter__(self) -> Wires:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._selector.close()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing more to say and nothing more to hear."""
+        return not self._selector.get_map()
+
+    @property
+    def is_hearing(self) -> bool:
+        """Whether somebody at the other end can still say something."""
+        return any(key.data is not None for key in self._selector.get_map().values())
+
+    def hear(self, descriptor: int, take: Callable[[bytes], None]) -> None:
+        self._selector.register(descriptor, selectors.EVENT_READ, take)
+
+    def send(self, descriptor: int, data: bytes, sent: Callable[[], None] | None = None) -> None:
+        """`sent` is called when all is sent, or when nobody reads it any more."""
+        os.set_blocking(descriptor, False)
+        self._unsent, self._sent = memoryview(data), sent
+        self._selector.register(descriptor, selectors.EVENT_WRITE, None)
+
+    def serve(self, wait: float) -> bool:
+        """Pass on what is there; wait for it no longer than that. Says whether there was anything."""
+        ready = self._selector.select(wait)
+        for key, _ in ready:
+            going_on = self._tell(key.fd) if key.data is None else _take(key.fd, key.data)
+            if not going_on:
+                self._selector.unregister(key.fd)
+                if key.data is None and self._sent is not None:
+                    self._sent()
+        return bool(ready)
+
+    def _tell(self, descriptor: int) -> bool:
+        try:
+            self._unsent = self._unsent[os.write(descriptor, self._unsent[:_PIECE]) :]
+        except BrokenPipeError:
+            return False
+        return len(self._unsent) > 0
+
+
+def _take(descriptor: int, take: Callable[[bytes], None]) -> bool:
+    data = os.read(descriptor, _PIECE)
+    if data:
+        take(data)
+    return bool(data)
 
 
 class _Bounded:
@@ -46,95 +176,149 @@ class _Bounded:
     def add(self, data: bytes) -> None:
         room = self.half - len(self.head)
         self.head += data[:room]
-        self.tail += data[room:] if room > 0 else data
+        self.tail += data[room:]
         if len(self.tail) > 2 * self.half:
-            self._trim()
+            self.trim()
 
-    def _trim(self) -> None:
-        extra = len(self.tail) - self.half
-        if extra > 0:
-            self.lost += extra
-            del self.tail[:extra]
+    def trim(self) -> None:
+        extra = max(0, len(self.tail) - self.half)
+        self.lost += extra
+        del self.tail[:extra]
 
     def text(self) -> str:
-        self._trim()
+        self.trim()
         gap = f"\n[... {self.lost:,} bytes left out ...]\n".encode() if self.lost else b""
         return (bytes(self.head) + gap + bytes(self.tail)).decode("utf-8", "replace")
 
 
-def run(
-    command: Sequence[str] | str, *, cwd: Path, timeout: float, env: Mapping[str, str] | None = None, limit: int = KEPT
-) -> Completed:
-    """Run `command`: a list of words without a shell, a string with one."""
-    shell = isinstance(command, str)
+class _Running:
+    """A command while it runs."""
+
+    def __init__(self, process: subprocess.Popen[bytes], order: Order, mark: str) -> None:
+        self.process = process
+        self.order = order
+        self.mark = mark
+        self.patience = Patience(order.timeout, order.silence, order.wanted)
+        self.kept = (_Bounded(order.limit), _Bounded(order.limit))
+
+    def collect(self) -> Ending:
+        """Hear what the process says until it has ended, and end whatever it leaves behind."""
+        with Wires() as wires:
+            self._connect(wires)
+            ending = self._listen(wires, self.patience.over)
+            if ending is not None:
+                _signal(self.process.pid, signal.SIGTERM)
+                self._listen(wires, Patience(GRACE).over)
+            _kill_group(self.process)
+            self._clear(wires)
+        return ending or Ending.ITSELF
+
+    def completed(self, ending: Ending) -> Completed:
+        stdout, stderr = (kept.text() for kept in self.kept)
+        return Completed(self.process.returncode, stdout, stderr, ending, self.kept[0].lost)
+
+    def _connect(self, wires: Wires) -> None:
+        for stream, kept in zip((self.process.stdout, self.process.stderr), self.kept, strict=True):
+            wires.hear(stream.fileno(), self._taker(kept))  # type: ignore[union-attr]
+        if self.process.stdin is not None:
+            wires.send(self.process.stdin.fileno(), self.order.stdin, self.process.stdin.close)
+
+    def _taker(self, kept: _Bounded) -> Callable[[bytes], None]:
+        def take(data: bytes) -> None:
+            self.patience.heard()
+            kept.add(data)
+            if self.order.heard is not None:
+                self.order.heard(data)
+
+        return take
+
+    def _listen(self, wires: Wires, over: Callable[[], Ending | None]) -> Ending | None:
+        """Until the command has ended (None), or there is a reason to end it."""
+        while self.process.poll() is None:
+            if wires.is_idle:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(POLL)
+            else:
+                wires.serve(POLL)
+            if ending := over():
+                return ending
+        return None
+
+    def _clear(self, wires: Wires) -> None:
+        """Hear the last words; who left the group is ended where that was asked for, or where it holds our pipes."""
+        if self.order.thorough:
+            end_stragglers(self.mark)
+        for wait in (4 * POLL, GRACE):
+            patience = Patience(wait)
+            while wires.is_hearing and not patience.over():
+                wires.serve(POLL)
+            if wires.is_hearing:
+                end_stragglers(self.mark)
+
+
+def run(order: Order) -> Completed:
+    """Run a command to its end, whatever that takes."""
+    mark = uuid.uuid4().hex
+    process = _started(order, mark)
+    with process:
+        running = _Running(process, order, mark)
+        try:
+            return running.completed(running.collect())
+        except BaseException:
+            end(process)
+            end_stragglers(mark)
+            raise
+
+
+def _started(order: Order, mark: str) -> subprocess.Popen[bytes]:
     try:
-        process = subprocess.Popen(
-            command,
-            shell=shell,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
+        return subprocess.Popen(
+            order.command,
+            shell=isinstance(order.command, str),  # only for a person who wrote `shell: true`
+            cwd=order.cwd,
+            env=marked(os.environ if order.env is None else order.env, mark),
+            stdin=subprocess.PIPE if order.stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pass_fds=order.pass_fds,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise CheckError(_cannot_start(command, cwd, error)) from None
-    with process:
-        try:
-            kept, timed_out = _collected(process, time.monotonic() + timeout, limit // 2)
-        finally:
-            _end(process)
-    return Completed(process.returncode, kept[0].text(), kept[1].text(), timed_out)
+        raise CannotStartError(_cannot_start(order, error)) from None
 
 
-def _cannot_start(command: Sequence[str] | str, cwd: Path, error: OSError | ValueError) -> str:
-    word = command if isinstance(command, str) else command[0]
-    if not cwd.is_dir():
-        return f"cannot run {word!r}: the folder {cwd} does not exist"
-    if isinstance(error, FileNotFoundError):
-        return f"cannot run {word!r}: no such command is installed here"
+def _cannot_start(order: Order, error: OSError | ValueError) -> str:
+    word = order.command if isinstance(order.command, str) else order.command[0]
+    if not order.cwd.is_dir():
+        return f"cannot run {word!r}: the folder {order.cwd} does not exist"
+    if isinstance(error, (FileNotFoundError, PermissionError)):
+        return missing(word, order.cwd, order.env) or f"cannot run {word!r}: the program of its first line is missing"
     return f"cannot run {word!r}: {getattr(error, 'strerror', None) or error}"
 
 
-def _collected(process: subprocess.Popen[bytes], until: float, limit: int) -> tuple[list[_Bounded], bool]:
-    """What the process says until it has ended and closed its output; whatever holds the pipes then is ended too."""
-    streams = [stream for stream in (process.stdout, process.stderr) if stream]
-    kept = [_Bounded(limit) for _ in streams]
-    with selectors.DefaultSelector() as selector:
-        for stream, buffer in zip(streams, kept, strict=True):
-            selector.register(stream, selectors.EVENT_READ, buffer)
-        while selector.get_map() and process.poll() is None and time.monotonic() < until:
-            _read(selector, min(_POLL, max(0.0, until - time.monotonic())))
-        timed_out = False
-        try:
-            process.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            timed_out = True
-        _end(process)
-        drained = time.monotonic() + GRACE
-        while selector.get_map() and time.monotonic() < drained:
-            _read(selector, _POLL)
-    return kept, timed_out
+def missing(word: str, folder: Path, env: Mapping[str, str] | None = None) -> str | None:
+    """Why a program cannot be run from a folder, as far as that can be seen without running it."""
+    if os.sep not in word:
+        known = shutil.which(word, path=None if env is None else env.get("PATH"))
+        return None if known else f"cannot run {word!r}: no such command is installed here"
+    path = folder / word
+    if not path.is_file():
+        return f"cannot run {word!r}: there is no such file"
+    return None if os.access(path, os.X_OK) else f"cannot run {word!r}: Permission denied (make it executable)"
 
 
-def _read(selector: selectors.BaseSelector, wait: float) -> None:
-    for key, _ in selector.select(wait):
-        stream: IO[bytes] = key.fileobj  # type: ignore[assignment]
-        data = os.read(stream.fileno(), 1 << 16)
-        if data:
-            key.data.add(data)
-        else:
-            selector.unregister(stream)
-            stream.close()
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
     """End the whole group: politely where the command itself still runs, at once where only its children do."""
-    if process.poll() is None:
-        _signal(process.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE)
+    try:
+        if process.poll() is None:
+            _signal(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE)
+    finally:  # also when a person interrupts the waiting
+        _kill_group(process)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
     _signal(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -142,3 +326,61 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _signal(group: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
+
+
+def marked(env: Mapping[str, str], mark: str) -> dict[str, str]:
+    """An environment whose processes `end_stragglers` will find; marks add up, for children of children."""
+    return {**env, _MARK: f"{env[_MARK]}:{mark}" if env.get(_MARK) else mark}
+
+
+def mark_of(folder: Path) -> str:
+    """A mark that one folder of this machine has, today and tomorrow."""
+    return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
+
+
+@contextlib.contextmanager
+def marking(mark: str) -> Iterator[None]:
+    """All that is started meanwhile carries the mark, and is ended with it."""
+    before = os.environ.get(_MARK)
+    os.environ.update(marked(os.environ, mark))
+    try:
+        yield
+    finally:
+        del os.environ[_MARK]
+        os.environ.update({} if before is None else {_MARK: before})
+        end_stragglers(mark)
+
+
+def end_stragglers(mark: str) -> int:
+    """End the processes that carry `mark`, and those that they start meanwhile; gives how many there were.
+
+    Who is just becoming another program shows no environment for a moment: nobody is left when two looks find nobody.
+    """
+    ended: set[int] = set()
+    calm = 0
+    while calm < 2:
+        found = {pid for pid in _marked_processes(mark) if _ended(pid)} - ended
+        ended |= found
+        calm = 0 if found else calm + 1
+        time.sleep(_MOMENT)
+    return len(ended)
+
+
+def _marked_processes(mark: str) -> list[int]:
+    """Where the system does not show environments, nobody is found."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            for variable in (folder / "environ").read_bytes().split(b"\0"):
+                name, _, value = variable.partition(b"=")
+                if name == _MARK.encode() and mark.encode() in value.split(b":"):
+                    found.append(int(folder.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def _ended(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,130 @@
+"""One owner at a time: a lock that ends with its process, and a note that says whose it is."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum
+from pathlib import Path
+
+from pytest_loop.errors import BusyError
+from pytest_loop.store import disk
+from pytest_loop.store.names import now
+
+PATIENCE = 1.0
+_POLL = 0.02
+
+
+class Owner(Enum):
+    """Who holds a lock: a process that lives, one that died with it, or nobody."""
+
+    ALIVE = "alive"
+    DEAD = "dead"
+    NOBODY = "nobody"
+
+
+class Lock:
+    """A file that is locked while somebody owns it, and gone when it was given back.
+
+    The system releases the lock of a process that dies: a note left behind is never believed, whoever has its pid now.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this object holds it."""
+        return self._descriptor >= 0
+
+    def acquire(self, patience: float = PATIENCE) -> None:
+        """Become the owner; somebody who only looks whether it is free has it for a moment, so that we wait one."""
+        until = time.monotonic() + patience
+        while not self._tried():
+            if time.monotonic() >= until:
+                raise BusyError(f"process {self.note().get('pid', 'unknown')} works there")
+            time.sleep(_POLL)
+
+    def _tried(self) -> bool:
+        with disk.told("lock", self.path):
+            descriptor = disk.open_plain(self.path, os.O_RDWR | os.O_CREAT)
+            try:
+                is_ours = _locked(descriptor, fcntl.LOCK_EX) and self._is_here(descriptor)
+                if is_ours:
+                    os.ftruncate(descriptor, 0)
+                    disk.write_all(descriptor, json.dumps({"pid": os.getpid(), "started_at": now()}).encode() + b"\n")
+                    self._descriptor = descriptor
+                return is_ours
+            finally:
+                if not self.is_held:
+                    os.close(descriptor)
+
+    def _is_here(self, descriptor: int) -> bool:
+        """Whether the file still has its name: the owner before us may have taken it away."""
+        try:
+            return os.path.samestat(self.path.lstat(), os.fstat(descriptor))
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Give it back, and leave nothing."""
+        if self.is_held:
+            if self._is_here(self._descriptor):
+                with suppress(OSError):
+                    self.path.unlink()
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def renew(self) -> None:
+        """Take it again where somebody has taken the file away."""
+        if self.is_held and not self._is_here(self._descriptor):
+            self.release()
+            self.acquire()
+
+    def owner(self) -> Owner:
+        """Who has it; where that cannot be found out, somebody may."""
+        if self.is_held:
+            return Owner.ALIVE
+        try:
+            with disk.reader(self.path) as file:
+                return Owner.DEAD if _locked(file.fileno(), fcntl.LOCK_SH) else Owner.ALIVE
+        except OSError as error:
+            return Owner.NOBODY if error.errno in disk.NO_FILE else Owner.ALIVE
+
+    def note(self) -> dict[str, object]:
+        """What the owner wrote down."""
+        try:
+            with disk.reader(self.path) as file:
+                found = json.load(file)
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+@contextmanager
+def alone(folder: Path, patience: float = 10 * PATIENCE) -> Iterator[None]:
+    """Nobody else is in here at the same time; the folder itself is the lock, so that nothing is left behind."""
+    until = time.monotonic() + patience
+    with disk.told("lock", folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        while not _locked(descriptor, fcntl.LOCK_EX):
+            if time.monotonic() >= until:
+                raise BusyError(f"another process has locked {folder} for more than {patience:g} s: try again")
+            time.sleep(_POLL)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

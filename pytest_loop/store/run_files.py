@@ -1,0 +1,225 @@
+"""The files of one run: artifact first, event second, snapshot last.
+
+An event promises that its files exist, and `run.json` can be made again from the history. Every write is flushed to the
+disk before the next one begins. Beside the four files there are, for a while, a lock, a request to stop, and the answer
+of an agent on its way into artifact and history.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pytest_loop.core.run import Event, Kind, Reason, RunState
+from pytest_loop.errors import BusyError, StateError
+from pytest_loop.store import disk, foreign, history, snapshot
+from pytest_loop.store.answer import Answer, Kept
+from pytest_loop.store.history import ADOPTED, History
+from pytest_loop.store.lock import Lock, Owner
+from pytest_loop.store.names import now
+from pytest_loop.store.tail import Tail
+
+
+class RunFiles:
+    """One run: one writer, any number of readers."""
+
+    def __init__(self, folder: Path, project: Path | None = None) -> None:
+        self.folder = folder
+        self.project = project or folder
+        self.alias = folder.name
+        self.snapshot = folder / "run.json"
+        self.history = folder / "history.jsonl"
+        self.artifact = folder / "artifact.md"
+        self._stop = folder / "stop.request"
+        self._answer = Answer(folder / ".answer.json")
+        self._lock = Lock(folder / ".lock")
+        self._tail = Tail(self.history)
+        self._text = snapshot.Text()
+        self._last = ""
+        self._state: RunState | None = None
+        self._is_founded = True
+        self._is_shown = True
+        self._artifact: tuple[Path, bytes] | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether anything of a run is here, whatever state it is in."""
+        return disk.is_there(self.history) or disk.is_there(self.snapshot)
+
+    # -- one writer at a time
+
+    def take(self) -> None:
+        """Become the only writer; `BusyError` where another process is."""
+        disk.make_folder(self.folder)
+        try:
+            self._lock.acquire()
+        except BusyError as error:
+            raise BusyError(f"the run {self.alias!r} is being worked on: {error}") from None
+        for draft in self.folder.glob(".*.tmp"):
+            disk.remove(draft)
+
+    def release(self) -> None:
+        """Let others work on it."""
+        self._tail.close()
+        self._lock.release()
+
+    @property
+    def owner(self) -> Owner:
+        """Who works on it: somebody who lives, somebody who died at it, or nobody."""
+        return self._lock.owner()
+
+    @property
+    def is_busy(self) -> bool:
+        return self.owner is Owner.ALIVE
+
+    @property
+    def pid(self) -> str:
+        """The process that works on it, as it wrote itself down."""
+        return str(self._lock.note().get("pid", "unknown"))
+
+    # -- writing
+
+    def write_artifact(self, text: str, path: Path | None = None) -> str:
+        """Write the artifact; gives its hash."""
+        where = path or self.artifact
+        data = text.encode("utf-8", "replace")
+        disk.make_folder(where.parent)
+        disk.write_whole(where, data)
+        self._artifact = (where, data)
+        return hashlib.sha256(data).hexdigest()
+
+    def write_answer(self, kind: Kind, payload: dict[str, Any], text: str, path: Path) -> dict[str, Any]:
+        """Write what an agent answered; gives the payload of the event that is to tell of it."""
+        data = text.encode("utf-8", "replace")
+        whole = {**payload, "artifact_hash": hashlib.sha256(data).hexdigest()}
+        disk.make_folder(self.folder)
+        self._answer.keep(Kept(after=self._last, event=kind.value, payload=whole, text=data.decode()))
+        self.write_artifact(text, path)
+        return whole
+
+    def kept_answer(self, kind: Kind, path: Path, before: str) -> dict[str, Any] | None:
+        """The payload of an answer whose event a crash has prevented; its artifact is in place then.
+
+        None where nothing was kept for this moment, or where the artifact (`before`: its hash as the run knows it) was
+        edited since: then the step has to be done again.
+        """
+        kept = self._answer.kept(self._last)
+        if kept is None or kept.event != kind.value:
+            return None
+        with disk.told("read", path):
+            found = disk.digest(path)
+        if found not in ("", before, kept.payload.get("artifact_hash")):
+            return None
+        self.write_artifact(kept.text, path)
+        return kept.payload
+
+    def append(self, events: Iterable[Event], state: RunState) -> None:
+        """Add events, and then the state that they lead to."""
+        found = list(events)
+        data, last = history.lines(found, self._last)
+        trouble = self._tail.append(data)
+        self._last = last
+        if trouble:
+            self._restore()
+        self.write_snapshot(state)
+        if self._answer.is_told_by(found):
+            self._answer.forget(self._last)
+        if state.stop_asked:
+            self.forget_stop()
+        if trouble:
+            raise StateError(
+                f"{self.history} was {trouble} while the run was going on; what this process knew is written again: "
+                f"look who did that, then go on with pytest --loop-resume={self.alias}"
+            )
+
+    def write_snapshot(self, state: RunState) -> None:
+        disk.write_whole(self.snapshot, self._text.of(state, self._last), lasts=False)
+
+    def _restore(self) -> None:
+        """Somebody took the folder away, perhaps with the lock and the artifact in it."""
+        self._lock.renew()
+        if self._artifact and not self._artifact[0].exists():
+            disk.write_whole(*self._artifact)
+
+    # -- reading
+
+    def read(self) -> tuple[RunState, History]:
+        """The state: the fold of the history; the snapshot where the history is another tool's or is damaged."""
+        held = snapshot.read(self.snapshot)  # first, because a writer writes it last
+        found = self.read_history()
+        if held.last and held.last not in found.hashes:
+            found.complain(f"the history lacks events that {self.snapshot.name} was made from")
+        folded = history.fold(found)
+        state = folded or self._held(held)
+        if state is None:
+            raise StateError(
+                f"the run {self.alias!r} cannot be read: {held.problem}, and {self._useless(found)}; "
+                "bring one of them back, or start anew with --loop-task"
+            )
+        self._last = found.last
+        self._is_founded = folded is not None
+        self._is_shown = held.last == found.last
+        self._text = snapshot.Text(held.raw)
+        self._state = state.model_copy(update={**held.others, "task_alias": self.alias})
+        return self._state, found
+
+    def _held(self, held: snapshot.Snapshot) -> RunState | None:
+        if held.state is None or not held.is_foreign:
+            return held.state
+        return foreign.ready(held.state, self.folder, self.project)
+
+    def _useless(self, found: History) -> str:
+        if found.damage:
+            return found.damage[0]
+        return f"{self.history} does not say how it began" if found.events else f"{self.history} is missing or empty"
+
+    def read_history(self) -> History:
+        return history.read(self.history)
+
+    def mend(self, found: History) -> None:
+        """Make the files that were read such that the run can go on from them: nothing torn, and nothing missing."""
+        if found.is_torn or found.is_open:
+            disk.cut(self.history, found.length, b"\n" if found.is_open else b"")
+        if self._state is None:
+            return
+        with suppress(OSError):
+            data = disk.content(self.artifact)
+            self._artifact = (self.artifact, data) if data is not None else None
+        rules = self.folder / foreign.RULES
+        if str(rules) in self._state.arguments and not rules.exists():
+            disk.write_whole(rules, foreign.rule_file(self._state))
+        self._answer.forget(self._last)
+        if not self._is_founded:
+            self.append([_adoption(self._state, found)], self._state)
+        elif not self._is_shown:
+            self.write_snapshot(self._state)
+
+    # -- a word from another terminal
+
+    def ask_to_stop(self, reason: str) -> None:
+        disk.write_whole(self._stop, reason.encode("utf-8", "replace"))
+
+    def stop_asked(self) -> str | None:
+        with suppress(OSError):
+            words = disk.content(self._stop)
+            return None if words is None else words.decode("utf-8", "replace") or Reason.USER_STOP.value
+        return None
+
+    def forget_stop(self) -> None:
+        disk.remove(self._stop)
+
+
+def _adoption(state: RunState, found: History) -> Event:
+    """From here on the history leads to the state, whatever is wrong with it before."""
+    return Event(
+        ts=now(),
+        run_id=state.run_id,
+        iteration=state.iteration,
+        phase=state.phase,
+        step=state.current_step.value,
+        event=ADOPTED,
+        payload={"state": state.model_dump(mode="json"), "because": found.damage},
+    )

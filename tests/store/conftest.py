@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_loop.core import machine
+from pytest_loop.core.model import Phase
+from pytest_loop.core.run import Event, RunState, Task
+from pytest_loop.store import RunFiles, Store
+
+MakeEvent = Callable[..., Event]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+@pytest.fixture
+def files(store: Store) -> Iterator[RunFiles]:
+    """The files of a run that this process works on."""
+    found = store.run("guide")
+    found.take()
+    yield found
+    found.release()
+
+
+@pytest.fixture
+def event() -> MakeEvent:
+    def make(kind: str, iteration: int = 1, **payload: Any) -> Event:
+        return Event(
+            ts="2026-01-01T00:00:00.000Z",
+            run_id="guide-1",
+            iteration=iteration,
+            phase=Phase.A,
+            step="PLAN",
+            event=kind,
+            payload=payload,
+        )
+
+    return make
+
+
+@pytest.fixture
+def started(files: RunFiles, event: MakeEvent) -> RunState:
+    """A run with its first event on disk."""
+    state = RunState(run_id="guide-1", task_alias="guide", task=Task(prompt="Write a guide"), created_at="then")
+    first = event("run_started", state=state.model_dump(mode="json"))
+    state = machine.started(first)
+    files.append([first], state)
+    return state
+
+
+@pytest.fixture
+def planned(files: RunFiles, started: RunState, event: MakeEvent) -> RunState:
+    """A run with three events on disk, the last of which nobody here understands."""
+    events = [event("plan_created", plan=["one", "two"]), event("coffee_made", cups=2)]
+    state = started
+    for one in events:
+        state = machine.step(state, one)
+    files.append(events, state)
+    return state

@@ -1,0 +1,100 @@
+"""One owner at a time, and a dead one is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.errors import BusyError, StateError
+from pytest_loop.store.lock import Lock, Owner, alone
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from pytest_loop.store.lock import Lock
+Lock(Path(sys.argv[1])).acquire()
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / ".lock"
+
+
+def test_lock_names_its_owner_and_is_gone_when_it_was_given_back(path: Path) -> None:
+    lock = Lock(path)
+    assert lock.owner() is Owner.NOBODY
+    lock.acquire()
+    assert lock.owner() is Lock(path).owner() is Owner.ALIVE
+    note = json.loads(path.read_text())
+    assert note["pid"] == os.getpid()
+    assert note["started_at"].endswith("Z")
+    lock.release()
+    lock.release()
+    assert not path.exists()
+
+
+def test_second_owner_is_refused_and_told_who_the_first_is(path: Path) -> None:
+    lock = Lock(path)
+    lock.acquire()
+    with pytest.raises(BusyError, match=f"^process {os.getpid()} works there$"):
+        Lock(path).acquire(patience=0.1)
+    lock.release()
+    Lock(path).acquire()
+
+
+def test_lock_of_a_killed_process_is_free_whoever_has_its_pid_now(path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        assert Lock(path).owner() is Owner.ALIVE
+        holder.send_signal(signal.SIGKILL)
+    path.write_text(json.dumps({"pid": os.getpid(), "started_at": "2026-01-01T00:00:00.000Z"}))
+    assert Lock(path).owner() is Owner.DEAD
+    lock = Lock(path)
+    lock.acquire()
+    assert lock.is_held
+
+
+@pytest.mark.parametrize("note", [b"", b"{", b"[]", b"\xff\xfe", b'"1"'])
+def test_note_that_says_nothing_is_no_obstacle(path: Path, note: bytes) -> None:
+    path.write_bytes(note)
+    assert Lock(path).note() == {}
+    Lock(path).acquire()
+
+
+def test_lock_that_was_taken_away_is_taken_again(path: Path) -> None:
+    lock = Lock(path)
+    lock.acquire()
+    lock.renew()
+    path.unlink()
+    lock.renew()
+    assert path.exists()
+    path.unlink()
+    lock.release()
+
+
+def test_folder_in_place_of_a_lock_is_named(path: Path) -> None:
+    path.mkdir()
+    assert Lock(path).owner() is Owner.NOBODY
+    with pytest.raises(StateError, match=r"cannot lock .*/\.lock: Is a directory; move that folder away"):
+        Lock(path).acquire()
+
+
+def test_folder_is_a_lock_without_a_file(tmp_path: Path) -> None:
+    with alone(tmp_path):
+        with pytest.raises(BusyError, match=r"another process has locked .* for more than 0.1 s: try again"):  # noqa: SIM117
+            with alone(tmp_path, patience=0.1):
+                pass
+        assert list(tmp_path.iterdir()) == []
+    with alone(tmp_path), pytest.raises(StateError, match=r"cannot lock .*: No such file"):  # noqa: SIM117
+        with alone(tmp_path / "none"):
+            pass

@@ -1,0 +1,358 @@
+"""The files of a run: what is written is found again, and what is lost is made again or named."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_loop.core.run import Event, Kind, RunState
+from pytest_loop.errors import BusyError, StateError
+from pytest_loop.store import ADOPTED, RunFiles, Store
+
+MakeEvent = Callable[..., Event]
+PRODUCED = Kind.ARTIFACT_CREATED
+
+
+def _edit(files: RunFiles, **changes: Any) -> None:
+    data = json.loads(files.snapshot.read_bytes()) | changes
+    files.snapshot.write_text(json.dumps(data))
+
+
+def _again(files: RunFiles) -> RunFiles:
+    """The same run for another process."""
+    files.release()
+    found = RunFiles(files.folder, files.project)
+    found.take()
+    return found
+
+
+# -- the state
+
+
+def test_state_is_the_fold_of_the_history_and_also_what_run_json_says(files: RunFiles, planned: RunState) -> None:
+    state, history = files.read()
+    assert state == planned
+    assert [one.event for one in history.events] == ["run_started", "plan_created", "coffee_made"]
+    data = json.loads(files.snapshot.read_bytes())
+    assert (data["schema_version"], data["current_step"], data["plan"]) == (1, "PRODUCE_PREPARE", ["one", "two"])
+
+
+def test_snapshot_behind_the_history_is_not_believed(files: RunFiles, started: RunState, event: MakeEvent) -> None:
+    before = files.snapshot.read_bytes()
+    files.append([event("plan_created", plan=["one"])], started)
+    files.snapshot.write_bytes(before)
+    assert files.read()[0].plan == ("one",)
+
+
+def test_rules_and_limits_edited_in_run_json_are_not_believed(files: RunFiles, planned: RunState) -> None:
+    _edit(files, max_iterations=99, status="completed", stop={"passed": True, "reason": "threshold_reached"})
+    assert files.read()[0] == planned
+
+
+SPOILT: dict[str, Callable[[Path], object]] = {
+    "missing": lambda path: None,
+    "empty": lambda path: path.write_text(""),
+    "an empty object": lambda path: path.write_text("{}"),
+    "a list": lambda path: path.write_text("[]"),
+    "half of it": lambda path: path.write_text('{"run_id": "guide-1", "task'),
+    "no text": lambda path: path.write_bytes(b"\xff\xfe\x00"),
+    "wrong types": lambda path: path.write_text('{"schema_version": "one", "run_id": 7, "task": [], "iteration": "x"}'),
+    "a number that is none": lambda path: path.write_text('{"run_id": "x", "task_alias": "x", "last_score": NaN}'),
+    "endless nesting": lambda path: path.write_text('{"a":' * 100_000),
+    "a folder": lambda path: path.mkdir(),
+    "a pipe": lambda path: os.mkfifo(path),
+    "a link to nothing": lambda path: path.symlink_to("nowhere"),
+    "a link to another file": lambda path: path.symlink_to("history.jsonl"),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
+def test_spoilt_run_json_is_made_again_from_the_history(
+    files: RunFiles, planned: RunState, spoil: Callable[[Path], object], event: MakeEvent
+) -> None:
+    files.snapshot.unlink()
+    spoil(files.snapshot)
+    again = _again(files)
+    state, history = again.read()
+    assert (state, history.damage) == (planned, [])
+    if files.snapshot.is_dir():
+        with pytest.raises(StateError, match=r"cannot write .*: Is a directory; move that folder away"):
+            again.write_snapshot(state)
+    else:
+        again.write_snapshot(state)
+        assert json.loads(files.snapshot.read_bytes())["plan"] == ["one", "two"]
+        assert not files.snapshot.is_symlink()
+    again.release()
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
+def test_both_lost_is_a_clear_message(files: RunFiles, planned: RunState, spoil: Callable[[Path], object]) -> None:
+    files.snapshot.unlink()
+    spoil(files.snapshot)
+    files.history.unlink()
+    expected = (
+        r"the run 'guide' cannot be read: .*run\.json.*, and .*/history\.jsonl is missing or empty; "
+        "bring one of them back, or start anew with --loop-task"
+    )
+    with pytest.raises(StateError, match=expected):
+        files.read()
+
+
+def test_run_json_of_a_newer_version_is_refused_and_left_alone(files: RunFiles, planned: RunState) -> None:
+    _edit(files, schema_version=2)
+    with pytest.raises(StateError, match=r"newer version \(schema 2, known is 1\): update pytest-agent-loop"):
+        files.read()
+
+
+def test_wrong_type_is_named(files: RunFiles, planned: RunState) -> None:
+    _edit(files, iteration=0)
+    files.history.write_text("?\n?\n")
+    with pytest.raises(
+        StateError, match=r"damaged \(iteration: Input should be greater.*\), and line 1 of the history"
+    ):
+        files.read()
+
+
+@pytest.mark.parametrize("lost", ["all", "the end"])
+def test_lost_history_is_noticed_and_the_run_goes_on_from_run_json(
+    files: RunFiles, planned: RunState, event: MakeEvent, lost: str
+) -> None:
+    lines = files.history.read_bytes().splitlines(keepends=True)
+    files.history.write_bytes(b"" if lost == "all" else lines[0])
+    again = _again(files)
+    state, history = again.read()
+    assert state == planned
+    assert history.damage == ["the history lacks events that run.json was made from"]
+    again.mend(history)
+    again.append([event("coffee_made", cups=3)], state)
+    again = _again(again)
+    state, history = again.read()
+    assert (state.plan, history.damage) == (("one", "two"), [])
+    assert [one.event for one in history.events][-2:] == [ADOPTED, "coffee_made"]
+    assert history.events[-2].payload["because"] == ["the history lacks events that run.json was made from"]
+    again.release()
+
+
+def test_damage_stays_reported_and_the_history_leads_to_the_state_again(
+    files: RunFiles, planned: RunState, event: MakeEvent
+) -> None:
+    lines = files.history.read_bytes().splitlines(keepends=True)
+    files.history.write_bytes(lines[0] + b"???\n" + lines[2])
+    again = _again(files)
+    state, history = again.read()
+    assert state == planned
+    again.mend(history)
+    _edit(again, max_iterations=99)
+    state, history = again.read()
+    assert state == planned
+    assert history.damage[0] == "line 2 of the history cannot be read"
+    again.release()
+
+
+def test_history_without_an_end_is_ended_before_the_next_event(
+    files: RunFiles, planned: RunState, event: MakeEvent
+) -> None:
+    files.history.write_bytes(files.history.read_bytes().rstrip(b"\n"))
+    again = _again(files)
+    state, history = again.read()
+    again.mend(history)
+    again.append([event("coffee_made", cups=3)], state)
+    assert len(files.history.read_bytes().splitlines()) == 4
+    assert again.read()[1].damage == []
+    again.release()
+
+
+def test_unknown_keys_of_run_json_survive_and_known_ones_are_ours(
+    files: RunFiles, planned: RunState, event: MakeEvent
+) -> None:
+    task = {"prompt": "Write a poem", "mood": "merry"}
+    _edit(files, note={"by": "somebody"}, task=task)
+    again = _again(files)
+    state, history = again.read()
+    again.mend(history)
+    again.append([event("coffee_made", cups=3)], state)
+    data = json.loads(files.snapshot.read_bytes())
+    assert data["note"] == {"by": "somebody"}
+    assert data["task"] == {"prompt": "Write a guide", "ideal_result": "", "mood": "merry"}
+    again.release()
+
+
+def test_text_that_no_file_can_hold_does_no_harm(files: RunFiles, planned: RunState) -> None:
+    files.write_snapshot(planned.model_copy(update={"error_reason": "half \ud800"}))
+    assert json.loads(files.snapshot.read_bytes())["error_reason"] == "half ?"
+    assert files.write_artifact("half \ud800") == hashlib.sha256(b"half ?").hexdigest()
+
+
+# -- the answer of an agent on its way
+
+
+def test_answer_whose_event_was_prevented_is_found_again_with_all_it_said(files: RunFiles, planned: RunState) -> None:
+    said = files.write_answer(PRODUCED, {"exit_signal": True, "usage": {"tokens": 7}}, "# Guide\n", files.artifact)
+    assert said["artifact_hash"] == hashlib.sha256(b"# Guide\n").hexdigest()
+    files.artifact.unlink()
+    again = _again(files)
+    again.read()
+    assert again.kept_answer(PRODUCED, files.artifact, "") == said
+    assert files.artifact.read_text() == "# Guide\n"
+    again.release()
+
+
+def test_answer_is_forgotten_once_its_event_is_on_disk(files: RunFiles, planned: RunState, event: MakeEvent) -> None:
+    said = files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    left = (files.folder / ".answer.json").read_bytes()
+    files.append([event("artifact_created", **said)], planned)
+    assert not (files.folder / ".answer.json").exists()
+    (files.folder / ".answer.json").write_bytes(left)
+    assert files.kept_answer(PRODUCED, files.artifact, "") is None
+
+
+def test_answer_that_waits_for_its_event_stays_when_the_files_are_mended(files: RunFiles, planned: RunState) -> None:
+    said = files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    again = _again(files)
+    again.mend(again.read()[1])
+    assert again.kept_answer(PRODUCED, files.artifact, "") == said
+    again.release()
+
+
+def test_snapshot_that_a_crash_left_behind_is_brought_up_to_date(
+    files: RunFiles, started: RunState, event: MakeEvent
+) -> None:
+    before = files.snapshot.read_bytes()
+    files.append([event("plan_created", plan=["one"])], started)
+    files.snapshot.write_bytes(before)
+    again = _again(files)
+    again.mend(again.read()[1])
+    assert json.loads(files.snapshot.read_bytes())["plan"] == ["one"]
+    again.release()
+
+
+def test_answer_to_another_step_is_not_taken(files: RunFiles, planned: RunState) -> None:
+    files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    assert files.kept_answer(Kind.REFINEMENT_DONE, files.artifact, "") is None
+
+
+def test_edit_of_a_person_is_never_replaced_by_a_kept_answer(files: RunFiles, planned: RunState) -> None:
+    files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    files.artifact.write_text("mine")
+    assert files.kept_answer(PRODUCED, files.artifact, "") is None
+    assert files.artifact.read_text() == "mine"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"after": "", "event": "artifact_created", "payload": 3}'])
+def test_kept_answer_that_cannot_be_read_is_none(files: RunFiles, text: str) -> None:
+    (files.folder / ".answer.json").write_text(text)
+    assert files.kept_answer(PRODUCED, files.artifact, "") is None
+
+
+@pytest.mark.parametrize("has_artifact", [True, False])
+def test_artifact_of_a_resumed_run_is_saved_with_its_folder(
+    files: RunFiles, planned: RunState, event: MakeEvent, has_artifact: bool
+) -> None:
+    if has_artifact:
+        files.write_artifact("# Guide\n")
+    again = _again(files)
+    again.mend(again.read()[1])
+    again.append([event("coffee_made")], planned)
+    shutil.rmtree(files.folder)
+    with pytest.raises(StateError, match="deleted or replaced"):
+        again.append([event("coffee_made")], planned)
+    assert files.artifact.exists() == has_artifact
+    again.release()
+
+
+def test_folder_of_an_artifact_elsewhere_is_made(files: RunFiles, planned: RunState, tmp_path: Path) -> None:
+    files.write_answer(PRODUCED, {}, "# Guide\n", tmp_path / "docs" / "new" / "guide.md")
+    assert (tmp_path / "docs" / "new" / "guide.md").read_text() == "# Guide\n"
+
+
+# -- one writer
+
+
+def test_run_has_one_writer_and_any_number_of_readers(files: RunFiles, planned: RunState) -> None:
+    other = RunFiles(files.folder)
+    assert other.is_busy
+    assert other.read()[0] == planned
+    with pytest.raises(BusyError, match=f"the run 'guide' is being worked on: process {os.getpid()} works there"):
+        other.take()
+
+
+def test_drafts_of_a_crash_are_cleared_away(files: RunFiles, planned: RunState) -> None:
+    (files.folder / ".run.json.tmp").write_text("{")
+    _again(files).release()
+    assert sorted(one.name for one in files.folder.iterdir()) == ["history.jsonl", "run.json"]
+
+
+@pytest.mark.parametrize("way", ["deleted", "replaced", "deleted with everything"])
+def test_history_that_is_taken_away_is_written_again_and_the_run_ends_with_a_message(
+    files: RunFiles, planned: RunState, event: MakeEvent, way: str
+) -> None:
+    files.write_artifact("# Guide\n")
+    if way == "deleted with everything":
+        shutil.rmtree(files.folder.parent)
+    else:
+        files.history.unlink()
+    if way == "replaced":
+        files.history.write_text("{}\n")
+    expected = (
+        r"history\.jsonl was deleted or replaced while the run was going on; what this process knew is written again: "
+        "look who did that, then go on with pytest --loop-resume=guide"
+    )
+    with pytest.raises(StateError, match=expected):
+        files.append([event("coffee_made", cups=3)], planned)
+    again = _again(files)
+    state, history = again.read()
+    assert (state, history.damage, len(history.events)) == (planned, [], 4)
+    assert files.artifact.read_text() == "# Guide\n"
+    again.release()
+
+
+def test_history_that_somebody_else_writes_into_ends_the_run_with_a_message(
+    files: RunFiles, planned: RunState, event: MakeEvent
+) -> None:
+    with files.history.open("ab") as file:
+        file.write(b'{"event": "stopped"')
+    with pytest.raises(StateError, match=r"history\.jsonl was changed while the run was going on"):
+        files.append([event("coffee_made", cups=3)], planned)
+    state, history = files.read()
+    assert state == planned
+    assert history.damage == ["line 4 of the history cannot be read"]
+    assert history.events[-1].payload == {"cups": 3}
+
+
+def test_pipe_in_place_of_a_history_is_refused_and_nobody_waits(
+    files: RunFiles, planned: RunState, event: MakeEvent
+) -> None:
+    again = _again(files)
+    files.history.unlink()
+    os.mkfifo(files.history)
+    with pytest.raises(StateError, match=r"cannot write .*: it is not a file"):
+        again.append([event("coffee_made")], planned)
+    again.release()
+
+
+# -- a word from another terminal
+
+
+def test_request_to_stop_is_heard_until_it_is_in_the_history(
+    files: RunFiles, planned: RunState, event: MakeEvent
+) -> None:
+    assert files.stop_asked() is None
+    RunFiles(files.folder).ask_to_stop("going home")
+    assert files.stop_asked() == "going home"
+    files.append([event("coffee_made")], planned)
+    assert files.stop_asked() == "going home"
+    files.append([event("stop_requested")], planned.model_copy(update={"stop_asked": "going home"}))
+    assert files.stop_asked() is None
+
+
+def test_run_is_read_by_its_folder_s_name(files: RunFiles, planned: RunState, store: Store) -> None:
+    files.release()
+    files.folder.rename(store.root / "manual")
+    assert store.run("manual").read()[0].task_alias == "manual"
