@@ -12,18 +12,22 @@ from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Plan, Ru
 from pytest_loop.rules.checks.base import shown
 from pytest_loop.rules.checks.code import Tests, is_node_id
 from pytest_loop.rules.checks.kinds import each
+from pytest_loop.rules.checks.people import Sentence
 from pytest_loop.rules.collect import LOADED, TALLY, FixtureRuleItem, RuleItem
 from pytest_loop.rules.expressions import Expression
-from pytest_loop.rules.files import Loaded, rule
+from pytest_loop.rules.files import Judged, Loaded, rule
 
 TESTS = "tests"
 _FIELDS = ("severity", "weight", "phase", "description")
 
 
 class Binding:
-    """The rules of a session by their keys (`source::id`), and the keys that each item judges."""
+    """The rules of a session by their keys (`source::id`), and the keys that each item judges.
 
-    def __init__(self, session: pytest.Session) -> None:
+    In a run all tests are rules: one without a mark blocks, and its id is its node id.
+    """
+
+    def __init__(self, session: pytest.Session, *, all_tests: bool = False) -> None:
         loaded = session.stash.get(LOADED, [])
         self.rules: dict[str, Rule] = {}
         self.items: dict[str, tuple[str, ...]] = {}
@@ -36,11 +40,16 @@ class Binding:
         python = [item for item in session.items if not isinstance(item, (RuleItem, FixtureRuleItem))]
         for item in python:
             self._bind_marks(item)
+            if all_tests and item.nodeid not in self.items:
+                self._bind(item, self._keys({"id": item.nodeid, "description": item.nodeid}))
         marked = tuple(self.rules[f"{TESTS}::{name}"] for name in self._marked)
         self._bind_selected(loaded, session.items, python)
         self._bind_rules(session)
         own = [Criteria(name=TESTS, source=TESTS, thresholds=DEFAULT_THRESHOLDS, rules=marked)] if marked else []
-        self.plan = Plan(criteria=(*(one.criteria for one in loaded), *own), items=self.items)
+        sentences = {
+            key: judged.check.sentence for key, judged in _judged(loaded) if isinstance(judged.check, Sentence)
+        }
+        self.plan = Plan(criteria=(*(one.criteria for one in loaded), *own), items=self.items, sentences=sentences)
 
     def _add(self, source: str, each_rule: Rule) -> str:
         key = f"{source}::{each_rule.id}"
@@ -100,14 +109,18 @@ class Binding:
                     session.stash[TALLY].expect(item.key)
 
 
-def _selectors(loaded: list[Loaded]) -> Iterator[tuple[str, str, Path]]:
-    """The rule, what it selects, and the folder that its paths start from."""
+def _judged(loaded: list[Loaded]) -> Iterator[tuple[str, Judged]]:
     for one in loaded:
         for judged in one.rules:
-            for check in each(judged.check):
-                if isinstance(check, Tests):
-                    key = f"{one.criteria.source}::{judged.rule.id}"
-                    yield from ((key, text, judged.folder) for text in check.tests)
+            yield f"{one.criteria.source}::{judged.rule.id}", judged
+
+
+def _selectors(loaded: list[Loaded]) -> Iterator[tuple[str, str, Path]]:
+    """The rule, what it selects, and the folder that its paths start from."""
+    for key, judged in _judged(loaded):
+        for check in each(judged.check):
+            if isinstance(check, Tests):
+                yield from ((key, text, judged.folder) for text in check.tests)
 
 
 def _selects(selector: str, folder: Path, item: pytest.Item) -> bool:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +15,20 @@ import pytest
 from pydantic import BaseModel
 
 from pytest_loop.core.model import Evidence, Finding, Outcome
+from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
-from pytest_loop.rules.checks.base import Context, findings
-from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED, Kinds
+from pytest_loop.rules.checks.base import Answer, Context, findings
+from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED, Kinds, check
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.files import Judged, Loaded, load
+from pytest_loop.rules.files import TEMPLATES, Judged, Loaded, load
 from pytest_loop.rules.tally import Tally
 
 LOADED = pytest.StashKey[list[Loaded]]()
 DOCUMENTS = pytest.StashKey[Documents]()
 TALLY = pytest.StashKey[Tally]()
 BAD_FILES = pytest.StashKey[int]()
+ORDER = pytest.StashKey[Order]()
+ASK = pytest.StashKey[Callable[..., Answer]]()
 
 
 class RuleFailed(Exception):  # noqa: N818 - the way in which an item says that its rule failed
@@ -37,21 +44,45 @@ class RuleFile(pytest.Module):
 
     obj = None
 
+    @cached_property
+    def shown(self) -> str:
+        """The file as reports name it: its path from pytest's rootdir."""
+        return os.path.relpath(self.path, self.config.rootpath)
+
     def collect(self) -> Iterable[pytest.Item]:
+        with _garbage_kept():
+            return list(self._collected())
+
+    def _collected(self) -> Iterator[pytest.Item]:
         root = _root(self.config, self.path)
+        order = self.config.stash.get(ORDER, None) or Order()
+        kinds = self._kinds()
         try:
-            loaded = load(self.path, root, self._kinds(), self.nodeid or self.path.as_posix())
+            loaded = load(self.path, root, kinds, self.nodeid or self.path.as_posix(), order.artifact or None)
         except RuleFileError as error:
             self.session.stash[BAD_FILES] = self.session.stash.get(BAD_FILES, 0) + 1
             raise self.CollectError(str(error)) from None
         self.session.stash.setdefault(LOADED, []).append(loaded)
-        documents = self.session.stash.setdefault(DOCUMENTS, Documents(root))
         autouse = bool(pytest.Function.from_parent(self, name="probe", callobj=_probe).fixturenames)
+        shared = cache(partial(self._context, root, loaded))
         for judged in loaded.rules:
-            context = Context(root, judged.folder, loaded.artifact, documents)
-            yield from self._items(judged, loaded.criteria.source, context, autouse)
+            key = f"{loaded.criteria.source}::{judged.rule.id}"
+            context = shared(judged.folder, judged.rule.id in order.confirmed)
+            yield from self._items(_prepared(judged, order.prepared.get(key), kinds), key, context, autouse)
 
-    def _items(self, judged: Judged, source: str, context: Context, autouse: bool) -> Iterator[pytest.Item]:
+    def _context(self, root: Path, loaded: Loaded, folder: Path, is_confirmed: bool) -> Context:
+        ask = self.config.stash.get(ASK, None)
+        return Context(
+            root,
+            folder,
+            loaded.artifact,
+            self.session.stash.setdefault(DOCUMENTS, Documents(root)),
+            name=loaded.artifact_name,
+            ask=partial(ask, artifact=folder / loaded.artifact if loaded.artifact else None) if ask else None,
+            is_confirmed=is_confirmed,
+        )
+
+    def _items(self, judged: Judged, key: str, context: Context, autouse: bool) -> Iterator[pytest.Item]:
         rule = judged.rule
         item = RuleItem if not (autouse or judged.fixtures) else FixtureRuleItem
         mark = pytest.mark.loop_rule(
@@ -64,13 +95,16 @@ class RuleFile(pytest.Module):
         for index in range(1, rule.repeat + 1):
             name = f"{rule.id}[{index}]" if rule.repeat > 1 else rule.id
             made = item.from_parent(self, name=name, judged=judged, context=context, index=index)
-            made.key = f"{source}::{rule.id}"
+            made.key = key
             made.add_marker(mark)
             yield made
 
     def _kinds(self) -> Kinds:
+        offered = self.ihook.pytest_loop_checks()
+        if not offered:
+            return BUILT_IN
         kinds = dict(BUILT_IN)
-        for added in self.ihook.pytest_loop_checks():
+        for added in offered:
             for name, model in added.items():
                 if problem := _unusable(name, model, kinds):
                     raise self.CollectError(f"pytest_loop_checks: expected {problem}")
@@ -87,6 +121,23 @@ def _unusable(name: str, model: object, kinds: Kinds) -> str | None:
     return None
 
 
+def _prepared(judged: Judged, raw: Any, kinds: Kinds) -> Judged:
+    """The rule with the check that somebody made of its sentence."""
+    return replace(judged, check=check(raw, kinds), is_quiet=False) if raw else judged
+
+
+@contextlib.contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Thousands of rules are made and all of them stay: looking for garbage among them takes longer than the rest."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def _probe() -> None:
     """Stands for a rule while pytest is asked which fixtures every test here uses."""
 
@@ -96,8 +147,8 @@ def _number(weight: Any) -> int | float:
 
 
 def _root(config: pytest.Config, path: Path) -> Path:
-    """The project: pytest's rootdir, or the file's own folder where it lies outside of it."""
-    return config.rootpath if path.is_relative_to(config.rootpath) else path.parent
+    """The project: pytest's rootdir, or the file's own folder where it lies outside of it; a template is everywhere."""
+    return config.rootpath if path.is_relative_to(config.rootpath) or path.parent == TEMPLATES else path.parent
 
 
 class _Judging(pytest.Item):
@@ -173,6 +224,12 @@ class RuleItem(_Judging):
     def runtest(self) -> None:
         self.judge(self.context)
 
+    @cached_property
+    def location(self) -> tuple[str, int | None, str]:
+        """The way to the file is the same for all its rules, and pytest would look for it again for each."""
+        _, line, name = self.reportinfo()
+        return self.parent.shown, line, name  # type: ignore[union-attr]
+
 
 class FixtureRuleItem(_Judging, pytest.Function):
     """A rule with fixtures: those it asks for, and those that every test here uses."""
@@ -180,7 +237,7 @@ class FixtureRuleItem(_Judging, pytest.Function):
     def __init__(self, *, judged: Judged, context: Context, index: int, **kwargs: Any) -> None:
         def judge() -> None:
             wanted = {name: self.funcargs[name] for name in judged.fixtures}
-            self.judge(Context(context.root, context.folder, context.artifact, context.documents, wanted))
+            self.judge(replace(context, fixtures=wanted))
 
         marks = [pytest.mark.usefixtures(*judged.fixtures)] if judged.fixtures else []
         judge.pytestmark = marks  # type: ignore[attr-defined]

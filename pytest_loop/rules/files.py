@@ -15,7 +15,7 @@ from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Rule, Se
 from pytest_loop.core.voting import is_need
 from pytest_loop.errors import Problem, RuleFileError
 from pytest_loop.rules.checks.base import shown
-from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, check, reads_artifact, schema
+from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, check, each, reads_artifact, schema
 from pytest_loop.rules.messages import complaints
 from pytest_loop.rules.positions import Locate, locator
 from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
@@ -86,7 +86,7 @@ class RuleFile(_Entry):
     rules: list[Entry] = Field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Judged:
     """A rule with the check that judges it, the folder its paths start from, and where it stands."""
 
@@ -95,6 +95,7 @@ class Judged:
     folder: Path
     line: int
     fixtures: tuple[str, ...] = ()
+    is_quiet: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class Loaded:
     criteria: Criteria
     artifact: Path | None
     rules: tuple[Judged, ...]
+    artifact_name: str = ""
 
 
 @dataclass
@@ -147,10 +149,13 @@ class _Merged:
             self.check_source, self.check_at = source, at
 
 
-def load(path: Path, root: Path, kinds: Kinds = BUILT_IN, name: str | None = None) -> Loaded:
+def load(
+    path: Path, root: Path, kinds: Kinds = BUILT_IN, name: str | None = None, instead: str | None = None
+) -> Loaded:
     """Read a rule file with everything it extends; raises `RuleFileError` with every problem.
 
-    `name` is what the session calls the file, where that is not its path from `root`.
+    `name` is what the session calls the file, where that is not its path from `root`; `instead` is the artifact of a
+    run, which takes the place of the one that the file names.
     """
     problems: list[Problem] = []
     chain = list(_chain(path, root, problems))
@@ -161,7 +166,8 @@ def load(path: Path, root: Path, kinds: Kinds = BUILT_IN, name: str | None = Non
         _lay(merged, source, model)
     source, model = chain[0]
     rules = [rule for one in merged.values() if (rule := _judged(one, source, kinds))]
-    artifact = _artifact(chain, root)
+    declared = _artifact(chain, root)
+    artifact = Path(instead) if instead else declared
     if artifact is None:
         for one in rules:
             if reads_artifact(one.check):
@@ -176,7 +182,7 @@ def load(path: Path, root: Path, kinds: Kinds = BUILT_IN, name: str | None = Non
         thresholds=_thresholds(chain),
         rules=tuple(one.rule for one in rules),
     )
-    return Loaded(criteria, artifact, tuple(rules))
+    return Loaded(criteria, artifact, tuple(rules), declared.name if declared else "")
 
 
 def template_names() -> list[str]:
@@ -187,7 +193,7 @@ def template_names() -> list[str]:
 def _chain(path: Path, root: Path, problems: list[Problem]) -> Iterator[tuple[_Source, RuleFile]]:
     """The file, then what it extends, and so on."""
     seen: list[Path] = []
-    folder = path.parent
+    folder = root if path.parent == TEMPLATES else path.parent
     while True:
         seen.append(path)
         source, model = _read(path, root, folder, problems)
@@ -293,7 +299,9 @@ def _judged(one: _Merged, main: _Source, kinds: Kinds) -> Judged | None:
         return None
     if fields.get("description") is None:
         return None
-    return Judged(rule(fields), judge, one.check_source.folder, _line(one, main), tuple(fields.get("fixtures") or ()))
+    quiet = all(getattr(part, "is_quiet", False) for part in each(judge))
+    fixtures = tuple(fields.get("fixtures") or ())
+    return Judged(rule(fields), judge, one.check_source.folder, _line(one, main), fixtures, quiet)
 
 
 def rule(fields: dict[str, Any]) -> Rule:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_loop.rules.deadline import SECONDS, DeadlineError, can_interrupt, deadline
@@ -28,12 +29,18 @@ class Match(NamedTuple):
     text: str
 
 
+# A rule file may hold more patterns than `re` remembers.
+@lru_cache(maxsize=100_000)
+def _compiled(pattern: str, flags: int) -> re.Pattern[str]:
+    return re.compile(pattern, flags)
+
+
 def problem(pattern: str) -> str | None:
     """Why `pattern` is not a usable regular expression, or None."""
     if len(pattern) > LONGEST:
         return f"one of {len(pattern):,} characters"
     try:
-        re.compile(pattern)
+        _compiled(pattern, re.MULTILINE)
     except (re.error, OverflowError, RecursionError) as error:
         return f"{_shortened(pattern)!r} ({_shortened(str(error))})"
     return None
@@ -49,7 +56,7 @@ def matches(pattern: str, text: str, *, limit: int = 1, ignore_case: bool = Fals
 
 
 def _found(pattern: str, text: str, limit: int, flags: int) -> list[Match]:
-    compiled = re.compile(pattern, flags)
+    compiled = _compiled(pattern, flags)
     if limit == 1:
         first = compiled.search(text)
         return [_match(first)] if first else []

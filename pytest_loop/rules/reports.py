@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator
+from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.model import Evidence, Outcome, Rule, Severity, Verdict
+from pytest_loop.core.model import Evidence, Finding, Outcome, Rule, Severity, Verdict
 from pytest_loop.core.scoring import verdict
 from pytest_loop.rules.binding import Binding
 from pytest_loop.rules.collect import TALLY, FixtureRuleItem, RuleFailed, RuleItem
+
+LAST_LINES = 15
 
 
 class Reports:
@@ -33,7 +36,7 @@ class Reports:
         keys = self.binding.items.get(item.nodeid)
         if keys and (report.when == "call" or not report.passed):
             rules = [self.binding.rules[key] for key in keys]
-            evidence = _evidence(call, report)
+            evidence = _evidence(call, report, item.config.rootpath)
             self._settle(item, report, evidence, dict(zip(keys, rules, strict=True)))
         return report
 
@@ -53,24 +56,31 @@ class Reports:
         _note_properties(item, report, main, answer)
 
 
+def properties(rule: Rule, verdict: str) -> dict[str, str]:
+    """What JUnit XML says about a rule."""
+    weight = f"{float(rule.weight):g}"
+    return {
+        "loop.severity": rule.severity.value,
+        "loop.weight": weight,
+        "loop.phase": rule.phase.value,
+        "loop.verdict": verdict,
+    }
+
+
 def _note_properties(item: pytest.Item, report: pytest.TestReport, rule: Rule, answer: Verdict) -> None:
     """JUnit properties; the last phase that has something to say wins."""
-    names = {
-        "loop.severity": rule.severity.value,
-        "loop.weight": f"{float(rule.weight):g}",
-        "loop.phase": rule.phase.value,
-    }
-    names["loop.verdict"] = answer.value
+    names = properties(rule, answer.value)
     item.user_properties[:] = [pair for pair in item.user_properties if pair[0] not in names]
     item.user_properties.extend(names.items())
     report.user_properties = list(item.user_properties)
 
 
-def _evidence(call: pytest.CallInfo[None], report: pytest.TestReport) -> Evidence:
+def _evidence(call: pytest.CallInfo[None], report: pytest.TestReport, root: Path) -> Evidence:
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, RuleFailed):
         return error.evidence.model_copy(update={"seconds": report.duration})
-    return Evidence(outcome=_outcome(report), text=_reason(report), seconds=report.duration)
+    findings = (_finding(report, root),) if report.failed else ()
+    return Evidence(outcome=_outcome(report), text=_reason(report), findings=findings, seconds=report.duration)
 
 
 def _outcome(report: pytest.TestReport) -> Outcome:
@@ -86,6 +96,17 @@ def _reason(report: pytest.TestReport) -> str:
         return report.longrepr[2].removeprefix("Skipped: ")
     crash = getattr(report.longrepr, "reprcrash", None)
     return crash.message if crash else str(report.longrepr or "")
+
+
+def _finding(report: pytest.TestReport, root: Path) -> Finding:
+    """What a failing test says: its message, where it was raised, and the last lines that led to it."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    where = ""
+    if crash:
+        path = Path(crash.path)
+        where = f"{path.relative_to(root).as_posix() if path.is_relative_to(root) else path}:{crash.lineno}"
+    lines = report.longreprtext.splitlines()
+    return Finding(expected="", found=_reason(report), where=where, detail="\n".join(lines[-LAST_LINES:]))
 
 
 def _shown(item: pytest.Item, evidence: Evidence, rule: Rule, known: bool) -> str:

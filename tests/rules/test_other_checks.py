@@ -12,8 +12,9 @@ import pytest
 from pytest_loop.core.model import Finding
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules import deadline, patterns
-from pytest_loop.rules.checks.base import Check, Context, findings, shown
+from pytest_loop.rules.checks.base import Answer, Check, Context, findings, shown
 from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, check, reads_artifact
+from pytest_loop.rules.document import Documents
 
 Run = Callable[..., list[str]]
 PYTHON = sys.executable
@@ -143,9 +144,8 @@ def test_a_number_that_does_not_compare_says_what_was_found(run: Run, ask: dict[
 def test_output_is_kept_head_and_tail(tmp_path: Path) -> None:
     from pytest_loop import process
 
-    done = process.run(
-        [PYTHON, "-c", "print('head'); print('x' * 5_000_000); print('tail')"], cwd=tmp_path, timeout=60, limit=2000
-    )
+    script = "print('head'); print('x' * 5_000_000); print('tail')"
+    done = process.run(process.Order([PYTHON, "-c", script], tmp_path, 60, limit=2000))
     assert done.stdout.startswith("head\n")
     assert done.stdout.endswith("tail\n")
     assert "bytes left out ...]" in done.stdout
@@ -313,7 +313,7 @@ def test_outside_the_main_thread_a_deadline_does_nothing() -> None:
     assert done == [True]
 
 
-class Answer(Check):
+class Answering(Check):
     answer: Any = None
 
     def run(self, context: Context) -> Any:
@@ -337,13 +337,13 @@ class Answer(Check):
     ],
 )
 def test_whatever_a_third_party_answers_becomes_findings(tmp_path: Path, answer: object, lines: list[str]) -> None:
-    assert [str(one) for one in findings(Answer(answer=answer), Context(tmp_path, tmp_path))] == lines
+    assert [str(one) for one in findings(Answering(answer=answer), Context(tmp_path, tmp_path))] == lines
 
 
 def test_a_third_party_that_breaks_is_an_error(tmp_path: Path) -> None:
     context = Context(tmp_path, tmp_path)
     with pytest.raises(CheckError, match="the check broke: KeyError: 'x'"):
-        findings(Answer(answer=KeyError("x")), context)
+        findings(Answering(answer=KeyError("x")), context)
     with pytest.raises(CheckError, match=r"Check has no run\(context\)"):
         findings(Check(), context)
     with pytest.raises(CheckError, match="this check reads the artifact, and the rule file names none"):
@@ -492,3 +492,29 @@ def test_all_that_is_wrong_with_a_check_is_said_at_once() -> None:
     with pytest.raises(Invalid) as caught:
         check([{"contains": 5}, {"command": "x", "timeout": -1, "shell": "yes"}, 7])
     assert [one.path for one in caught.value.complaints] == [(0, "contains"), (1, "timeout"), (1, "shell"), (2,)]
+
+
+def test_a_judge_and_a_person_can_be_asked(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def ask(question: str) -> Answer:
+        asked.append(question)
+        return Answer("kind" in question, "it is rude", "the words")
+
+    context = Context(tmp_path, tmp_path, ask=ask, is_confirmed=True)
+    assert findings(check({"judge": "is it kind?"}), context) == ()
+    (only,) = findings(check("be brief"), context)
+    assert (str(only), only.detail) == (
+        "expected yes to 'Is this true of the document? be brief', found no: it is rude",
+        "the words",
+    )
+    assert findings(check({"manual": "ok?"}), context) == ()
+    assert len(asked) == 2
+
+
+def test_a_document_that_is_gone_is_not_read_from_memory(run: Run, tmp_path: Path) -> None:
+    documents = Documents(tmp_path)
+    (tmp_path / "doc.md").write_text("x")
+    assert documents.read(tmp_path / "doc.md") is documents.unchanged(tmp_path / "doc.md")
+    (tmp_path / "doc.md").unlink()
+    assert documents.unchanged(tmp_path / "doc.md") is None

@@ -175,7 +175,7 @@ def test_an_artifact_that_is_not_there_is_a_finding(run: Run, tmp_path: Path) ->
     (tmp_path / "folder").mkdir()
     assert run({"contains": "x"}, name="folder") == ["folder:1: expected a file, found a directory"]
     assert run({"size": {"bytes": {"min": 1}}}, name="folder") == ["folder:1: expected a file, found a directory"]
-    assert run({"contains": "x"}, name="x" * 300)[0].endswith(":1: expected a file, found File name too long")
+    assert run({"contains": "x"}, name="x" * 300)[0].endswith(":1: expected a readable file, found File name too long")
     assert run({"contains": "x"}, b"\xff") == ["doc.md:1: expected UTF-8 text, found the byte 0xff"]
 
 

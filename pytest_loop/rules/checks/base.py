@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -15,15 +16,29 @@ from pytest_loop.rules.document import Document, Documents
 from pytest_loop.rules.syntax import Malformed
 
 
+class Answer(NamedTuple):
+    """What a judge says: whether it is so, why, and the words that decide it."""
+
+    passed: bool
+    reason: str = ""
+    evidence: str = ""
+
+
 @dataclass(frozen=True)
 class Context:
-    """What a check may look at: the artifact, the folder of its rule file, the project, the fixtures it asked for."""
+    """What a check may look at: the artifact, the folder of its rule file, the project, the fixtures it asked for.
+
+    `name` is what the rule file calls the artifact, where a run keeps it elsewhere. `ask` puts a question to a judge.
+    """
 
     root: Path
     folder: Path
     artifact: Path | None = None
     documents: Documents = field(default_factory=lambda: Documents(Path()))
     fixtures: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    ask: Callable[[str], Answer] | None = None
+    is_confirmed: bool = False
 
     @property
     def workspace(self) -> Path:
@@ -31,7 +46,13 @@ class Context:
 
     def document(self) -> Document:
         """The artifact, read once for all checks of the session."""
-        return self.documents.read(self.path())
+        if self.artifact is not None and (known := self.documents.unchanged(self._place)):
+            return known
+        return self.documents.read(self.path(), self.name, self._place)
+
+    @cached_property
+    def _place(self) -> Path:
+        return self.folder / (self.artifact or "")
 
     def path(self) -> Path:
         """The artifact's path; it must stay inside the project even if somebody made it a link."""
@@ -54,6 +75,7 @@ class Check(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
     reads_artifact: ClassVar[bool] = False
+    is_quiet: ClassVar[bool] = False  # runs no code of the user, and prints nothing
 
     def run(self, context: Context) -> Iterable[Finding]:
         raise CheckError(f"{type(self).__name__} has no run(context), asked for in {context.folder}")

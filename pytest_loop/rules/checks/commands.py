@@ -8,12 +8,13 @@ import shlex
 from abc import abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from pytest_loop import process
 from pytest_loop.core.model import Finding
+from pytest_loop.errors import CheckError
 from pytest_loop.rules import patterns
 from pytest_loop.rules.checks.base import Check, Context, Seconds, shown
 from pytest_loop.rules.checks.data import OPERATORS, Comparison, JmesPath, Number, search
@@ -57,39 +58,44 @@ def filled(text: str, context: Context, *, quoted: bool) -> str:
 
 
 class _Runs(Check):
+    is_quiet: ClassVar[bool] = True
+
     timeout: Seconds = DEFAULT_TIMEOUT
     shell: bool = False
     expect_exit: Annotated[int, Field(ge=-255, le=255)] = 0
 
     @property
     @abstractmethod
-    def _line(self) -> str:
+    def line(self) -> str:
         """The command as it was written."""
 
     @model_validator(mode="after")
     def _words(self) -> Any:
         if not self.shell:
-            words(self._line)
+            words(self.line)
         return self
 
     def _completed(self, context: Context) -> process.Completed:
         if self.shell:
-            command: str | list[str] = filled(self._line, context, quoted=True)
+            command: str | list[str] = filled(self.line, context, quoted=True)
         else:
-            command = [filled(word, context, quoted=False) for word in words(self._line)]
-        return process.run(command, cwd=context.folder, timeout=self.timeout)
+            command = [filled(word, context, quoted=False) for word in words(self.line)]
+        try:
+            return process.run(process.Order(command, context.folder, self.timeout))
+        except process.CannotStartError as error:
+            raise CheckError(str(error)) from None
 
     def _unfinished(self, done: process.Completed) -> Finding | None:
         """What is wrong with the way in which the command ended, if anything is."""
-        if done.timed_out:
+        if done.ending is process.Ending.DEADLINE:
             found = "it still running, and ended it"
             return Finding(
-                expected=f"`{self._line}` to end within {self.timeout:g} s", found=found, detail=_tail(done.output)
+                expected=f"`{self.line}` to end within {self.timeout:g} s", found=found, detail=_tail(done.output)
             )
         if done.exit_code != self.expect_exit:
             found = f"exit code {done.exit_code}" if done.exit_code >= 0 else f"an end by signal {-done.exit_code}"
             return Finding(
-                expected=f"exit code {self.expect_exit} of `{self._line}`", found=found, detail=_tail(done.output)
+                expected=f"exit code {self.expect_exit} of `{self.line}`", found=found, detail=_tail(done.output)
             )
         return None
 
@@ -101,7 +107,7 @@ class Command(_Runs):
     expect_output: Pattern | None = None
 
     @property
-    def _line(self) -> str:
+    def line(self) -> str:
         return self.command
 
     def run(self, context: Context) -> Iterable[Finding]:
@@ -138,7 +144,7 @@ class Metric(_Runs):
     metric: Measured
 
     @property
-    def _line(self) -> str:
+    def line(self) -> str:
         return self.metric.command
 
     def run(self, context: Context) -> Iterable[Finding]:
@@ -147,7 +153,7 @@ class Metric(_Runs):
             yield problem
             return
         number, missing = self._number(done)
-        expected = f"a number {self.metric.op} {self.metric.value:g} from `{self._line}`"
+        expected = f"a number {self.metric.op} {self.metric.value:g} from `{self.line}`"
         if number is None:
             yield Finding(expected=expected, found=missing, detail=_tail(done.output))
         elif not OPERATORS[self.metric.op](number, self.metric.value):

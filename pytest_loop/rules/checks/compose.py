@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
@@ -14,6 +14,8 @@ from pytest_loop.rules.checks.base import Check, Context, findings
 
 class _Composed(Check):
     model_config = ConfigDict(strict=False, arbitrary_types_allowed=True)
+
+    is_quiet: ClassVar[bool] = True  # it asks the checks inside
 
     checks: tuple[Any, ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
@@ -55,6 +55,8 @@ class Wanted(BaseModel):
 
 class Files(Check):
     """Files exist, are absent, or are so many."""
+
+    is_quiet: ClassVar[bool] = True
 
     files: Wanted
 

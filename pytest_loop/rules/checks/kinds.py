@@ -2,45 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from pytest_loop.rules.checks.base import Check, shown
-from pytest_loop.rules.checks.code import Python, Tests
-from pytest_loop.rules.checks.commands import Command, Executable, Metric
+from pytest_loop.rules.checks.code import Tests
 from pytest_loop.rules.checks.compose import AllOf, AnyOf, Not
-from pytest_loop.rules.checks.content import Absent, Contains, Matches, NotMatches, Search
-from pytest_loop.rules.checks.data import JsonSchema, Query
-from pytest_loop.rules.checks.files import Files
-from pytest_loop.rules.checks.people import Judge, Manual, Sentence
-from pytest_loop.rules.checks.structure import Links, Parses, Sections, Size
+from pytest_loop.rules.checks.people import Sentence
 from pytest_loop.rules.messages import Complaint, complaints
 
 Kinds = Mapping[str, type[BaseModel]]
 
-BUILT_IN: dict[str, type[BaseModel]] = {
-    "command": Command,
-    "metric": Metric,
-    "contains": Contains,
-    "absent": Absent,
-    "matches": Matches,
-    "not_matches": NotMatches,
-    "sections": Sections,
-    "parses": Parses,
-    "json_schema": JsonSchema,
-    "query": Query,
-    "files": Files,
-    "size": Size,
-    "links": Links,
-    "python": Python,
-    "tests": Tests,
-    "judge": Judge,
-    "manual": Manual,
-}
+
+class _Named(Mapping[str, type[BaseModel]]):
+    """Kinds by name; the module of a kind is imported when a rule first asks for it, which most never do."""
+
+    def __init__(self, **places: str) -> None:
+        self.places = places
+        self.models: dict[str, type[BaseModel]] = {}
+
+    def __getitem__(self, name: str) -> type[BaseModel]:
+        if name not in self.models:
+            module, _, model = self.places[name].partition(".")
+            self.models[name] = getattr(import_module(f"pytest_loop.rules.checks.{module}"), model)
+        return self.models[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+BUILT_IN: Kinds = _Named(
+    command="commands.Command",
+    metric="commands.Metric",
+    contains="content.Contains",
+    absent="content.Absent",
+    matches="content.Matches",
+    not_matches="content.NotMatches",
+    sections="structure.Sections",
+    parses="structure.Parses",
+    json_schema="data.JsonSchema",
+    query="data.Query",
+    files="files.Files",
+    size="structure.Size",
+    links="structure.Links",
+    python="code.Python",
+    tests="code.Tests",
+    judge="people.Judge",
+    manual="people.Manual",
+)
+FOREIGN: Kinds = _Named(executable="commands.Executable", content="content.Search")
 COMPOSED: dict[str, type[AllOf | AnyOf | Not]] = {"all": AllOf, "any": AnyOf, "not": Not}
-FOREIGN: dict[str, type[Check]] = {"executable": Executable, "content": Search}
 
 
 class Invalid(Exception):  # noqa: N818 - a value on its way to messages
@@ -143,14 +163,9 @@ def each(root: Any) -> Iterator[Any]:
 
 def reads_artifact(root: Any) -> bool:
     """Whether a check cannot be carried out without an artifact."""
-    has: Callable[[Any], bool] = lambda one: getattr(one, "reads_artifact", False) or "{artifact}" in _command(one)  # noqa: E731
-    return any(has(one) for one in each(root))
-
-
-def _command(one: Any) -> str:
-    if isinstance(one, Metric):
-        return one.metric.command
-    return one.command if isinstance(one, Command) else ""
+    return any(
+        getattr(one, "reads_artifact", False) or "{artifact}" in str(getattr(one, "line", "")) for one in each(root)
+    )
 
 
 def schema(kinds: Kinds = BUILT_IN) -> dict[str, Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 from pydantic import Field
 
 from pytest_loop.core.model import Finding
 from pytest_loop.errors import CheckError, NotJudgedError
-from pytest_loop.rules.checks.base import Check, Context
+from pytest_loop.rules.checks.base import Answer, Check, Context
 
 Words = Annotated[str, Field(min_length=1)]
 
@@ -19,8 +19,17 @@ class Judge(Check):
 
     judge: Words
 
-    def run(self, context: Context) -> Iterable[Finding]:  # noqa: ARG002 - there is nobody to ask
-        raise CheckError(f"no agent to ask {self.judge!r}: judge checks need an agent, and this version has none")
+    def run(self, context: Context) -> Iterable[Finding]:
+        if context.ask is None:
+            raise CheckError(f"no agent to ask {self.judge!r}: name one with --loop-judge")
+        return _asked(context.ask, self.judge)
+
+
+def _asked(ask: Callable[[str], Answer], question: str) -> list[Finding]:
+    answer = ask(question)
+    if answer.passed:
+        return []
+    return [Finding(expected=f"yes to {question!r}", found=f"no: {answer.reason}", detail=answer.evidence)]
 
 
 class Manual(Check):
@@ -28,14 +37,18 @@ class Manual(Check):
 
     manual: Words
 
-    def run(self, context: Context) -> Iterable[Finding]:  # noqa: ARG002 - there is nobody to ask
+    def run(self, context: Context) -> Iterable[Finding]:
+        if context.is_confirmed:
+            return ()
         raise NotJudgedError(f"an assumption: nobody has confirmed {self.manual!r}")
 
 
 class Sentence(Check):
-    """A plain sentence, before anybody turned it into checks."""
+    """A plain sentence that nobody turned into checks: a judge decides whether it is true, where there is one."""
 
     sentence: Words
 
-    def run(self, context: Context) -> Iterable[Finding]:  # noqa: ARG002 - there is nobody to ask
+    def run(self, context: Context) -> Iterable[Finding]:
+        if context.ask is not None:
+            return _asked(context.ask, f"Is this true of the document? {self.sentence}")
         raise NotJudgedError(f"a sentence that only an agent can judge: {self.sentence!r}")
