@@ -1,0 +1,1 @@
+"""Whoever improves: agents behind one small protocol."""

@@ -1,0 +1,125 @@
+"""The requests in words: one template for each step, which a user may replace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+
+from pytest_loop.core.criteria import RunRule
+from pytest_loop.core.critique import rendered
+from pytest_loop.core.outcome import attempt_line
+from pytest_loop.core.run import RunState, Step
+from pytest_loop.core.text import fenced, one_line
+from pytest_loop.errors import StateError
+
+FOLDER = Path(__file__).parent
+MOST_RULES = 60
+LONGEST_RULE = 1_000
+_ALWAYS = ("trouble", "run_id", "iteration", "max_iterations", "phase", "task", "rules", "plan")
+# What each template may name. PREPARE has no word for the artifact: checks are made without having seen it.
+PLACEHOLDERS: dict[str, tuple[str, ...]] = {
+    "PLAN": (*_ALWAYS, "critique", "attempts"),
+    "PRODUCE": (*_ALWAYS, "artifact_path"),
+    "PREPARE": _ALWAYS,
+    "REFINE": (*_ALWAYS, "critique", "attempts", "artifact", "artifact_path"),
+    "JUDGE": ("trouble", "question", "artifact"),
+}
+
+
+def compose(
+    step: Step,
+    state: RunState,
+    nonce: str,
+    *,
+    artifact: str = "",
+    artifact_path: str = "",
+    wanted: Sequence[str] = (),
+    folder: Path | None = None,
+) -> str:
+    """The prompt of a step of a run: `wanted` are the rules that PREPARE is to make concrete.
+
+    What was not written by the person, the critique and the artifact, is marked as data.
+    """
+    values = {
+        "trouble": one_line(state.trouble_with(step), 1_000),
+        "run_id": state.run_id,
+        "iteration": str(state.iteration),
+        "max_iterations": str(state.max_iterations),
+        "phase": state.phase.value,
+        "task": state.task.prompt,
+        "rules": _wanted_rules(state, wanted) if wanted else _rules(state),
+        "plan": "\n".join(f"{number}. {line}" for number, line in enumerate(state.plan, 1)),
+        "critique": fenced(rendered(state.critique), nonce) if state.critique and state.critique.issues else "",
+        "attempts": "\n".join(f"- {attempt_line(one)}" for one in state.attempts),
+        "artifact": fenced(artifact, nonce) if artifact else "",
+        "artifact_path": artifact_path,
+    }
+    return render(step.value, values, folder)
+
+
+def _wanted_rules(state: RunState, wanted: Sequence[str]) -> str:
+    return "\n".join(_told(rule) for rule in state.criteria.active(state.phase) if rule.id in wanted)
+
+
+def _rules(state: RunState) -> str:
+    """Those that fail come first, and there are not more than anybody reads."""
+    unmet = state.evaluation.unmet if state.evaluation else frozenset()
+    rules = sorted(state.criteria.active(state.phase), key=lambda rule: rule.id not in unmet)
+    more = len(rules) - MOST_RULES
+    return "\n".join([*map(_told, rules[:MOST_RULES]), *([f"- and {more} more"] if more > 0 else [])])
+
+
+def _told(rule: RunRule) -> str:
+    """What a rule asks for; a sentence says more than the description of it."""
+    asked = f"{rule.description}: {rule.check}" if isinstance(rule.check, str) else rule.description
+    return f"- {one_line(rule.id)} ({rule.severity.value}): {one_line(asked, LONGEST_RULE)}"
+
+
+def render(step: str, values: dict[str, str], folder: Path | None = None) -> str:
+    """The prompt of a step; `folder` may hold a template of the user's own, such as `refine.md`.
+
+    Blocks are separated by empty lines: a block that names only what is empty is left out.
+    """
+    path = _path(step, folder)
+    known = {name: values.get(name, "") for name in PLACEHOLDERS[step.upper()]}
+    blocks = [block for block in re.split(r"\n\s*\n", _text(path).strip()) if not _is_empty(block, known)]
+    return "\n\n".join(_filled(block, known, path) for block in blocks) + "\n"
+
+
+def check(folder: Path) -> None:
+    """Say what is wrong with a user's own templates before the first of them is needed."""
+    if not folder.is_dir():
+        raise StateError(f"loop_prompts: expected a folder with templates such as refine.md, found none: {folder}")
+    for step, names in PLACEHOLDERS.items():
+        render(step, dict.fromkeys(names, "x"), folder)
+
+
+def _path(step: str, folder: Path | None) -> Path:
+    name = f"{step.lower()}.md"
+    own = folder / name if folder else FOLDER / name
+    return own if own.exists() else FOLDER / name
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StateError(f"cannot read the prompt {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise StateError(f"{path}: expected UTF-8 text, found the byte 0x{error.object[error.start]:02x}") from None
+
+
+def _is_empty(block: str, values: dict[str, str]) -> bool:
+    names = {found["named"] or found["braced"] for found in Template.pattern.finditer(block)} - {None}
+    return bool(names) and not any(values.get(name, name) for name in names)
+
+
+def _filled(block: str, values: dict[str, str], path: Path) -> str:
+    try:
+        return Template(block).substitute(values)
+    except (KeyError, ValueError) as error:
+        known = ", ".join(f"${name}" for name in sorted(values))
+        found = f"${error.args[0]}" if isinstance(error, KeyError) else "a single $"
+        raise StateError(f"{path}: expected only {known} (and $$ for a dollar), found {found}") from None

@@ -1,0 +1,53 @@
+"""From the name of an agent to the agent, or to what is wrong with the name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents.command import CommandAgent
+from pytest_loop.agents.protocol import AgentUnavailableError
+from pytest_loop.agents.python import PythonAgent
+from pytest_loop.agents.replay import ReplayAgent
+from pytest_loop.agents.specs import make
+
+
+def test_each_kind_has_its_agent_and_keeps_its_name(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").touch()
+    declared = {"mine": "command:cat", "yours": "python:a:b", "theirs": "replay:run.jsonl"}
+    for kind, specs in (
+        (CommandAgent, ("command:cat {prompt_file}", "mine")),
+        (PythonAgent, ("python:module:call", "yours")),
+        (ReplayAgent, ("replay:run.jsonl", "theirs")),
+    ):
+        for spec in specs:
+            agent = make(spec, tmp_path, declared)
+            assert isinstance(agent, kind)
+            assert agent.name == spec
+            agent.close()
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("codex", "expected command:WORDS, python:module:callable or replay:FILE for an agent, found 'codex'"),
+        ("", "expected command:WORDS, python:module:callable or replay:FILE for an agent, found ''"),
+        ("comand:cat", "for an agent, found 'comand:cat'"),
+        ("command:", "expected a command after `command:`, found nothing"),
+        ("command:no-such-program -x", "cannot run 'no-such-program': no such command is installed here"),
+        ("command:./plain", "cannot run './plain': Permission denied (make it executable)"),
+        ("python:module", "expected python:module:callable, found 'python:module'"),
+        ("replay:none.jsonl", "none.jsonl: No such file or directory"),
+    ],
+)
+def test_what_is_wrong_with_a_name_is_said_at_once(tmp_path: Path, spec: str, message: str) -> None:
+    (tmp_path / "plain").touch()
+    with pytest.raises(AgentUnavailableError) as error:
+        make(spec, tmp_path, {})
+    assert message in str(error.value)
+
+
+def test_declared_names_are_offered(tmp_path: Path) -> None:
+    with pytest.raises(AgentUnavailableError, match="or one of mine, yours for an agent, found 'hers'"):
+        make("hers", tmp_path, {"yours": "command:cat", "mine": "command:cat"})
