@@ -9,13 +9,16 @@ __version__ = "0.1.0"
 
 # Loaded when asked for: an installed but unused plugin must cost nothing at start-up.
 _PUBLIC = {
+    "AgentReply": "pytest_loop.agents.protocol",
+    "AgentRequest": "pytest_loop.agents.protocol",
+    "ScriptedAgent": "pytest_loop.agents.scripted",
     "Check": "pytest_loop.rules.checks.base",
     "CheckError": "pytest_loop.errors",
     "Context": "pytest_loop.rules.checks.base",
     "Finding": "pytest_loop.core.model",
 }
 
-__all__ = ["Check", "CheckError", "Context", "Finding"]
+__all__ = ["AgentReply", "AgentRequest", "Check", "CheckError", "Context", "Finding", "ScriptedAgent"]
 
 
 def __getattr__(name: str) -> Any:

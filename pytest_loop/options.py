@@ -1,9 +1,12 @@
-"""The command line and the ini file: declared once, read into one frozen value."""
+"""The command line and the ini file: declared once; also the arguments of a child session."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import argparse
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -11,42 +14,253 @@ RULE_MARK = (
     "loop_rule(id, severity='fail', weight=None, phase=None, description=None): bind this test to a rule; "
     "its verdict counts in the loop score"
 )
+NO_ALIAS = "\0"
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the person asked for."""
+def whole(text: str) -> int:
+    """A whole number from 1 on."""
+    return int(_number(text, "a whole number >= 1", lambda number: number >= 1 and number == int(number)))
+
+
+def amount(text: str) -> float:
+    """A number above 0."""
+    return _number(text, "a number > 0", lambda number: number > 0)
+
+
+def count(text: str) -> int:
+    """A whole number from 0 on."""
+    return int(_number(text, "a whole number >= 0", lambda number: number >= 0 and number == int(number)))
+
+
+def share(text: str) -> float:
+    """A number from 0 to 1."""
+    return _number(text, "a number from 0 to 1", lambda number: 0 <= number <= 1)
+
+
+def _number(text: str, expected: str, holds: Callable[[float], bool]) -> float:
+    try:
+        number = float(text)
+        if math.isfinite(number) and abs(number) < 1e15 and holds(number):
+            return number
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
+
+
+def _thresholds(text: str) -> str:
+    """Kept as text, because xdist sends options to its workers."""
+    for part in text.split(","):
+        phase, sign, number = part.partition("=")
+        if phase.strip().upper() not in ("A", "B") or not sign:
+            raise argparse.ArgumentTypeError(f"expected A=0.8,B=0.9, found {text!r}")
+        share(number)
+    return text
+
+
+def _phase(text: str) -> str:
+    if text.upper() not in ("A", "B"):
+        raise argparse.ArgumentTypeError(f"expected A or B, found {text!r}")
+    return text.upper()
+
+
+class Option(NamedTuple):
+    """One option: how it is written, what it takes, and what it is for. `ini` is the default of its ini twin."""
+
+    name: str
+    help: str
+    metavar: str = ""
+    read: Callable[[str], Any] = str
+    many: bool = False
+    optional: bool = False
+    ini: str | None = None
+
+    @property
+    def dest(self) -> str:
+        return self.name.removeprefix("--").replace("-", "_")
+
+    @property
+    def takes_value(self) -> bool:
+        return bool(self.metavar) and not self.optional
+
+
+# What judges; also for a plain session.
+JUDGING = (
+    Option("--loop-phase", "judge only the rules that are active in this phase (default: all)", "A|B", _phase, ini="B"),
+    Option(
+        "--loop-baseline", "compare with an evaluation saved before; fail only on what became worse", "FILE", ini=""
+    ),
+    Option("--loop-save-baseline", "save this evaluation for --loop-baseline", "FILE"),
+    Option("--loop-judge", "the agent that answers judge checks and makes sentences concrete", "SPEC", ini=""),
+    Option("--loop-schema", "print the JSON Schema of rule files, and exit"),
+)
+# A run: what starts it, and what it may do.
+RUN = (
+    Option("--loop-task", "what to do, until the rules are satisfied (@FILE and - read it)", "TEXT"),
+    Option(
+        "--loop-agent", "who does it: command:WORDS, python:module:callable, replay:FILE", "SPEC", many=True, ini=""
+    ),
+    Option(
+        "--loop-rules",
+        "exactly these rule files judge (otherwise: every item of the arguments)",
+        "PATH",
+        many=True,
+        ini="",
+    ),
+    Option("--loop-template", "judge by a built-in template: api-spec, code, docs, config", "NAME", ini=""),
+    Option("--loop-artifact", "the document to improve (default: artifact.md in the run's folder)", "PATH", ini=""),
+    Option("--loop-workspace", "improve the files of the project in place"),
+    Option("--loop-max-iterations", "stop after so many evaluations", "N", whole, ini="4"),
+    Option("--loop-threshold", "the scores that pass, such as A=0.8,B=0.9", "SCORES", _thresholds, ini=""),
+    Option("--loop-budget", "stop when agents have reported this cost", "USD", amount, ini="25"),
+    Option("--loop-max-tokens", "stop when agents have reported so many tokens", "N", whole, ini=""),
+    Option("--loop-max-seconds", "stop when completed steps have taken so long", "N", whole, ini=""),
+    Option("--loop-agent-timeout", "end an agent after so many seconds", "S", amount, ini="1800"),
+    Option("--loop-alias", "the name of the run", "NAME"),
+    Option("--loop-yes", "start without asking"),
+    Option("--loop-force", "start although four runs are active"),
+    Option("--loop-record", "write the answers of agents into a file for replay:FILE", "FILE"),
+    Option("--loop-confirm", "confirm a manual rule", "RULE", many=True),
+    Option("--loop-json", "write the result for machines (- is standard output)", "PATH"),
+)
+# Commands around a run; none of them starts an iteration, but for resume.
+COMMANDS = (
+    Option("--loop-status", "show a run, and exit", "ALIAS", optional=True),
+    Option("--loop-list", "list all runs, and exit"),
+    Option("--loop-history", "show the events of a run, and exit", "ALIAS", optional=True),
+    Option("--loop-stop", "end the active run, and exit", "REASON", optional=True),
+    Option("--loop-resume", "go on with a run where it stands", "ALIAS", optional=True),
+    Option("--loop-clean", "delete a run, or all", "ALIAS|all"),
+)
+# Ini options without a twin on the command line.
+SETTINGS = {
+    "loop_dir": ("the folder for runs (default: .loop, or .ai-factory/evolution)", ""),
+    "loop_plan": ("who plans: rules (made from rules and critique) or agent", "rules"),
+    "loop_prompts": ("a folder with prompts of your own, such as refine.md", ""),
+    "loop_agent_silence": ("end an agent that says nothing for so many seconds", "600"),
+    "loop_session_timeout": ("end an evaluation after so many seconds", "3600"),
+    "loop_critique_tokens": ("how long a critique may be", "2000"),
+    "loop_stuck": ("stop when the same rules failed so many iterations in a row (0: never)", "5"),
+    "loop_same_error": ("stop when every failure said the same so many times in a row (0: never)", "3"),
+    "loop_thrashing": ("stop when a file is rewritten so often in one iteration, or edits are undone (0: never)", "5"),
+    "loop_stagnation": ("stop when so many iterations gained too little (0: never)", "2"),
+    "loop_min_gain": ("what is too little", "0.02"),
+}
+_ALL = (*JUDGING, *RUN, *COMMANDS)
+
+
+def declare(parser: pytest.Parser) -> None:
+    """Every `--loop-*` option with its ini twin."""
+    group = parser.getgroup("loop", "rules and agent loops (pytest-loop)")
+    for one in _ALL:
+        if not one.metavar:
+            group.addoption(one.name, action="store_true", help=one.help)
+        elif one.many:
+            group.addoption(one.name, action="append", metavar=one.metavar, type=one.read, default=[], help=one.help)
+        elif one.optional:
+            group.addoption(one.name, nargs="?", const=NO_ALIAS, metavar=one.metavar, help=one.help)
+        else:
+            group.addoption(one.name, metavar=one.metavar, type=one.read, help=one.help)
+        if one.ini is not None and one.many:
+            parser.addini(one.dest, one.help, type="args", default=[])
+        elif one.ini is not None:
+            parser.addini(one.dest, one.help, default=one.ini)
+    for name, (text, default) in SETTINGS.items():
+        parser.addini(name, text, default=default)
+
+
+def asks_for_a_run(values: argparse.Namespace) -> bool:
+    """Whether the command line is for a run or one of the commands around runs, and not for a session."""
+    if values.help or values.version:
+        return False
+    asked = (values.loop_task, *(getattr(values, one.dest) for one in COMMANDS if one.metavar))
+    return values.loop_list or any(value is not None for value in asked)
+
+
+def unknown_option(words: Sequence[str]) -> str | None:
+    """A word that is nearly one of our options: a run takes over before pytest would complain."""
+    from difflib import get_close_matches
+
+    known = [one.name for one in _ALL]
+    for word in words:
+        name = word.partition("=")[0]
+        if name.startswith("--loop") and name not in known:
+            near = ", ".join(get_close_matches(name, known, 3)) or "see pytest --help"
+            return f"unrecognized arguments: {word} (did you mean {near}?)"
+    return None
+
+
+class Reader:
+    """Reads options from the command line first, then from the ini file; what cannot be used is a usage error."""
+
+    def __init__(self, config: pytest.Config, values: argparse.Namespace) -> None:
+        self._config = config
+        self._values = values
+        self._options = {one.dest: one for one in _ALL}
+
+    def get(self, name: str) -> Any:
+        value = getattr(self._values, name)
+        option = self._options[name]
+        if value not in (None, [], False) or option.ini is None:
+            return value
+        written = self._config.getini(name)
+        if isinstance(written, list):
+            return written
+        return self._read(name, str(written), option.read)
+
+    def setting(self, name: str, read: Callable[[str], Any] = str) -> Any:
+        return self._read(name, str(self._config.getini(name)), read)
+
+    def _read(self, name: str, text: str, read: Callable[[str], Any]) -> Any:
+        if not text:
+            return None
+        try:
+            return read(text)
+        except argparse.ArgumentTypeError as error:
+            raise pytest.UsageError(f"{name}: {error}") from None
+
+
+class Options(NamedTuple):
+    """What a session is asked to judge."""
 
     phase: str
     baseline: Path | None
     save_baseline: Path | None
-
-
-def declare(parser: pytest.Parser) -> None:
-    """Every `--loop-*` option, each with its ini twin where it has one."""
-    group = parser.getgroup("loop", "rules and agent loops (pytest-loop)")
-    group.addoption(
-        "--loop-phase",
-        metavar="A|B",
-        help="judge only the rules that are active in this phase (default: all rules, with the threshold of B)",
-    )
-    parser.addini("loop_phase", "the phase to judge: A or B (default: B, which is all rules)", default="B")
-    group.addoption(
-        "--loop-baseline",
-        metavar="FILE",
-        help="compare with an evaluation saved before, and fail only on what became worse",
-    )
-    parser.addini("loop_baseline", "the same as --loop-baseline", default="")
-    group.addoption("--loop-save-baseline", metavar="FILE", help="save this evaluation for --loop-baseline")
-    group.addoption("--loop-schema", action="store_true", help="print the JSON Schema of rule files, and exit")
+    judge: str
+    prompts: Path | None
+    agent_timeout: float
+    agent_silence: float
 
 
 def options(config: pytest.Config) -> Options:
-    """The options of a session; a value that cannot be used is a usage error."""
-    phase = str(config.getoption("loop_phase") or config.getini("loop_phase")).upper()
-    if phase not in ("A", "B"):
-        raise pytest.UsageError(f"--loop-phase: expected A or B, found {phase!r}")
-    baseline = config.getoption("loop_baseline") or config.getini("loop_baseline")
-    saved = config.getoption("loop_save_baseline")
+    """The options of a session."""
+    reader = Reader(config, config.option)
     folder = config.invocation_params.dir
-    return Options(phase, folder / baseline if baseline else None, folder / saved if saved else None)
+    baseline, saved = reader.get("loop_baseline"), reader.get("loop_save_baseline")
+    prompts = reader.setting("loop_prompts")
+    return Options(
+        phase=reader.get("loop_phase"),
+        baseline=folder / baseline if baseline else None,
+        save_baseline=folder / saved if saved else None,
+        judge=reader.get("loop_judge") or "",
+        prompts=config.rootpath / prompts if prompts else None,
+        agent_timeout=reader.get("loop_agent_timeout"),
+        agent_silence=reader.setting("loop_agent_silence", amount),
+    )
+
+
+def child_arguments(arguments: Sequence[str], left_out: Sequence[str] = ()) -> tuple[str, ...]:
+    """The person's arguments without those of the run, and without `left_out` (paths that do not judge)."""
+    valued = {one.name for one in _ALL if one.takes_value}
+    optional = {one.name for one in COMMANDS if one.optional}
+    kept: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        name = word.partition("=")[0]
+        if not name.startswith("--loop-"):
+            if word not in left_out:
+                kept.append(word)
+        elif name in valued and "=" not in word:
+            next(words, None)
+        elif name in optional and "=" not in word and left_out:
+            continue
+    return tuple(kept)

@@ -1,30 +1,17 @@
-"""pytest's front door: wires, decides nothing, and imports what is heavy only when a rule asks for it."""
+"""pytest's front door: wires, decides nothing, and imports what is heavy only when a rule or a run asks for it."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import uuid
-from collections.abc import Generator
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_loop import options
 
-if TYPE_CHECKING:
-    from pytest_loop.core.model import Evaluation, Plan
-    from pytest_loop.evaluate.baseline import Baseline
-    from pytest_loop.evaluate.record import Recorder
-
 RULE_FILES = (".rules.yaml", ".rules.yml", ".rules.json", ".rules.toml")
-PLAN: pytest.StashKey[Plan] = pytest.StashKey()
-EXCHANGE: pytest.StashKey[Path] = pytest.StashKey()
-RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
-BASELINE: pytest.StashKey[Baseline] = pytest.StashKey()
-EVALUATIONS: pytest.StashKey[list[Evaluation]] = pytest.StashKey()
-TROUBLE: pytest.StashKey[str] = pytest.StashKey()
+ORDERED = "PYTEST_LOOP_SESSION"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,17 +24,42 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     pluginmanager.add_hookspecs(hookspecs)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """A run takes over before any conftest file is loaded: this process never imports the code under test."""
+    if ordered := os.environ.pop(ORDERED, ""):
+        from pytest_loop.judging import obey
+
+        obey(early_config, Path(ordered))
+    elif options.asks_for_a_run(early_config.known_args_namespace):
+        from pytest_loop import starting
+
+        capture: Any = early_config.pluginmanager.getplugin("capturemanager")
+        capture.suspend_global_capture(in_=True)
+        raise SystemExit(starting.main(early_config, early_config.known_args_namespace))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", options.RULE_MARK)
+    worker = getattr(config, "workerinput", {})
+    left = worker.get("loop_order")
     asked = options.options(config)
-    if asked.baseline is not None:
-        from pytest_loop.errors import SavedFileError
-        from pytest_loop.evaluate import baseline
+    if asked.baseline is not None or asked.judge or left or "loop_judge" in worker or _belongs_to_a_run(config):
+        from pytest_loop import judging
 
-        try:
-            config.stash[BASELINE] = baseline.load(asked.baseline)
-        except SavedFileError as error:
-            raise pytest.UsageError(str(error)) from None
+        if left:
+            judging.obey(config, Path(left))
+        session = judging.judging(config)
+        session.join()
+        _ = session.baseline
+
+
+def _belongs_to_a_run(config: pytest.Config) -> bool:
+    """Asked without importing anything: an order is only there where `obey` was."""
+    import sys
+
+    found = sys.modules.get("pytest_loop.judging")
+    return found is not None and found.ORDER_PATH in config.stash
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
@@ -74,8 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out the rules that are not active in the phase asked for."""
     if options.options(config).phase == "B":
         return
-    later = [item for item in items if _phase(item) == "B"]
-    config.hook.pytest_deselected(items=later)
+    config.hook.pytest_deselected(items=[item for item in items if _phase(item) == "B"])
     items[:] = [item for item in items if _phase(item) != "B"]
 
 
@@ -85,60 +96,19 @@ def _phase(item: pytest.Item) -> str:
     return str(mark.kwargs.get("phase") or ("B" if name.startswith("b.") else "A")) if mark else ""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Where the items are: make the plan, and see to what their reports say."""
-    if not any(item.get_closest_marker("loop_rule") for item in session.items):
-        return
-    from pytest_loop.rules.binding import Binding
-    from pytest_loop.rules.collect import TALLY
-    from pytest_loop.rules.reports import Reports
-    from pytest_loop.rules.tally import Tally
+    if _belongs_to_a_run(session.config) or any(item.get_closest_marker("loop_rule") for item in session.items):
+        from pytest_loop.judging import judging
 
-    config = session.config
-    exchange = _worker_exchange(config)
-    session.stash[TALLY] = Tally(exchange)
-    binding = Binding(session)
-    known = config.stash[BASELINE].failures if BASELINE in config.stash else ()
-    config.pluginmanager.register(Reports(binding, known), "loop-reports")
-    if exchange is None:
-        config.stash[PLAN] = binding.plan
-        _recorder(config)
-    else:
-        _leave_plan(exchange, binding.plan)
-
-
-def _worker_exchange(config: pytest.Config) -> Path | None:
-    """The folder that this xdist worker shares with the others; None where there are no workers."""
-    folder = getattr(config, "workerinput", {}).get("loop_exchange")
-    return Path(folder) if folder else None
-
-
-def _leave_plan(exchange: Path, plan: Plan) -> None:
-    """Every worker makes the same plan; the first one leaves it for the controller, which has no items."""
-    if not (exchange / "plan.json").exists():
-        exchange.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = exchange / f"plan-{uuid.uuid4().hex}"
-        draft.write_text(plan.model_dump_json(), encoding="utf-8")
-        draft.replace(exchange / "plan.json")
-
-
-def _recorder(config: pytest.Config) -> Recorder:
-    if RECORDER not in config.stash:
-        from pytest_loop.evaluate.record import Recorder
-
-        config.stash[RECORDER] = Recorder()
-        config.pluginmanager.register(config.stash[RECORDER], "loop-recorder")
-    return config.stash[RECORDER]
+        judging(session.config).begin(session)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """xdist: the controller names a folder for what workers have to tell; it exists only once one does."""
-    config: pytest.Config = node.config
-    if EXCHANGE not in config.stash:
-        config.stash[EXCHANGE] = Path(tempfile.gettempdir()) / f"pytest-loop-{uuid.uuid4().hex}"
-        _recorder(config)
-    node.workerinput["loop_exchange"] = str(config.stash[EXCHANGE])
+    from pytest_loop.judging import judging
+
+    judging(node.config).introduce(node)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -159,88 +129,3 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
     from pytest_loop.show.status import status
 
     return status(noted, config.get_verbosity())
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Where the reports come together: score them, and let the criteria decide the exit code."""
-    config = session.config
-    plan = _plan(config)
-    if plan is None or not _recorder(config).heard:
-        return
-    from pytest_loop.core.model import Phase
-
-    asked = options.options(config)
-    evaluations = _recorder(config).evaluations(plan, Phase(asked.phase))
-    config.stash[EVALUATIONS] = evaluations
-    _note_suite_score(config, evaluations)
-    if asked.save_baseline is not None:
-        _save_baseline(session, evaluations, asked.save_baseline)
-    if session.exitstatus == pytest.ExitCode.OK and not _acceptable(config, evaluations):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
-def _save_baseline(session: pytest.Session, evaluations: list[Evaluation], path: Path) -> None:
-    from pytest_loop.errors import SavedFileError
-    from pytest_loop.evaluate import baseline
-
-    try:
-        baseline.save(evaluations, path)
-    except SavedFileError as error:
-        session.config.stash[TROUBLE] = str(error)
-        session.exitstatus = pytest.ExitCode.USAGE_ERROR
-
-
-def _plan(config: pytest.Config) -> Plan | None:
-    if PLAN in config.stash:
-        return config.stash[PLAN]
-    left = config.stash[EXCHANGE] / "plan.json" if EXCHANGE in config.stash else None
-    if left is None or not left.exists():
-        return None
-    from pytest_loop.core.model import Plan
-
-    return Plan.model_validate_json(left.read_bytes())
-
-
-def _acceptable(config: pytest.Config, evaluations: list[Evaluation]) -> bool:
-    worse = _worse(config, evaluations)
-    return all(one.passed for one in evaluations) if worse is None else not worse
-
-
-def _worse(config: pytest.Config, evaluations: list[Evaluation]) -> list[str] | None:
-    if BASELINE not in config.stash:
-        return None
-    from pytest_loop.evaluate import baseline
-
-    return baseline.worse(evaluations, config.stash[BASELINE])
-
-
-def _note_suite_score(config: pytest.Config, evaluations: list[Evaluation]) -> None:
-    """The suite's score in JUnit XML; the plugin that writes it has no other public way in than its own method."""
-    for plugin in config.pluginmanager.get_plugins():
-        add = getattr(plugin, "add_global_property", None)
-        if add is not None:
-            for one in evaluations:
-                name = "loop.score" if len(evaluations) == 1 else f"loop.score.{one.criteria}"
-                add(name, f"{float(one.score):.4g}")
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Generator[None, None, None]:
-    """The score closes the run: it comes after pytest's own summary."""
-    yield
-    evaluations = config.stash.get(EVALUATIONS, None)
-    if not evaluations:
-        return
-    from pytest_loop.show.terminal import score_lines
-
-    terminalreporter.write_sep("=", "loop score")
-    for line in score_lines(evaluations, _worse(config, evaluations)):
-        terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
-    if TROUBLE in config.stash:
-        terminalreporter.write_line(f"ERROR: {config.stash[TROUBLE]}", red=True)
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    if EXCHANGE in config.stash:
-        shutil.rmtree(config.stash[EXCHANGE], ignore_errors=True)

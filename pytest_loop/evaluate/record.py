@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,15 +14,21 @@ from pytest_loop.core.scoring import MISSING, evaluation
 class Recorder:
     """Hears every report where they come together; only what reports said about rules is kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, told: Callable[..., None] | None = None) -> None:
         self._evidence: dict[str, dict[str, Any]] = {}
+        self._told = told
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         noted = getattr(report, "loop", None)
         if noted is not None:
-            self._evidence[report.nodeid] = noted["evidence"]
+            self._keep(report.nodeid, noted["evidence"])
         elif report.failed:  # a worker that died has nobody left to say what it was doing
-            self._evidence[report.nodeid] = {"outcome": Outcome.ERROR.value, "text": str(report.longrepr)}
+            self._keep(report.nodeid, {"outcome": Outcome.ERROR.value, "text": str(report.longrepr)})
+
+    def _keep(self, nodeid: str, evidence: dict[str, Any]) -> None:
+        self._evidence[nodeid] = evidence
+        if self._told is not None:
+            self._told(nodeid=nodeid, evidence=evidence)
 
     @property
     def heard(self) -> bool:

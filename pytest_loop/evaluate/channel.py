@@ -1,0 +1,38 @@
+"""The child's end of the wire: what a session tells the run that ordered it."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from pytest_loop.core.model import Plan
+
+
+class Channel:
+    """Writes one JSON object a line into the pipe that the driver opened; nobody else knows of it."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        self._descriptor = descriptor
+
+    def tell(self, **message: Any) -> None:
+        data = memoryview(json.dumps(message).encode() + b"\n")
+        while data:
+            data = data[os.write(self._descriptor, data) :]
+
+    def tell_plan(self, plan: Plan) -> None:
+        self.tell(plan=plan.model_dump(mode="json"))
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.tell(start=nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.tell(problem=report.nodeid, text=report.longreprtext)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        self.tell(finished=int(session.exitstatus))

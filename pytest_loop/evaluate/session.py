@@ -1,0 +1,153 @@
+"""EVALUATE as a child pytest session in a fresh process; what it found comes through a pipe of our own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from pytest_loop import process
+from pytest_loop.core.model import Evidence, Outcome, Plan
+from pytest_loop.core.order import Order
+from pytest_loop.errors import LoopError
+
+VARIABLE = "PYTEST_LOOP_SESSION"
+
+
+class SessionError(LoopError):
+    """The session did not come far enough to judge anything."""
+
+
+class SessionStoppedError(SessionError):
+    """Somebody asked for the end while the session was at work."""
+
+
+@dataclass
+class Judgement:
+    """What a session came to: the plan, what its items reported, and how it ended."""
+
+    plan: Plan | None = None
+    evidence: dict[str, Evidence] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    running: str = ""
+    finished: int | None = None
+    ending: str = ""
+    output: str = ""
+
+    def by_rule(self) -> dict[str, list[Evidence]]:
+        """The evidence of each rule; an item of the plan without a report died with the session."""
+        found: dict[str, list[Evidence]] = {}
+        for nodeid, keys in (self.plan.items if self.plan else {}).items():
+            for key in keys:
+                found.setdefault(key, []).append(self.evidence.get(nodeid) or self.missing(nodeid))
+        return found
+
+    def missing(self, nodeid: str = "") -> Evidence:
+        """What is known of an item that did not report."""
+        if self.problems:
+            text = f"not verified: {'; '.join(f'{name}: {_last_line(text)}' for name, text in self.problems.items())}"
+        elif self.finished is not None:
+            text = "not verified: no report arrived"
+        elif nodeid == self.running:
+            text = f"not verified: the session died here ({self.ending})"
+        else:
+            text = f"not verified: the session died ({self.ending}) in {self.running or 'its collection'}"
+        return Evidence(outcome=Outcome.MISSING, text=text)
+
+
+class Session(Protocol):
+    """Whoever can judge; a faster one may take the place of the cold one."""
+
+    def evaluate(self, order: Order, *extra: str) -> Judgement:
+        """Run one session; raises `SessionError` where nothing could be judged."""
+
+
+@dataclass
+class ColdSession:
+    """A new interpreter for every session, with the person's own arguments."""
+
+    arguments: tuple[str, ...]
+    folder: Path
+    timeout: float
+    environment: Mapping[str, str]
+    heard: Callable[[bytes], None]
+    wanted: Callable[[], bool] = lambda: True
+
+    def evaluate(self, order: Order, *extra: str) -> Judgement:
+        ours, theirs = os.pipe()
+        judgement = Judgement()
+        listener = threading.Thread(target=_listen, args=(ours, judgement), daemon=True)
+        with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
+            path = Path(folder) / "order.json"
+            path.write_text(order.model_copy(update={"channel": theirs}).model_dump_json(), encoding="utf-8")
+            listener.start()
+            try:
+                done = process.run(self._order(path, theirs, extra))
+            except process.CannotStartError as error:
+                raise SessionError(str(error)) from None
+            finally:
+                os.close(theirs)
+                listener.join(process.GRACE)
+        judgement.ending = _ending(done)
+        judgement.output = done.output
+        self._check(judgement, done)
+        return judgement
+
+    def _order(self, path: Path, channel: int, extra: tuple[str, ...]) -> process.Order:
+        return process.Order(
+            [sys.executable, "-m", "pytest", *self.arguments, *extra],
+            self.folder,
+            self.timeout,
+            env={**self.environment, VARIABLE: str(path)},
+            pass_fds=(channel,),
+            heard=self.heard,
+            wanted=self.wanted,
+            thorough=True,
+        )
+
+    def _check(self, judgement: Judgement, done: process.Completed) -> None:
+        """Without a plan nothing was judged; rules of a module that cannot be imported did not report."""
+        if done.ending is process.Ending.REQUEST:
+            raise SessionStoppedError("the evaluation was stopped on request")
+        interrupted = judgement.finished == 2 and not judgement.problems
+        if judgement.plan is None or interrupted or judgement.finished in (3, 4):
+            last = [line for line in done.output.splitlines() if line.strip()][-3:]
+            raise SessionError(f"the evaluation could not be carried out ({judgement.ending}): {' / '.join(last)}")
+
+
+def _ending(done: process.Completed) -> str:
+    if done.ending is not process.Ending.ITSELF:
+        return str(done.ending.value)
+    return f"exit code {done.exit_code}" if done.exit_code >= 0 else f"signal {-done.exit_code}"
+
+
+def _last_line(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def _listen(descriptor: int, judgement: Judgement) -> None:
+    with os.fdopen(descriptor, "rb") as pipe:
+        for line in pipe:
+            try:
+                _note(json.loads(line), judgement)
+            except (ValueError, KeyError, TypeError):  # the code under test may have written into our pipe
+                continue
+
+
+def _note(message: dict[str, Any], judgement: Judgement) -> None:
+    if "plan" in message:
+        judgement.plan = Plan.model_validate(message["plan"])
+    elif "evidence" in message:
+        judgement.evidence[message["nodeid"]] = Evidence.model_validate(message["evidence"])
+    elif "problem" in message:
+        judgement.problems[str(message["problem"])] = str(message["text"])
+    elif "start" in message:
+        judgement.running = str(message["start"])
+    elif "finished" in message:
+        judgement.finished = int(message["finished"])

@@ -1,0 +1,295 @@
+"""A session that judges: its plan, what it tells a run, its score, and the exit code that follows.
+
+Under xdist it lives in the controller, which has no items, and in each worker, which has no reports of the others.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Generator
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_loop.options import Options, options
+
+if TYPE_CHECKING:
+    from pytest_loop.core.model import Evaluation, Plan
+    from pytest_loop.core.order import Order
+    from pytest_loop.evaluate.baseline import Baseline
+    from pytest_loop.evaluate.channel import Channel
+    from pytest_loop.evaluate.record import Recorder
+    from pytest_loop.rules.checks.base import Answer
+
+NAME = "loop-judging"
+ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
+
+
+class Judging:
+    """One per process of a session; what is heavy is imported when there is something to judge."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.plan: Plan | None = None
+        self.evaluations: list[Evaluation] = []
+        self.trouble = ""
+        worker: dict[str, Any] = getattr(config, "workerinput", {})
+        self.is_worker = bool(worker)
+        made = Path(tempfile.gettempdir()) / f"pytest-loop-{uuid.uuid4().hex}"
+        self.exchange = Path(worker["loop_exchange"]) if self.is_worker else made
+        self.is_spread = self.is_worker
+        self._seat: tuple[str, str] | None = tuple(worker["loop_judge"]) if "loop_judge" in worker else None
+        self._dismiss: Callable[[], None] = lambda: None
+
+    @cached_property
+    def asked(self) -> Options:
+        return options(self.config)
+
+    @cached_property
+    def baseline(self) -> Baseline | None:
+        """What the session is compared with; one that cannot be used is a usage error."""
+        if self.asked.baseline is None:
+            return None
+        from pytest_loop.errors import SavedFileError
+        from pytest_loop.evaluate import baseline
+
+        try:
+            return baseline.load(self.asked.baseline)
+        except SavedFileError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    @cached_property
+    def order(self) -> Order | None:
+        """What the run said, if this session belongs to one."""
+        from pytest_loop.rules.collect import ORDER
+
+        return self.config.stash.get(ORDER, None)
+
+    @cached_property
+    def channel(self) -> Channel | None:
+        """The way to the run: only where reports come together."""
+        if self.order is None or self.is_worker:
+            return None
+        from pytest_loop.evaluate.channel import Channel
+
+        made = Channel(self.order.channel)
+        self.config.pluginmanager.register(made, "loop-channel")
+        return made
+
+    @cached_property
+    def recorder(self) -> Recorder:
+        from pytest_loop.evaluate.record import Recorder
+
+        made = Recorder(self.channel.tell if self.channel else None)
+        self.config.pluginmanager.register(made, "loop-recorder")
+        return made
+
+    # -- the beginning
+
+    def join(self) -> None:
+        """Judge what the run ordered, if there is one, and give questions to its judge, or to the session's own."""
+        if self.order is None:
+            self._open_court()
+        else:
+            self.config.option.loop_phase = self.order.phase.value
+            if self.order.judge:
+                self._seat = (self.order.judge, self.order.judge_key)
+            if self.channel is not None:
+                _ = self.recorder
+        if self._seat is not None:
+            from pytest_loop.rules.collect import ASK
+
+            answer: Callable[..., Answer] = partial(_answer, *self._seat)
+            self.config.stash[ASK] = answer
+
+    def _open_court(self) -> None:
+        """A judge for a session of its own: it lives here, and workers ask it too."""
+        if self.is_worker or not self.asked.judge:
+            return
+        import secrets
+
+        from pytest_loop.agents.broker import Broker
+        from pytest_loop.agents.judge import Judge
+        from pytest_loop.agents.protocol import AgentUnavailableError, Watch
+        from pytest_loop.agents.specs import make
+
+        spec, root = self.asked.judge, self.config.rootpath
+        try:
+            agent = self.config.hook.pytest_loop_make_agent(spec=spec) or make(spec, root, {})
+        except AgentUnavailableError as error:
+            raise pytest.UsageError(f"--loop-judge: {error}") from None
+        watch = partial(Watch, self.asked.agent_timeout, self.asked.agent_silence)
+        judge = Judge(agent, root, secrets.token_hex(4), watch, self.asked.prompts, phase=self.asked.phase)
+        broker = Broker(judge.answer, judge.dismiss)
+        self._seat = (broker.address, broker.key)
+
+        def dismiss() -> None:
+            broker.close()
+            agent.close()
+
+        self._dismiss = dismiss
+
+    def begin(self, session: pytest.Session) -> None:
+        """Where the items are: make the plan, and see to what their reports say."""
+        from pytest_loop.rules.binding import Binding
+        from pytest_loop.rules.collect import TALLY
+        from pytest_loop.rules.protocol import SlimProtocol, is_alone
+        from pytest_loop.rules.reports import Reports
+        from pytest_loop.rules.tally import Tally
+
+        session.stash[TALLY] = Tally(self.exchange if self.is_worker else None)
+        binding = Binding(session, all_tests=self.order is not None)
+        known = self.baseline.failures if self.baseline else ()
+        self.config.pluginmanager.register(Reports(binding, known), "loop-reports")
+        if not known and is_alone(self.config):
+            self.config.pluginmanager.register(SlimProtocol(), "loop-protocol")
+        if self.is_worker:
+            self._leave(binding.plan)
+        else:
+            self._take(binding.plan)
+            _ = self.recorder
+
+    def _take(self, plan: Plan) -> None:
+        self.plan = plan
+        if self.channel is not None:
+            self.channel.tell_plan(plan)
+
+    def _leave(self, plan: Plan) -> None:
+        """Every worker makes the same plan; the first one leaves it for the controller, which has no items."""
+        if not (self.exchange / "plan.json").exists():
+            self.exchange.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft = self.exchange / f"plan-{uuid.uuid4().hex}"
+            draft.write_text(plan.model_dump_json(), encoding="utf-8")
+            draft.replace(self.exchange / "plan.json")
+
+    def introduce(self, node: Any) -> None:
+        """To a worker of xdist: name the folder for what workers have to tell; it exists only once one does."""
+        self.is_spread = True
+        _ = self.recorder
+        node.workerinput["loop_exchange"] = str(self.exchange)
+        if self._seat is not None and self.order is None:
+            node.workerinput["loop_judge"] = list(self._seat)
+        if ORDER_PATH in self.config.stash:
+            node.workerinput["loop_order"] = str(self.config.stash[ORDER_PATH])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """The first worker that has collected has left the plan, and a run wants to know it early."""
+        if self.plan is None and self.channel is not None and (plan := self._left()):
+            self._take(plan)
+
+    def _left(self) -> Plan | None:
+        path = self.exchange / "plan.json"
+        if not self.is_spread or not path.exists():
+            return None
+        from pytest_loop.core.model import Plan
+
+        return Plan.model_validate_json(path.read_bytes())
+
+    # -- the end
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Where the reports come together: score them, and let the criteria decide the exit code."""
+        if self.is_worker:
+            return
+        if self.plan is None and (left := self._left()):
+            self._take(left)
+        if self.plan is None or not self.recorder.heard:
+            return
+        from pytest_loop.core.model import Phase
+
+        self.evaluations = [self._scored(one) for one in self.recorder.evaluations(self.plan, Phase(self.asked.phase))]
+        self._note_suite_score()
+        self._save(session)
+        if session.exitstatus == pytest.ExitCode.OK and not self._is_acceptable:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _scored(self, one: Evaluation) -> Evaluation:
+        """The evaluation with the score of a plugin, where one has a way of its own."""
+        from pytest_loop.core.scoring import with_score
+
+        verdicts = {result.rule.id: result.verdict for result in one.results}
+        own = self.config.hook.pytest_loop_score(rules=[result.rule for result in one.results], verdicts=verdicts)
+        return one if own is None else with_score(one, own)
+
+    @property
+    def _is_acceptable(self) -> bool:
+        worse = self._worse()
+        return all(one.passed for one in self.evaluations) if worse is None else not worse
+
+    def _worse(self) -> list[str] | None:
+        if self.baseline is None:
+            return None
+        from pytest_loop.evaluate.baseline import worse
+
+        return worse(self.evaluations, self.baseline)
+
+    def _save(self, session: pytest.Session) -> None:
+        if self.asked.save_baseline is None:
+            return
+        from pytest_loop.errors import SavedFileError
+        from pytest_loop.evaluate import baseline
+
+        try:
+            baseline.save(self.evaluations, self.asked.save_baseline)
+        except SavedFileError as error:
+            self.trouble = str(error)
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def _note_suite_score(self) -> None:
+        """The score in JUnit XML; the plugin that writes it has no other public way in than its own method."""
+        for plugin in self.config.pluginmanager.get_plugins():
+            add = getattr(plugin, "add_global_property", None)
+            for one in self.evaluations if add is not None else ():
+                name = "loop.score" if len(self.evaluations) == 1 else f"loop.score.{one.criteria}"
+                add(name, f"{float(one.score):.4g}")  # type: ignore[misc]
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, None, None]:
+        """The score closes the session: it comes after pytest's own summary."""
+        yield
+        if not self.evaluations:
+            return
+        from pytest_loop.show.terminal import score_lines
+
+        terminalreporter.write_sep("=", "loop score")
+        for line in score_lines(self.evaluations, self._worse()):
+            terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
+        if self.trouble:
+            terminalreporter.write_line(f"ERROR: {self.trouble}", red=True)
+
+    def pytest_unconfigure(self) -> None:
+        self._dismiss()
+        if self.is_spread and not self.is_worker:
+            shutil.rmtree(self.exchange, ignore_errors=True)
+
+
+def judging(config: pytest.Config) -> Judging:
+    """The one of this process."""
+    found = config.pluginmanager.getplugin(NAME)
+    if found is None:
+        found = Judging(config)
+        config.pluginmanager.register(found, NAME)
+    return found  # type: ignore[no-any-return]
+
+
+def obey(config: pytest.Config, path: Path) -> None:
+    """This session belongs to a run, which left word of what to judge and where to report."""
+    from pytest_loop.core.order import Order
+    from pytest_loop.rules.collect import ORDER
+
+    config.stash[ORDER] = Order.model_validate_json(path.read_bytes())
+    config.stash[ORDER_PATH] = path
+
+
+def _answer(address: str, key: str, question: str, artifact: Path | None) -> Answer:
+    from pytest_loop.agents.broker import ask
+    from pytest_loop.rules.checks.base import Answer
+
+    found = ask(address, key, question, artifact)
+    return Answer(found.passed, found.reason, found.evidence)

@@ -1,0 +1,106 @@
+"""What a person asked of a run, read from the command line and the ini file into one frozen value."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import pytest
+
+from pytest_loop.options import Reader, amount, count, share, whole
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a person asked of a run."""
+
+    task: str
+    agents: tuple[str, ...]
+    judge: str
+    rules: tuple[str, ...]
+    template: str
+    artifact: str
+    workspace: bool
+    max_iterations: int
+    is_limit_given: bool
+    thresholds: dict[str, str]
+    budget: float | None
+    max_tokens: int | None
+    max_seconds: int | None
+    agent_timeout: float
+    agent_silence: float
+    session_timeout: float
+    alias: str
+    yes: bool
+    force: bool
+    record: str
+    confirmed: tuple[str, ...]
+    json: str
+    folder: str
+    plan: str
+    prompts: str
+    critique_tokens: int
+    breakers: dict[str, float]
+    status: str | None
+    history: str | None
+    stop: str | None
+    resume: str | None
+    clean: str | None
+    is_list: bool
+
+    @property
+    def command(self) -> str | None:
+        """The command that was asked for, if any."""
+        asked = {"status": self.status, "history": self.history, "stop": self.stop, "clean": self.clean}
+        found = [name for name, value in asked.items() if value is not None] + (["list"] if self.is_list else [])
+        if len(found) > 1:
+            raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in found)}")
+        return found[0] if found else None
+
+
+def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions:
+    """The options of a run, from the command line and the ini file."""
+    reader = Reader(config, values)
+    thresholds = {
+        part.partition("=")[0].strip().upper(): part.partition("=")[2].strip()
+        for part in (reader.get("loop_threshold") or "").split(",")
+        if part
+    }
+    breakers = {
+        name: reader.setting(f"loop_{name}", count) for name in ("stuck", "same_error", "thrashing", "stagnation")
+    }
+    return RunOptions(
+        task=reader.get("loop_task") or "",
+        agents=tuple(reader.get("loop_agent")),
+        judge=reader.get("loop_judge") or "",
+        rules=tuple(reader.get("loop_rules")),
+        template=reader.get("loop_template") or "",
+        artifact=reader.get("loop_artifact") or "",
+        workspace=reader.get("loop_workspace"),
+        max_iterations=reader.get("loop_max_iterations"),
+        is_limit_given=values.loop_max_iterations is not None,
+        thresholds=thresholds,
+        budget=reader.get("loop_budget"),
+        max_tokens=reader.get("loop_max_tokens"),
+        max_seconds=reader.get("loop_max_seconds"),
+        agent_timeout=reader.get("loop_agent_timeout"),
+        agent_silence=reader.setting("loop_agent_silence", amount),
+        session_timeout=reader.setting("loop_session_timeout", amount),
+        alias=reader.get("loop_alias") or "",
+        yes=reader.get("loop_yes"),
+        force=reader.get("loop_force"),
+        record=reader.get("loop_record") or "",
+        confirmed=tuple(reader.get("loop_confirm")),
+        json=reader.get("loop_json") or "",
+        folder=reader.setting("loop_dir") or "",
+        plan=reader.setting("loop_plan") or "rules",
+        prompts=reader.setting("loop_prompts") or "",
+        critique_tokens=reader.setting("loop_critique_tokens", whole),
+        breakers={**breakers, "min_gain": reader.setting("loop_min_gain", share)},
+        status=values.loop_status,
+        history=values.loop_history,
+        stop=values.loop_stop,
+        resume=values.loop_resume,
+        clean=values.loop_clean,
+        is_list=values.loop_list,
+    )
