@@ -18,6 +18,14 @@ def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
 
 
+@pytest.fixture(autouse=True)
+def _quick_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions of their own load this plugin and xdist: the other plugins of this environment cost more than the rest."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_loop.plugin,xdist.plugin")
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+
+
 @pytest.fixture
 def rule_file(pytester: pytest.Pytester) -> Callable[..., Path]:
     """Writes a rule file, indented as it stands in the test."""

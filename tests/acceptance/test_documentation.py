@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_loop import options
+from pytest_loop.core.run import Reason
 from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED
 from pytest_loop.rules.files import load
 
@@ -37,6 +39,17 @@ def test_the_kind_that_is_shown_works(pytester: pytest.Pytester) -> None:
         "artifact: doc.md\nrules: [{id: a.x.y, description: x, check: {no_tabs: true}}]"
     )
     pytester.runpytest().stdout.fnmatch_lines(["doc.md:2: expected spaces, found a tab"])
+
+
+def test_every_option_and_every_setting_is_documented() -> None:
+    text = RULES + (ROOT / "docs/runs.md").read_text(encoding="utf-8")
+    names = [option.name for option in (*options.JUDGING, *options.RUN, *options.COMMANDS)]
+    assert [name for name in (*names, *options.SETTINGS) if name not in text] == []
+
+
+def test_every_stop_reason_is_documented() -> None:
+    text = (ROOT / "docs/runs.md").read_text(encoding="utf-8")
+    assert [reason.value for reason in Reason if f"| `{reason.value}` |" not in text] == []
 
 
 def test_every_kind_of_check_is_in_the_table() -> None:

@@ -92,8 +92,8 @@ def test_an_error_before_or_after_the_test_is_never_a_pass(pytester: pytest.Pyte
     result.stdout.fnmatch_lines(
         [
             "tests  FAIL  0 (0 of 3) *",
-            "  blocks: a.x.after: OSError: no goodbye",
-            "  warns: a.x.before: OSError: no server",
+            "  blocks: a.x.after: *.py:9: OSError: no goodbye",
+            "  warns: a.x.before: *.py:4: OSError: no server",
         ]
     )
 
@@ -138,8 +138,8 @@ def test_node_ids_start_at_the_folder_of_the_rule_file_or_at_the_root(
     result.stdout.fnmatch_lines(
         [
             "it  FAIL  0.285 (2 of 7) *",
-            "  blocks: a.x.here: assert 0",
-            "  blocks: a.x.folder: assert 0",
+            "  blocks: a.x.here: sub/test_it.py:3: assert 0",
+            "  blocks: a.x.folder: sub/test_it.py:3: assert 0",
             "  warns: a.x.none: expected tests 'test_it.py::TestI' in this session, *",
         ]
     )
@@ -169,9 +169,9 @@ def test_tests_named_by_a_rule_decide_it(pytester: pytest.Pytester, rule_file: W
     result.stdout.fnmatch_lines(
         [
             "it  FAIL  0 (0 of 6) < 0.9 in phase B, 4 rules: 2 failed, 2 warned",
-            "  blocks: a.x.marked: assert 0",
-            "  blocks: a.x.both: assert 0",
-            "  warns: a.x.sum: assert 0",
+            "  blocks: a.x.marked: test_it.py:10: assert 0",
+            "  blocks: a.x.both: test_it.py:13: assert 0",
+            "  warns: a.x.sum: test_it.py:3: assert 0",
             "  warns: a.x.none: *expected tests 'tests/none.py' in this session, found none: add their path to the command*",
         ]
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -49,9 +50,19 @@ def without_time(text: str) -> list[str]:
 
 
 def test_the_commands_name_folders_that_exist() -> None:
-    for number in range(2):
+    for number in range(3):
         words = block("sh", number).split()
         assert all((ROOT / word).exists() for word in words if word.startswith("examples/"))
+
+
+def test_the_loop_of_the_readme_ends_well(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples/loop", tmp_path / "examples/loop")
+    words = shlex.split(block("sh", 1))
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words[1:]], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "completed: threshold_reached after iteration 3 of 4, phase B" in done.stdout
 
 
 def test_links_of_the_documentation_lead_somewhere(pytester: pytest.Pytester) -> None:

@@ -138,7 +138,7 @@ def test_a_phase_can_be_asked_for(project: pytest.Pytester, workers: tuple[str, 
     project.runpytest(*workers).stdout.fnmatch_lines(["it  FAIL  0.666 *in phase A, *"])
     result = project.runpytest("--loop-phase=C")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --loop-phase: expected A or B, found 'C'"])
+    result.stderr.fnmatch_lines(["*argument --loop-phase: expected A or B, found 'C'"])
 
 
 @pytest.mark.parametrize(
@@ -191,6 +191,22 @@ def test_the_first_failure_stops_and_what_did_not_run_is_not_verified(
             "  blocks: a.x.later: not verified: no report arrived",
         ]
     )
+
+
+def test_a_plugin_that_watches_items_sees_rules_too(project: pytest.Pytester) -> None:
+    project.makeconftest(
+        "seen = []\ndef pytest_runtest_setup(item): seen.append(item.name)\ndef pytest_unconfigure(): print('SEEN', *seen)"
+    )
+    result = project.runpytest("-s")
+    result.stdout.fnmatch_lines(["*SEEN a.content.title a.content.body a.content.note b.content.long b.content.kind"])
+
+
+def test_rules_between_tests_leave_fixtures_as_they_are(project: pytest.Pytester) -> None:
+    module = "import pytest\n@pytest.fixture(scope='module')\ndef it():\n    yield 1\n    print('DOWN', __name__)\ndef test_one(it): pass\ndef test_two(it): pass\n"
+    project.makepyfile(test_a=module, test_z=module)
+    result = project.runpytest("-s", "test_a.py", "it.rules.yaml", "test_z.py", "--durations=0", "-vv")
+    assert result.parseoutcomes()["passed"] == 5
+    result.stdout.fnmatch_lines(["*DOWN test_a", "it.rules.yaml::a.content.title PASSED*", "*DOWN test_z"])
 
 
 def test_junit_carries_severity_weight_phase_verdict_and_the_score(

@@ -1,0 +1,249 @@
+"""Commands around runs: status, list, history, stop, clean. None of them starts an iteration."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pytest_loop.core import machine, outcome
+from pytest_loop.core.run import Event, Kind, Reason, RunState, Status
+from pytest_loop.errors import StateError
+from pytest_loop.options import NO_ALIAS
+from pytest_loop.run_options import RunOptions
+from pytest_loop.show import run as show
+from pytest_loop.store import History, Owner, RunFiles, Store, now
+
+Say = Callable[[str], None]
+Ask = Callable[[str], bool]
+Found = tuple[RunFiles, RunState, History]
+_CONDITIONS = {Owner.ALIVE: "", Owner.DEAD: "crashed", Owner.NOBODY: "paused"}
+
+
+def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
+    """The exit code of a command."""
+    if name == "clean":
+        return _clean(options, store, say, ask)
+    return {"status": _status, "list": _list, "history": _history, "stop": _stop}[name](options, store, say)
+
+
+def chosen(store: Store, alias: str | None) -> RunFiles:
+    """The run that is meant: the one named, else the active one, else the latest."""
+    if alias and alias != NO_ALIAS:
+        return store.known(alias)
+    current = store.current()
+    if current is not None and not _is_left_behind(current, store):
+        return current
+    readable = [found for files in store.runs() if isinstance(found := _read(files), tuple)]
+    if readable:
+        return max(readable, key=lambda one: one[1].updated_at)[0]
+    if runs := store.runs():
+        return runs[0]
+    raise StateError(f"there is no run in {store.root}: start one with --loop-task")
+
+
+def _is_left_behind(files: RunFiles, store: Store) -> bool:
+    """Whether the pointer names a run that is over: its process died before it could take the pointer away."""
+    found = _read(files)
+    if isinstance(found, StateError) or not found[1].is_over or files.is_busy:
+        return False
+    store.point_away(found[1])
+    return True
+
+
+def _read(files: RunFiles) -> Found | StateError:
+    try:
+        return (files, *files.read())
+    except StateError as error:
+        return error
+
+
+def condition(state: RunState, files: RunFiles) -> str:
+    """What became of a run that has not ended and that nobody works on; empty for all others."""
+    return _CONDITIONS[files.owner] if state.status is Status.RUNNING else ""
+
+
+def shown_status(state: RunState, files: RunFiles) -> str:
+    """The status in words for a person."""
+    found = condition(state, files)
+    return f"{state.status.value} ({found})" if found else state.status.value
+
+
+def give(data: Any, path: str, say: Say) -> None:
+    """JSON for machines, into a file or to standard output."""
+    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    if path == "-":
+        sys.stdout.write(text.encode("utf-8", "replace").decode())
+        sys.stdout.flush()
+        return
+    try:
+        Path(path).write_bytes(text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise StateError(f"--loop-json: cannot write {path}: {error.strerror or error}") from None
+    say(f"wrote {path}")
+
+
+def result(files: RunFiles, state: RunState, history: History) -> dict[str, Any]:
+    """A run for machines: its result, what became of its process, and what is wrong with its files."""
+    about = {"condition": condition(state, files) or None, "damage": history.damage}
+    return outcome.result(state, history.events, str(files.history)) | about
+
+
+def _status(options: RunOptions, store: Store, say: Say) -> int:
+    files = chosen(store, options.alias or options.status)
+    state, history = files.read()
+    if options.json:
+        give(result(files, state, history), options.json, say)
+        return 0
+    for line in show.table(show.status_rows([(state, shown_status(state, files))], whole=True)):
+        say(line)
+    _say_damage(history, say)
+    if state.is_over:
+        for line in show.end_lines(state):
+            say(line)
+    else:
+        say(f"go on: {show.go_on(state)}" if condition(state, files) else f"working: process {files.pid}")
+    return 0
+
+
+def _say_damage(history: History, say: Say) -> None:
+    for problem in history.damage:
+        say(f"damage: {problem}")
+
+
+def _list(options: RunOptions, store: Store, say: Say) -> int:
+    found: list[Found] = []
+    broken: dict[str, str] = {}
+    for files in store.runs():
+        one = _read(files)
+        if isinstance(one, StateError):
+            broken[files.alias] = str(one)
+        else:
+            found.append(one)
+    if options.json:
+        unreadable = [{"task_alias": alias, "status": None, "error": error} for alias, error in broken.items()]
+        give([*(result(*one) for one in found), *unreadable], options.json, say)
+        return 0
+    if not found and not broken:
+        say(f"there is no run in {store.root}")
+    if found:
+        rows = show.status_rows(((state, shown_status(state, files)) for files, state, _ in found), whole=False)
+        for line in show.table(rows):
+            say(line)
+    for alias, error in broken.items():
+        say(f"{alias}: {error}")
+    return 0
+
+
+def _history(options: RunOptions, store: Store, say: Say) -> int:
+    files = chosen(store, options.alias or options.history)
+    state, history = files.read()
+    if options.json:
+        events = [event.model_dump(mode="json") for event in history.events]
+        run = result(files, state, history)
+        give({"run": run, "iterations": _iterations(history.events), "events": events}, options.json, say)
+        return 0
+    for line in show.history_lines(history.events):
+        say(line.rstrip())
+    _say_damage(history, say)
+    return 0
+
+
+def _iterations(events: list[Event]) -> list[dict[str, Any]]:
+    """The last evaluation of each iteration."""
+    last = {event.iteration: event for event in events if event.event == Kind.EVALUATION_DONE.value}
+    return [
+        {
+            "iteration": number,
+            "phase": event.phase.value,
+            "score": event.payload.get("score"),
+            "passed": event.payload.get("passed"),
+        }
+        for number, event in sorted(last.items())
+    ]
+
+
+def _stop(options: RunOptions, store: Store, say: Say) -> int:
+    files = _to_stop(options, store)
+    words = Reason.USER_STOP.value if options.stop in (None, NO_ALIAS) else str(options.stop)
+    if files.is_busy:
+        files.ask_to_stop(words)
+        say(f"asked {files.alias} to stop ({words})")
+    elif before := _ended(files, store, words):
+        say(f"{files.alias} is over already: {before.status.value}, {before.stop.reason}")
+    else:
+        say(f"stopped {files.alias} ({words})")
+    if options.json:
+        give(result(files, *files.read()), options.json, say)
+    return 0
+
+
+def _to_stop(options: RunOptions, store: Store) -> RunFiles:
+    """The run that is named, or the one that is active: which of several is not for us to guess."""
+    if options.alias:
+        return store.known(options.alias)
+    busy = store.busy()
+    if len(busy) > 1:
+        names = ", ".join(one.alias for one in busy)
+        raise StateError(f"several runs are active ({names}): name one with --loop-alias")
+    found = busy[0] if busy else store.current()
+    if found is None:
+        raise StateError("there is no active run to stop: --loop-list shows all of them")
+    return found
+
+
+def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
+    """End a run that nobody works on; gives its state if it was over already.
+
+    The reason is the machine's own, so that no words of anybody make it a success.
+    """
+    files.take()
+    try:
+        before, history = files.read()
+        files.mend(history)
+        after = before
+        if not before.is_over:
+            asked = _event(before, Kind.STOP_REQUESTED, {"reason": words})
+            decision = outcome.decision(before, Reason.USER_STOP)
+            stopped = _event(before, Kind.STOPPED, {"reason": Reason.USER_STOP.value, "decision": decision})
+            after = machine.step(machine.step(before, asked), stopped)
+            files.append([asked, stopped], after)
+        store.point_away(after)
+    finally:
+        files.release()
+    return before if before.is_over else None
+
+
+def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
+    return Event(
+        ts=now(),
+        run_id=state.run_id,
+        iteration=state.iteration,
+        phase=state.phase,
+        step=state.current_step.value,
+        event=kind.value,
+        payload=payload,
+    )
+
+
+def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
+    wanted = store.runs() if options.clean == "all" else [store.exactly(str(options.clean))]
+    free = [files for files in wanted if not files.is_busy]
+    kept = [files.alias for files in wanted if files not in free]
+    for alias in kept:
+        say(f"{alias} is running and stays: stop it first with --loop-stop --loop-alias {alias}")
+    names = [files.alias for files in free]
+    if free and not options.yes and not ask(f"delete {', '.join(names)} for good?"):
+        say("nothing was deleted; --loop-yes deletes without asking")
+        kept, names, free = [*kept, *names], [], []
+    for files in free:
+        store.remove(files)
+    if names:
+        say(f"deleted {', '.join(names)}")
+    elif not wanted:
+        say(f"there is no run in {store.root}")
+    if options.json:
+        give({"deleted": names, "kept": kept}, options.json, say)
+    return 1 if kept else 0

@@ -1,0 +1,336 @@
+"""From options to a run: the task, the draft, the confirmation, or a run that goes on."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any, TextIO
+
+import pytest
+
+from pytest_loop import commands, process
+from pytest_loop.agents import prompts
+from pytest_loop.agents.protocol import Agent, AgentUnavailableError
+from pytest_loop.agents.replay import Recorded
+from pytest_loop.agents.specs import make
+from pytest_loop.core import machine, outcome
+from pytest_loop.core.model import Plan
+from pytest_loop.core.run import Event, Kind, RunState, Status
+from pytest_loop.driver import Driver
+from pytest_loop.errors import BusyError, LoopError, StateError
+from pytest_loop.evaluate.session import ColdSession
+from pytest_loop.new_run import NewRun, NothingToJudgeError
+from pytest_loop.options import unknown_option
+from pytest_loop.run_options import RunOptions, run_options
+from pytest_loop.show import run as show
+from pytest_loop.show.live import Live
+from pytest_loop.steps import Settings, Tools
+from pytest_loop.store import RunFiles, Store, now, slug
+from pytest_loop.workspace.artifact import Artifact
+
+
+@dataclass
+class Front:
+    """One call of the command line."""
+
+    config: pytest.Config
+    values: argparse.Namespace
+    options: RunOptions
+    made: dict[str, Agent] = field(default_factory=dict)
+    is_begun: bool = False
+
+    @property
+    def root(self) -> Path:
+        """pytest's rootdir; where neither an ini file nor `--rootdir` says what that is, the folder we were called in.
+
+        The values of our options are paths to pytest before it knows them: `--loop-artifact docs/x.md` would move it.
+        """
+        is_said = self.config.inipath is not None or self.values.rootdir is not None
+        return self.config.rootpath if is_said else Path(self.config.invocation_params.dir)
+
+    def main(self) -> int:
+        """The exit code: pytest's own words."""
+        store = Store(self.root, self.options.folder)
+        if name := self.options.command:
+            return commands.carry_out(name, self.options, store, self.say, self.ask)
+        try:
+            with _interruptible():
+                state, files = self._resumed(store) if self.options.resume is not None else self._started(store)
+                if not state.is_over:
+                    state = self._run(state, files, store)
+                if self.options.json:
+                    whole = outcome.result(state, files.read_history().events, str(files.history))
+                    commands.give(whole, self.options.json, self.say)
+                return _exit_code(state)
+        except KeyboardInterrupt:
+            go_on = "the run can go on with pytest --loop-resume"
+            self.say(f"interrupted: {go_on if self.is_begun else 'nothing was started'}")
+            return int(pytest.ExitCode.INTERRUPTED)
+
+    @property
+    def _stream(self) -> TextIO:
+        """Where a person reads; standard output may belong to a machine."""
+        return sys.stderr if self.options.json == "-" else sys.stdout
+
+    def say(self, line: str) -> None:
+        """Tell the person something."""
+        print(line, file=self._stream, flush=True)
+
+    def ask(self, question: str) -> bool:
+        """A question at a terminal; elsewhere the answer is no."""
+        if not (sys.stdin and sys.stdin.isatty()):
+            return False
+        try:
+            return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+        except EOFError:
+            return False
+
+    # -- a new run
+
+    def _started(self, store: Store) -> tuple[RunState, RunFiles]:
+        new = NewRun(self.config, self.values, self.options, self.root)
+        task = new.task()
+        self._check()
+        alias = store.free_alias(self.options.alias or slug(task))
+        files = store.run(alias)
+        artifact = new.artifact() or files.artifact
+        plan = new.plan(self._session(new.arguments()), artifact)
+        state = new.state(task, alias, artifact, plan)
+        for line in show.draft_lines(state, _origins(plan)):
+            self.say(line)
+        self._confirm()
+        store.admit(files, is_new=True, force=self.options.force)
+        event = Event(
+            ts=state.created_at,
+            run_id=state.run_id,
+            iteration=1,
+            phase=state.phase,
+            step=state.current_step.value,
+            event=Kind.RUN_STARTED.value,
+            payload={"state": state.model_dump(mode="json")},
+        )
+        state = machine.started(event)
+        store.point_at(state)
+        files.append([event], state)
+        self.is_begun = True
+        return state, files
+
+    def _check(self) -> None:
+        """What can be seen to be wrong before anything is done: agents, and prompts of one's own."""
+        if self.options.prompts:
+            prompts.check(self.root / self.options.prompts)
+        for name, specs in (("--loop-agent", self.options.agents), ("--loop-judge", (self.options.judge,))):
+            for spec in filter(None, specs):
+                try:
+                    self._make(spec)
+                except AgentUnavailableError as error:
+                    raise pytest.UsageError(f"{name}: {error}") from None
+
+    def _confirm(self) -> None:
+        if self.options.yes or self.ask("start?"):
+            return
+        if sys.stdin and sys.stdin.isatty():
+            raise KeyboardInterrupt
+        words = " ".join(_quoted(str(word)) for word in self.config.invocation_params.args)
+        raise pytest.UsageError(f"nobody is here to confirm this: start it with pytest {words} --loop-yes")
+
+    # -- a run that goes on
+
+    def _resumed(self, store: Store) -> tuple[RunState, RunFiles]:
+        files = commands.chosen(store, self.options.alias or self.options.resume)
+        try:
+            store.admit(files, is_new=False, force=self.options.force)
+        except BusyError as error:
+            raise StateError(
+                f"{error}: watch it with --loop-status={files.alias}, or end it with --loop-stop"
+            ) from None
+        self.is_begun = True
+        process.end_stragglers(process.mark_of(files.folder))  # who outlived a run that was killed
+        state, history = files.read()
+        files.mend(history)
+        for problem in history.damage:
+            self.say(f"{files.alias}: {problem}; going on from run.json")
+        if state.is_over:
+            reopened = self._reopened(state)
+            if reopened is None:
+                self.say(f"{files.alias} is over: {state.status.value}, {state.stop.reason}")
+                self.say(f"go on: {show.go_on(state)}")
+                files.release()
+                return state, files
+            state = machine.step(state, reopened)
+            files.append([reopened], state)
+        files.forget_stop()
+        store.point_at(state)
+        return state, files
+
+    def _reopened(self, state: RunState) -> Event | None:
+        """The event that opens a run again which a limit has stopped, where that limit was raised."""
+        options = self.options
+        raised: dict[str, Any] = {}
+        if options.is_limit_given and options.max_iterations > state.max_iterations:
+            raised["max_iterations"] = options.max_iterations
+        if options.max_seconds and options.max_seconds > (state.max_completed_phase_seconds or 0):
+            raised["max_completed_phase_seconds"] = options.max_seconds
+        if self.values.loop_budget and self.values.loop_budget > (state.limits.usd or 0):
+            raised["usd"] = self.values.loop_budget
+        if self.values.loop_max_tokens and self.values.loop_max_tokens > (state.limits.tokens or 0):
+            raised["tokens"] = self.values.loop_max_tokens
+        fits = machine.REOPENED_BY.get(state.stop.reason, ())
+        confirmed = state.stop.reason == "unconfirmed" and options.confirmed
+        if not confirmed and not any(name in fits for name in raised):
+            return None
+        return Event(
+            ts=now(),
+            run_id=state.run_id,
+            iteration=state.iteration,
+            phase=state.phase,
+            step=state.current_step.value,
+            event=Kind.LIMITS_RAISED.value,
+            payload=raised,
+        )
+
+    # -- running
+
+    def _run(self, state: RunState, files: RunFiles, store: Store) -> RunState:
+        agents: list[Agent] = []
+        judge: Agent | None = None
+        try:
+            agents = [self._agent(spec) for spec in self.values.loop_agent or state.agents or self.options.agents]
+            judge = self._agent(self.options.judge or state.judge) if self.options.judge or state.judge else None
+            driver = self._driver(state, files, store, agents, judge or (agents[0] if agents else None))
+            with process.marking(process.mark_of(files.folder)):
+                state = driver.run()
+        except AgentUnavailableError as error:
+            raise pytest.UsageError(str(error)) from None
+        finally:
+            for agent in (*agents, judge):
+                if agent is not None:
+                    agent.close()
+            files.release()
+        for line in show.end_lines(state):
+            self.say(line)
+        return state
+
+    def _driver(
+        self, state: RunState, files: RunFiles, store: Store, agents: list[Agent], judge: Agent | None
+    ) -> Driver:
+        options = self.options
+        artifact = Artifact(self.root / state.artifact)
+        live = Live(self._stream, width=shutil.get_terminal_size().columns)
+        session = self._session(state.arguments)
+        session.heard = self._heard
+        session.wanted = lambda: files.stop_asked() is None
+        settings = Settings(
+            root=self.root,
+            plan_by_agent=options.plan == "agent",
+            prompts=self.root / options.prompts if options.prompts else None,
+            critique_tokens=options.critique_tokens,
+            timeout=options.agent_timeout,
+            silence=options.agent_silence,
+            confirmed=options.confirmed,
+            nonce=secrets.token_hex(4),
+        )
+        tools = Tools(settings, files, artifact, session, agents, judge, self.config.hook, live)
+        return Driver(state, store, tools, self._listen)
+
+    def _agent(self, spec: str) -> Agent:
+        made = self._make(spec)
+        if not self.options.record:
+            return made
+        return Recorded(made, self.config.invocation_params.dir / self.options.record)
+
+    def _make(self, spec: str) -> Agent:
+        if spec not in self.made:
+            own: Agent | None = self.config.hook.pytest_loop_make_agent(spec=spec)
+            self.made[spec] = own or make(spec, self.root, {})
+        return self.made[spec]
+
+    def _session(self, arguments: tuple[str, ...]) -> ColdSession:
+        return ColdSession(
+            arguments,
+            Path(self.config.invocation_params.dir),
+            self.options.session_timeout,
+            dict(os.environ),
+            lambda _data: None,
+        )
+
+    def _listen(self, event: Event, state: RunState) -> None:
+        for line in show.event_lines(event, state):
+            self.say(line)
+
+    def _heard(self, data: bytes) -> None:
+        self._stream.write(data.decode("utf-8", "replace"))
+        self._stream.flush()
+
+
+def main(config: pytest.Config, values: argparse.Namespace) -> int:
+    """Carry out what the options ask for; bad input is a usage error, never a traceback."""
+    if config.pluginmanager.has_plugin("loop"):
+        raise pytest.UsageError(
+            "the plugin pytest-loop (a test repeater) is active and makes sessions run nothing: use -p no:loop"
+        )
+    if unknown := unknown_option([str(word) for word in config.invocation_params.args]):
+        raise pytest.UsageError(unknown)
+    try:
+        return Front(config, values, run_options(config, values)).main()
+    except NothingToJudgeError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return int(pytest.ExitCode.NO_TESTS_COLLECTED)
+    except LoopError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Other ways to end a process are an interrupt too: the run stays whole, and its children end with it.
+
+    Who asks twice is not heard a second time: what is left to do then is short, and must be done. A signal that was
+    ignored stays so: `nohup` means it.
+    """
+    known = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    numbers = [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {}
+    with contextlib.suppress(ValueError):  # only the main thread hears signals
+        before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        _restore(before)
+        raise
+    _restore(before)
+
+
+def _restore(handlers: dict[int, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
+def _exit_code(state: RunState) -> int:
+    return int(pytest.ExitCode.OK if state.status is Status.COMPLETED else pytest.ExitCode.TESTS_FAILED)
+
+
+def _origins(plan: Plan) -> dict[str, str]:
+    """Where each rule came from."""
+    return {f"{criteria.source}::{rule.id}": criteria.source for criteria in plan.criteria for rule in criteria.rules}
+
+
+def _quoted(word: str) -> str:
+    return word if re.fullmatch(r"[\w@%+=:,./-]+", word) else "'" + word.replace("'", "'\"'\"'") + "'"

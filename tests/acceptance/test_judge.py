@@ -1,0 +1,214 @@
+"""What only an agent can judge: questions, panels, and sentences that become checks."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+Write = Callable[..., Path]
+Loop = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def loop(pytester: pytest.Pytester) -> Loop:
+    """A run over `it.rules.yaml` with the agents of a module."""
+
+    def run(module: str, *args: str, agent: str = "python:agents:work") -> pytest.RunResult:
+        (pytester.path / "agents.py").write_text(dedent(module))
+        words = ("--loop-task", "Write it", "--loop-agent", agent, "--loop-rules", "it.rules.yaml", "--loop-yes")
+        return pytester.runpytest_subprocess(*words, "-q", *args)
+
+    return run
+
+
+def events(pytester: pytest.Pytester, kind: str) -> list[dict[str, Any]]:
+    lines = (pytester.path / ".loop/write-it/history.jsonl").read_text().splitlines()
+    return [event["payload"] for line in lines if (event := json.loads(line))["event"] == kind]
+
+
+PANEL = """
+    artifact: doc.md
+    rules:
+      - id: a.quality.clear
+        description: It is clear
+        repeat: 5
+        need: {}
+        check: {{judge: "Is it clear?"}}
+"""
+VOTES = """
+    import os
+    def work(request):
+        assert request.artifact.read_text() == "Hello" and "Hello" in request.prompt and request.schema
+        with open("votes", "a") as file: file.write("x")
+        vote = os.path.getsize("votes")
+        return {"passed": vote != 2, "reason": f"vote {vote}", "evidence": "Hello"}
+"""
+
+
+def test_a_panel_decides_also_where_workers_ask(
+    pytester: pytest.Pytester, rule_file: Write, loop: Loop, workers: tuple[str, ...]
+) -> None:
+    rule_file(PANEL.format("majority"))
+    (pytester.path / "doc.md").write_text("Hello")
+    result = loop(VOTES, "--loop-artifact", "doc.md", *workers)
+    assert result.ret == 0, result.stdout.str() + result.stderr.str()
+    assert 4 <= (pytester.path / "votes").stat().st_size <= 5
+    (evaluation,) = events(pytester, "evaluation_done")
+    assert evaluation["passed"] is True
+
+
+def test_a_no_of_the_judge_is_a_failure_with_its_reason(
+    pytester: pytest.Pytester, rule_file: Write, loop: Loop
+) -> None:
+    rule_file(PANEL.format("all"))
+    (pytester.path / "doc.md").write_text("Hello")
+    result = loop(VOTES, "--loop-artifact", "doc.md", "--loop-max-iterations", "1")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*found no: vote 2*", "stopped: iteration_limit *"])
+
+
+def test_a_judge_that_errs_is_asked_again_reported_apart_and_never_a_pass(
+    pytester: pytest.Pytester, rule_file: Write, loop: Loop
+) -> None:
+    rule_file(
+        """
+        artifact: doc.md
+        rules:
+          - {id: a.quality.clear, description: It is clear, check: {judge: "Is it clear?"}}
+          - {id: a.quality.kind, description: It is kind, check: {judge: "Is it kind?"}}
+        """
+    )
+    (pytester.path / "doc.md").write_text("Hello")
+    module = """
+        asked = 0
+        def work(request):
+            global asked
+            if "Is it clear?" in request.prompt: return "I would rather not say"
+            asked += 1
+            return {"passed": True} if asked == 2 else {"passed": "perhaps"}
+    """
+    result = loop(module, "--loop-artifact", "doc.md", "--loop-max-iterations", "1")
+    assert result.ret == 1
+    assert result.parseoutcomes() == {"passed": 1, "errors": 1}
+    result.stdout.fnmatch_lines(
+        [
+            "ERROR it.rules.yaml::a.quality.clear - the judge gave no answer to 'Is it clear[?]' in 3 tries: *found 'I would rather not say'",
+        ]
+    )
+    (evaluation,) = events(pytester, "evaluation_done")
+    assert evaluation["passed"] is False
+
+
+SENTENCES = """
+    artifact: doc.md
+    rules:
+      - {id: a.content.sea, description: About the sea, check: It is about the sea.}
+      - {id: a.quality.calm, description: Calm, check: It is calm.}
+      - {id: b.quality.end, description: It ends, check: It ends well.}
+"""
+SERIAL = """
+    STEPS = []
+    CHECKS = {
+        "a.content.sea": [{"contains": "sea"}],
+        "a.quality.calm": [{"judge": "Is it calm?"}, {"absent": "storm"}],
+        "b.quality.end": ["It ends in good time."],
+    }
+    def work(request):
+        STEPS.append(request.step)
+        with open("steps", "a") as file: print(request.step, request.artifact and request.artifact.name, file=file)
+        if request.step == "PREPARE":
+            assert request.artifact is None and "The sea" not in request.prompt
+            wanted = [name for name in CHECKS if f"- {name} (" in request.prompt]
+            return {"checks": [{"rule_id": name, "check": check} for name in wanted for check in CHECKS[name]]}
+        if request.step == "JUDGE":
+            return {"passed": "Is it calm?" in request.prompt or "It ends in good time." in request.prompt}
+        return "The sea"
+"""
+
+
+def test_sentences_become_checks_or_are_judged_and_a_recording_plays_it_all_again(
+    pytester: pytest.Pytester, rule_file: Write, loop: Loop
+) -> None:
+    rule_file(SENTENCES)
+    result = loop(SERIAL, "--loop-record", "run.jsonl")
+    assert result.ret == 0, result.stdout.str() + result.stderr.str()
+    steps = (pytester.path / "steps").read_text().splitlines()
+    assert steps[:2] == ["PRODUCE artifact.md", "PREPARE None"]
+    assert steps[2:].count("PREPARE None") == 1
+    assert set(steps[2:]) == {"PREPARE None", "JUDGE artifact.md"}
+    first, second = events(pytester, "checks_prepared")
+    assert [one["rule_id"] for one in first["checks"]] == ["a.content.sea", "a.quality.calm"]
+    assert [one["rule_id"] for one in second["checks"]] == ["b.quality.end"]
+
+    again = loop("work = None", "-n2", "--loop-alias", "again", agent="replay:run.jsonl")
+    assert again.ret == 0, again.stdout.str() + again.stderr.str()
+    assert (pytester.path / "steps").read_text().splitlines() == steps
+
+
+SIDE_BY_SIDE = """
+    import json, os, sys, time
+    started = time.time()
+    step = os.environ["LOOP_STEP"]
+    prompt = sys.stdin.read()
+    time.sleep(1)
+    with open("times", "a") as file: print(json.dumps([step, started, time.time(), os.environ["LOOP_ARTIFACT"]]), file=file)
+    print("The sea" if step == "PRODUCE" else '{"checks": [{"rule_id": "a.content.sea", "check": {"contains": "sea"}}]}')
+"""
+
+
+def test_checks_are_prepared_beside_the_document_by_agents_that_can(
+    pytester: pytest.Pytester, rule_file: Write, loop: Loop
+) -> None:
+    rule_file("artifact: doc.md\nrules: [{id: a.content.sea, description: Sea, check: It is about the sea.}]")
+    (pytester.path / "writer.py").write_text(dedent(SIDE_BY_SIDE))
+    result = loop("", agent=f"command:{shlex.quote(sys.executable)} writer.py")
+    assert result.ret == 0, result.stdout.str() + result.stderr.str()
+    rows = [json.loads(line) for line in (pytester.path / "times").read_text().splitlines()]
+    told = {step: (started, ended, artifact) for step, started, ended, artifact in rows}
+    assert told["PRODUCE"][0] < told["PREPARE"][1]
+    assert told["PREPARE"][0] < told["PRODUCE"][1]
+    assert told["PREPARE"][2] == ""
+    assert told["PRODUCE"][2].endswith("artifact.md")
+
+
+JUDGES = """
+    import os
+    def work(request):
+        with open("asked", "a") as file: print(os.getpid(), file=file)
+        return {"passed": "kind" not in request.prompt, "reason": "I say so"}
+"""
+
+
+def test_a_session_without_a_run_asks_its_judge_too(
+    pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
+) -> None:
+    rule_file(
+        """
+        artifact: doc.md
+        rules:
+          - {id: a.quality.clear, description: Clear, check: {judge: "Is it clear?"}}
+          - {id: a.quality.calm, description: Calm, check: It is calm.}
+          - {id: a.quality.kind, description: Kind, severity: warn, check: {judge: "Is it kind?"}}
+        """
+    )
+    (pytester.path / "doc.md").write_text("Hello")
+    (pytester.path / "agents.py").write_text(dedent(JUDGES))
+    result = pytester.runpytest_subprocess("--loop-judge", "python:agents:work", *workers)
+    assert result.parseoutcomes() == {"passed": 2, "warned": 1}
+    result.stdout.fnmatch_lines(["it  FAIL  0.8 (4 of 5) < 0.9 *", "*Is it kind?*found no: I say so*"])
+    assert len(set((pytester.path / "asked").read_text().split())) == 1
+    assert pytester.runpytest_subprocess(*workers).parseoutcomes() == {"assumed": 1, "errors": 1, "warned": 1}
+
+
+def test_a_judge_of_a_session_that_is_none_is_a_usage_error(pytester: pytest.Pytester, rule_file: Write) -> None:
+    rule_file(PANEL.format("all"))
+    result = pytester.runpytest_subprocess("--loop-judge", "oracle")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --loop-judge: expected command:WORDS, * found 'oracle'"])
