@@ -1,0 +1,147 @@
+"""What the driver itself costs per iteration: everything but the agent and the session, with 1,000 rules.
+
+The agent and the session answer at once and inside this process, so that all that is left is the machine, the critique
+and the files.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from types import SimpleNamespace
+from typing import Any
+
+from side_by_side import arguments, spread, table
+
+from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
+from pytest_loop.core import machine
+from pytest_loop.core.drafting import run_criteria
+from pytest_loop.core.model import Criteria, Evidence, Finding, Outcome, Phase, Plan, Rule
+from pytest_loop.core.order import Order
+from pytest_loop.core.run import Breakers, Event, Kind, RunState, Task
+from pytest_loop.driver import Driver
+from pytest_loop.evaluate.session import Judgement
+from pytest_loop.show.live import Live
+from pytest_loop.steps import Settings, Tools
+from pytest_loop.store import Store
+from pytest_loop.workspace.artifact import Artifact
+
+FAILING = 20
+TARGET = 15
+GROWTH = 1.1
+PLACES = (10, 100, 300)
+WINDOW = 16
+
+
+class AtOnce:
+    """An agent that answers with a new document each time."""
+
+    name = "at-once"
+    is_serial = True
+
+    def answer(self, request: AgentRequest, _watch: Watch) -> AgentReply:
+        return AgentReply(text=f"# Document\n\niteration {request.iteration}\n" + "words " * 500)
+
+    def close(self) -> None:
+        pass
+
+
+class Still:
+    """A session whose judgement was made before; another rule fails each time."""
+
+    def __init__(self, rules: int) -> None:
+        ids = [f"a.rule.n{number}" for number in range(rules)]
+        self.plan = Plan(
+            criteria=(Criteria(name="many", source="many", rules=tuple(Rule(id=one, description=one) for one in ids)),),
+            items={f"many::{one}": (f"many::{one}",) for one in ids},
+        )
+        self.passed = {nodeid: Evidence(outcome=Outcome.PASSED) for nodeid in self.plan.items}
+        self.calls = 0
+
+    def evaluate(self, _order: Order, *_extra: str) -> Judgement:
+        self.calls += 1
+        failing = list(self.plan.items)[self.calls % 50 : self.calls % 50 + FAILING]
+        wrong = {one: _failed(one, self.calls) for one in failing}
+        return Judgement(plan=self.plan, evidence=self.passed | wrong, finished=1)
+
+
+def _failed(nodeid: str, call: int) -> Evidence:
+    finding = Finding(expected="the text 'x'", found=f"it nowhere ({call})", where="doc.md:3", detail="a line\n" * 10)
+    return Evidence(outcome=Outcome.FAILED, findings=(finding,), text=nodeid)
+
+
+def measured(folder: Path, rules: int, iterations: int) -> list[float]:
+    session = Still(rules)
+    store = Store(folder)
+    files = store.run("bench")
+    files.take()
+    state = RunState(
+        run_id="bench-1",
+        task_alias="bench",
+        task=Task(prompt="measure"),
+        max_iterations=iterations,
+        criteria=run_criteria(session.plan, {}, {}),
+        artifact="artifact.md",
+        breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
+    )
+    start = Event(
+        ts="",
+        run_id="bench-1",
+        iteration=1,
+        phase=Phase.A,
+        step="PLAN",
+        event="run_started",
+        payload={"state": state.model_dump(mode="json")},
+    )
+    state = machine.started(start)
+    files.append([start], state)
+    ticks: list[float] = []
+
+    def listen(event: Event, _state: RunState) -> None:
+        if event.event == Kind.ITERATION_ADVANCED.value:
+            ticks.append(time.perf_counter())
+
+    quiet: Any = SimpleNamespace(
+        pytest_loop_event=lambda **_: None,
+        pytest_loop_critique=lambda **_: None,
+        pytest_loop_make_prompt=lambda **_: None,
+        pytest_loop_should_stop=lambda **_: None,
+    )
+    settings = Settings(root=folder, nonce="n")
+    artifact = Artifact(files.artifact)
+    tools = Tools(settings, files, artifact, session, [AtOnce()], None, quiet, Live(io.StringIO()))
+    Driver(state, store, tools, listen).run()
+    files.release()
+    return [1000 * (later - earlier) for earlier, later in itertools.pairwise(ticks)]
+
+
+def main() -> None:
+    parser = arguments(__doc__, rounds=3)
+    parser.add_argument("--rules", type=int, default=1_000, metavar="N", help="rules (default: 1,000)")
+    parser.add_argument("--iterations", type=int, default=1_000, metavar="N", help="iterations (default: 1,000)")
+    asked = parser.parse_args()
+    places = [at for at in PLACES if at < asked.iterations] + [asked.iterations]
+    found: dict[int, list[list[float]]] = {at: [] for at in places}
+    for _ in range(asked.rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            costs = measured(Path(folder), asked.rules, asked.iterations)
+        for at in places:
+            found[at].append(costs[max(0, at - WINDOW // 2) :][:WINDOW] or costs[-WINDOW:])
+    rows = []
+    for at in places:
+        typical = [median(window) for window in found[at]]
+        growth = [one / median(first) for one, first in zip(typical, found[places[0]], strict=True)]
+        best = min(map(min, found[at]))
+        rows.append([f"{at:,}", f"{median(typical):.2f}", spread(growth), f"{best:.2f}"])
+    print(f"The driver alone, {asked.rules:,} rules of which {FAILING} fail, {asked.rounds} rounds")
+    print(f"each figure: the median of {WINDOW} iterations around the one named, and the quickest of all rounds")
+    print(table(["iteration", "ms", f"ratio to iteration {places[0]}", "best ms"], rows))
+    print(f"targets: below {TARGET} ms at iteration 10, a ratio of at most {GROWTH} at iteration 1,000")
+
+
+if __name__ == "__main__":
+    main()
