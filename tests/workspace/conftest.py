@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# Whatever a disk can hold: a line's end, quotes, a dash in front, an emoji, spaces, and bytes that are no UTF-8.
+NAMES = [b"a\nb.py", b"a'\"\\b.py", b"-rf", "\U0001f600.py".encode(), b"  spaces  ", b"\xff\xfe.py", b"\t", b'"quoted"']
+Write = Callable[..., Path]
+
+
+@pytest.fixture(params=NAMES, ids=range(len(NAMES)))
+def odd_name(request: pytest.FixtureRequest) -> bytes:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def write(project: Path) -> Write:
+    """Writes a file of the project."""
+
+    def writes(name: str | bytes, data: str | bytes = "text\n", mode: int | None = None) -> Path:
+        path = project / os.fsdecode(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        if mode is not None:
+            path.chmod(mode)
+        return path
+
+    return writes
