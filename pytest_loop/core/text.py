@@ -41,6 +41,21 @@ def _instead(character: str) -> str:
     return " " if unicodedata.category(character) == "Zs" else ""
 
 
+def revealed(text: str) -> str:
+    """One line with what hides in it: characters without width, of control or of direction are written as codes."""
+    if text.replace("\t", " ").isprintable() and (text.isascii() or not _HIDDEN.search(text)):
+        return text
+    return "".join([_code(character) for character in text])
+
+
+def _code(character: str) -> str:
+    if character == "\t" or (character.isprintable() and not _HIDDEN.match(character)):
+        return character
+    if "\udc80" <= character <= "\udcff":  # a byte that is no UTF-8
+        return f"\\x{ord(character) - 0xDC00:02x}"
+    return character.encode("unicode_escape").decode()
+
+
 def clipped(text: str, limit: int) -> str:
     """At most `limit` characters: the head and the tail, and how much is missing between them."""
     if len(text) <= limit:
