@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -338,3 +339,17 @@ def test_installed_but_unused_it_changes_nothing(pytester: pytest.Pytester, work
     result.assert_outcomes(passed=1)
     assert "loop" not in "\n".join(line for line in result.outlines if not line.startswith("plugins:"))
     assert not [path.name for path in pytester.path.iterdir() if "loop" in path.name]
+
+
+@pytest.mark.parametrize("is_on", [True, False], ids=["on", "off"])
+def test_the_garbage_collector_is_left_as_it_was(
+    pytester: pytest.Pytester, rule_file: Callable[..., Path], is_on: bool
+) -> None:
+    rule_file("artifact: it.rules.yaml\nrules: [{id: a.x.y, description: Y, check: {contains: artifact}}]")
+    was_on = gc.isenabled()
+    (gc.enable if is_on else gc.disable)()
+    try:
+        pytester.runpytest_inprocess().assert_outcomes(passed=1)
+        assert gc.isenabled() is is_on
+    finally:
+        (gc.enable if was_on else gc.disable)()
