@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_loop.rules.checks.base import Answer
 
 NAME = "loop-judging"
+CANARY = "loop_canary"
 ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
 
 
@@ -147,6 +148,10 @@ class Judging:
         self.config.pluginmanager.register(Reports(binding, known), "loop-reports")
         if not known and is_alone(self.config):
             self.config.pluginmanager.register(SlimProtocol(), "loop-protocol")
+        if self.order is not None and self.order.canary:
+            from pytest_loop.evaluate.canary import Canary
+
+            self.config.pluginmanager.register(Canary(self.order.canary, self._heard_canary), "loop-canary")
         if self.is_worker:
             self._leave(binding.plan)
         else:
@@ -157,6 +162,19 @@ class Judging:
         self.plan = plan
         if self.channel is not None:
             self.channel.tell_plan(plan)
+
+    def _heard_canary(self, has_failed: bool) -> None:
+        """What became of the item that must fail; a worker tells the controller when it leaves."""
+        if self.is_worker:
+            self.config.workeroutput.setdefault(CANARY, []).append(has_failed)  # type: ignore[attr-defined]
+        elif self.channel is not None:
+            self.channel.tell(canary=has_failed)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker has left; one that died has left no word."""
+        for has_failed in getattr(node, "workeroutput", {}).get(CANARY, ()):
+            self._heard_canary(has_failed)
 
     def _leave(self, plan: Plan) -> None:
         """Every worker makes the same plan; the first one leaves it for the controller, which has no items."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import secrets
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core import machine
-from pytest_loop.core.drafting import run_criteria
-from pytest_loop.core.model import Phase, Plan
+from pytest_loop.core.drafting import TESTS, is_module, run_criteria, with_baseline, with_modules
+from pytest_loop.core.model import Outcome, Phase, Plan
 from pytest_loop.core.order import Order
-from pytest_loop.core.run import Breakers, Limits, RunState, Target, Task
+from pytest_loop.core.run import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate.session import Session, SessionError
 from pytest_loop.options import child_arguments
@@ -25,6 +26,7 @@ from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run_options import RunOptions
 from pytest_loop.store import now
 from pytest_loop.workspace.artifact import Artifact
+from pytest_loop.workspace.sealed import SealedFiles, site_digest
 
 LONGEST_TASK = 200_000
 
@@ -73,7 +75,10 @@ class NewRun:
         return path
 
     def arguments(self) -> tuple[str, ...]:
-        """The person's own arguments; rule files that were named take the place of paths."""
+        """The person's own arguments; rule files that were named take the place of paths.
+
+        Where pytest finds its configuration is said once and for all: a file that turns up later is none.
+        """
         given = self.config.invocation_params.args
         paths = self.values.file_or_dir
         judging = [*self.options.rules]
@@ -86,9 +91,8 @@ class NewRun:
             if not (self.config.invocation_params.dir / rule.partition("::")[0]).exists():
                 raise pytest.UsageError(f"--loop-rules: expected a file or folder, found {rule!r}")
         words = child_arguments([str(word) for word in given], paths if judging else ())
-        root = ("--rootdir", str(self.root))
-        ini = ("-c", str(self.config.inipath)) if judging and self.config.inipath else ()
-        return (*words, *root, *ini, *judging)
+        place = ("--rootdir", str(self.root), "-c", str(self.config.inipath or os.devnull))
+        return (*words, *place, "--continue-on-collection-errors", *judging)
 
     def plan(self, session: Session, artifact: Path) -> Plan:
         """The rules, collected once to see what there is."""
@@ -99,19 +103,28 @@ class NewRun:
         bad = [text for name, text in judgement.problems.items() if name.endswith(tuple(FORMATS))]
         if bad:
             raise StateError("the rules cannot be collected:\n" + "\n".join(bad))
-        found = judgement.plan
-        if found is None or not found.items:
+        found = with_modules(judgement.plan or Plan(), (one for one in judgement.problems if one.endswith(".py")))
+        if not any(one.rules for one in found.criteria):
             raise NothingToJudgeError(
                 "there is nothing to judge: name rules with --loop-rules, --loop-template or paths"
             )
         return found
+
+    def target(self, plan: Plan) -> Target:
+        """Tests judge the files of the project; rules judge a document, unless the person says otherwise."""
+        options = self.options
+        if options.workspace:
+            return Target.WORKSPACE
+        is_named = bool(options.artifact or options.rules or options.template)
+        return Target.ARTIFACT if is_named or any(one.source != TESTS for one in plan.criteria) else Target.WORKSPACE
 
     def state(self, task: str, alias: str, artifact: Path, plan: Plan) -> RunState:
         """Where it begins."""
         options = self.options
         created = now()
         stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
-        state = RunState(
+        target = self.target(plan)
+        return RunState(
             run_id=f"{alias}-{stamp}",
             task_alias=alias,
             task=Task(prompt=task),
@@ -120,16 +133,45 @@ class NewRun:
             criteria=run_criteria(plan, options.thresholds, plan.sentences),
             created_at=created,
             updated_at=created,
-            target=Target.WORKSPACE if options.workspace else Target.ARTIFACT,
+            target=target,
             artifact=_shown(artifact, self.root),
             agents=options.agents,
             judge=options.judge,
             arguments=self.arguments(),
             limits=Limits(usd=options.budget, tokens=options.max_tokens),
             breakers=Breakers.model_validate(options.breakers),
-            artifact_hash=Artifact(artifact).hash(),
+            artifact_hash=Artifact(artifact).hash() if target is Target.ARTIFACT else "",
         )
-        return machine.beginning(state)
+
+    def sealed(self, state: RunState, project: SealedFiles, session: Session) -> RunState:
+        """The state with everything that must stay as it is: taken before the first edit, judged twice."""
+        proof = project.begin()
+        looks = [self._look(state, session) for _ in range(2)]
+        outcomes = [{key: max(found, key=lambda one: one.rank) for key, found in one.items()} for one, _ in looks]
+        criteria, unstable, unjudged = with_baseline(state.criteria, *outcomes)
+        seal = Sealed(
+            patterns=project.sealed.patterns,
+            allow=project.allow.patterns,
+            files=proof,
+            site=site_digest(),
+            plugins=tuple(sorted(frozenset[str]().union(*(plugins for _, plugins in looks)))),
+            unstable=unstable,
+            unjudged=unjudged,
+        )
+        return state.model_copy(update={"criteria": criteria, "sealed": seal, "artifact_hash": project.digest})
+
+    def _look(self, state: RunState, session: Session) -> tuple[dict[str, list[Outcome]], frozenset[str]]:
+        try:
+            judgement = session.evaluate(Order(phase=Phase.B, canary=secrets.token_hex(8)))
+        except SessionError as error:
+            raise StateError(f"the tests cannot be run: {error}") from None
+        if judgement.canaries and not all(judgement.canaries):
+            raise StateError(
+                "a test that must fail does not fail here: something patches pytest, and nothing can be judged"
+            )
+        found = judgement.by_rule()
+        found |= {rule.key: judgement.of_module(rule.id) for rule in state.criteria.rules if is_module(rule)}
+        return {key: [one.outcome for one in pieces] for key, pieces in found.items()}, judgement.plugins
 
 
 def _as_written(words: Sequence[object]) -> str:

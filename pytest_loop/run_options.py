@@ -21,6 +21,9 @@ class RunOptions:
     template: str
     artifact: str
     workspace: bool
+    allow: tuple[str, ...]
+    seal: tuple[str, ...]
+    unseal: tuple[str, ...]
     max_iterations: int
     is_limit_given: bool
     thresholds: dict[str, str]
@@ -77,6 +80,9 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         template=reader.get("loop_template") or "",
         artifact=reader.get("loop_artifact") or "",
         workspace=reader.get("loop_workspace"),
+        allow=tuple(reader.get("loop_allow")),
+        seal=tuple(reader.get("loop_seal")),
+        unseal=tuple(reader.get("loop_unseal")),
         max_iterations=reader.get("loop_max_iterations"),
         is_limit_given=values.loop_max_iterations is not None,
         thresholds=thresholds,

@@ -25,9 +25,10 @@ from pytest_loop.agents.replay import Recorded
 from pytest_loop.agents.specs import make
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.model import Plan
-from pytest_loop.core.run import Event, Kind, RunState, Status
+from pytest_loop.core.run import Event, Kind, RunState, Status, Target
 from pytest_loop.driver import Driver
 from pytest_loop.errors import BusyError, LoopError, StateError
+from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import ColdSession
 from pytest_loop.new_run import NewRun, NothingToJudgeError
 from pytest_loop.options import unknown_option
@@ -37,6 +38,7 @@ from pytest_loop.show.live import Live
 from pytest_loop.steps import Settings, Tools
 from pytest_loop.store import RunFiles, Store, now, slug
 from pytest_loop.workspace.artifact import Artifact
+from pytest_loop.workspace.sealed import SealedFiles, patterns
 
 
 @dataclass
@@ -47,6 +49,8 @@ class Front:
     values: argparse.Namespace
     options: RunOptions
     made: dict[str, Agent] = field(default_factory=dict)
+    project: SealedFiles | None = None
+    bytecode: Bytecode | None = None
     is_begun: bool = False
 
     @property
@@ -104,11 +108,20 @@ class Front:
         alias = store.free_alias(self.options.alias or slug(task))
         files = store.run(alias)
         artifact = new.artifact() or files.artifact
-        plan = new.plan(self._session(new.arguments()), artifact)
+        session = self._session(new.arguments())
+        plan = new.plan(session, artifact)
         state = new.state(task, alias, artifact, plan)
+        if state.target is Target.WORKSPACE:
+            state = self._sealed(new, state, files, session, plan)
+        state = machine.beginning(state)
         for line in show.draft_lines(state, _origins(plan)):
             self.say(line)
-        self._confirm()
+        try:
+            self._confirm()
+        except BaseException:
+            if self.project:
+                self.project.forget()
+            raise
         store.admit(files, is_new=True, force=self.options.force)
         event = Event(
             ts=state.created_at,
@@ -124,6 +137,19 @@ class Front:
         files.append([event], state)
         self.is_begun = True
         return state, files
+
+    def _sealed(self, new: NewRun, state: RunState, files: RunFiles, session: ColdSession, plan: Plan) -> RunState:
+        """What judges is sealed before the first edit; the files are kept in the run's folder."""
+        paths = (one.partition("::")[0] for one in (*plan.items, *(rule.id for rule in state.criteria.rules)))
+        self.project = SealedFiles(
+            self.root,
+            files.folder,
+            patterns(filter(None, paths), self.options.seal, self.options.unseal),
+            self.options.allow,
+        )
+        self.say("running the tests twice before the first edit ...")
+        session.bytecode = self.bytecode = Bytecode(self.root)
+        return new.sealed(state, self.project, session)
 
     def _check(self) -> None:
         """What can be seen to be wrong before anything is done: agents, and prompts of one's own."""
@@ -226,9 +252,14 @@ class Front:
     ) -> Driver:
         options = self.options
         artifact = Artifact(self.root / state.artifact)
+        if state.sealed and self.project is None:
+            self.project = SealedFiles(self.root, files.folder, state.sealed.patterns, state.sealed.allow)
+            self.project.go_on(state.sealed.files)
+            self.bytecode = Bytecode(self.root)
         live = Live(self._stream, width=shutil.get_terminal_size().columns)
         session = self._session(state.arguments)
         session.heard = self._heard
+        session.bytecode = self.bytecode
         session.wanted = lambda: files.stop_asked() is None
         settings = Settings(
             root=self.root,
@@ -240,7 +271,7 @@ class Front:
             confirmed=options.confirmed,
             nonce=secrets.token_hex(4),
         )
-        tools = Tools(settings, files, artifact, session, agents, judge, self.config.hook, live)
+        tools = Tools(settings, files, artifact, session, agents, judge, self.config.hook, live, self.project)
         return Driver(state, store, tools, self._listen)
 
     def _agent(self, spec: str) -> Agent:

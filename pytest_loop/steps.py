@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,19 @@ from pytest_loop.agents.structured import PlanAnswer, PrepareAnswer, PreparedChe
 from pytest_loop.core import critique as critic
 from pytest_loop.core import machine
 from pytest_loop.core.assessing import assessment
-from pytest_loop.core.drafting import plan_steps
+from pytest_loop.core.drafting import is_module, is_test, plan_steps
 from pytest_loop.core.order import Order
-from pytest_loop.core.run import Blocked, Kind, RunState, Step, Usage
+from pytest_loop.core.run import Blocked, Kind, RunState, Sealed, SealFinding, Step, Usage
+from pytest_loop.core.sealing import copied, is_void, parsed_machinery, suspicions
 from pytest_loop.errors import StateError
-from pytest_loop.evaluate.session import Session
+from pytest_loop.evaluate.session import Judgement, Session
 from pytest_loop.rules.checks.kinds import Invalid, check
 from pytest_loop.show.live import Live
 from pytest_loop.store import RunFiles
 from pytest_loop.workspace.artifact import Artifact
+from pytest_loop.workspace.sealed import SealedFiles, site_digest
 
+MOST_NAMED = 50
 Payload = dict[str, Any]
 
 
@@ -54,6 +58,7 @@ class Tools:
     judge: Agent | None
     hook: Any
     live: Live
+    project: SealedFiles | None = None
 
 
 @dataclass
@@ -87,6 +92,8 @@ class Work:
         """Ask for the document, and put it in its place before anybody hears of it."""
         if not self.tools.agents:
             raise AgentUnavailableError("there is nobody to ask: name an agent with --loop-agent")
+        if self.tools.project:
+            return self._edited_files(self.tools.project, step)
         with self.tools.artifact.scratch() as copy:
             before = Artifact(copy).text()
             reply = self._ask(step, self.tools.agents[0], artifact=copy)
@@ -106,6 +113,18 @@ class Work:
         said |= {"blocked": claim.model_dump()} if claim else {}
         kind = Kind.REFINEMENT_DONE if step is Step.REFINE else Kind.ARTIFACT_CREATED
         return self.tools.files.write_answer(kind, {**said, **used(reply.usage)}, text, self.tools.artifact.path)
+
+    def _edited_files(self, project: SealedFiles, step: Step) -> Payload:
+        """Let an agent edit the files; what judges is put back before anybody judges."""
+        reply = self._ask(step, self.tools.agents[0])
+        claim = self._claim(reply)
+        findings = project.settle()
+        change = project.change()
+        self.tools.files.write_artifact(change.text, self.tools.artifact.path)
+        said: Payload = {"exit_signal": reply.exit_signal} if reply.exit_signal is not None else {}
+        said |= {"blocked": claim.model_dump()} if claim else {}
+        said |= {"findings": [one.model_dump(exclude_defaults=True) for one in findings]} if findings else {}
+        return {**said, "artifact_hash": project.digest, "changed": list(change.paths[:MOST_NAMED])}
 
     def _claim(self, reply: AgentReply) -> Blocked | None:
         """An agent's word that a rule cannot be met counts only if it names a rule of this run."""
@@ -134,6 +153,8 @@ class Work:
 
     def _evaluate(self) -> Payload:
         state = self.state
+        project = self.tools.project
+        findings = [*state.tampered, *(project.settle() if project else ())]
         judge = self._seated()
         broker = Broker(judge.answer, judge.dismiss) if judge else None
         try:
@@ -142,22 +163,44 @@ class Work:
             if judge and broker:
                 broker.close()
                 self.spent = self.spent.plus(judge.spent)
+        modules = [rule for rule in state.criteria.active(state.phase) if is_module(rule)]
         one = assessment(
             state.criteria,
             state.phase,
-            judgement.by_rule(),
-            self.tools.artifact.hash(),
+            judgement.by_rule() | {rule.key: judgement.of_module(rule.id) for rule in modules},
+            project.digest if project else self.tools.artifact.hash(),
             state.evaluation,
             judgement.missing(),
         )
+        if project:
+            findings += [*project.settle(), *self._suspicions(project, judgement)]
+            one = one.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
         return one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score, "passed": one.passed}
+
+    def _suspicions(self, project: SealedFiles, judgement: Judgement) -> Iterator[SealFinding]:
+        """What the files and the session give away, beside edits of what judges."""
+        sealed = self.state.sealed or Sealed()
+        if judgement.finished is not None and not (judgement.canaries and all(judgement.canaries)):
+            yield SealFinding(kind="canary", rule="the canary", detail="a test that must fail did not fail")
+        new = sorted(judgement.plugins - set(sealed.plugins))
+        if new:
+            yield SealFinding(kind="plugin", rule="plugins", detail=f"there are new ones: {', '.join(new[:3])}")
+        if site_digest() != sealed.site:
+            yield SealFinding(kind="site", rule="the environment", detail="what every interpreter loads first changed")
+        sources = project.sources()
+        if sources:
+            known = frozenset(name for text in project.product() for name in parsed_machinery(text))
+            is_linted = not all(is_test(rule) for rule in self.state.criteria.rules)
+            yield from suspicions(sources, known, is_linted=is_linted)
+            yield from copied(sources, project.judges())
 
     def _order(self, broker: Broker | None) -> Order:
         rules = self.state.criteria.by_id
         prepared = (self.state.prepared_checks or {}).get("checks", [])
         return Order(
             phase=self.state.phase,
-            artifact=str(self.tools.artifact.path),
+            artifact="" if self.tools.project else str(self.tools.artifact.path),
+            canary=secrets.token_hex(8) if self.tools.project else "",
             prepared={rules[one["rule_id"]].key: one["check"] for one in prepared if one["rule_id"] in rules},
             confirmed=self.tools.settings.confirmed,
             judge=broker.address if broker else "",
@@ -197,6 +240,7 @@ class Work:
         wanted: Sequence[str] = (),
     ) -> AgentReply:
         state = self.state
+        project = self.tools.project
         text = prompts.compose(
             step,
             state,
@@ -205,6 +249,7 @@ class Work:
             artifact_path=str(artifact or ""),
             wanted=wanted,
             folder=self.tools.settings.prompts,
+            template="REFINE_FILES" if project and step is Step.REFINE else "",
         )
         issues = state.critique.issues if state.critique else ()
         request = AgentRequest(

@@ -13,6 +13,7 @@ from pytest_loop.core.run import (
     Critique,
     Kind,
     RunState,
+    SealFinding,
     Step,
     Stop,
     Target,
@@ -108,6 +109,7 @@ def _answered(state: RunState, payload: Payload) -> Changes:
     blocked, signal = payload.get("blocked"), payload.get("exit_signal")
     return {
         "artifact_hash": payload.get("artifact_hash") or state.artifact_hash,
+        "tampered": tuple(SealFinding.model_validate(one) for one in payload.get("findings", ())),
         **({"blocked": Blocked.model_validate(blocked)} if blocked else {}),
         **({"exit_signal": bool(signal)} if signal is not None else {}),
     }

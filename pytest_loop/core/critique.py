@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from pytest_loop.core.model import Severity, Verdict
-from pytest_loop.core.run import Assessment, Attempt, Critique, Issue, Novelty, RuleResult, RunCriteria, RunRule
+from pytest_loop.core.run import (
+    Assessment,
+    Attempt,
+    Critique,
+    Issue,
+    Novelty,
+    RuleResult,
+    RunCriteria,
+    RunRule,
+    SealFinding,
+)
+from pytest_loop.core.sealing import REPORTED
 from pytest_loop.core.text import fingerprint, fitted, one_line, tokens
 
 MOST_ISSUES = 5
@@ -26,9 +37,27 @@ def critique(
     wrong = _wrong(now, rules)
     groups = _groups(sorted(wrong, key=lambda one: _importance(rules[one.id])))
     groups.sort(key=lambda group: (_importance(rules[group[0].id]), -len(group)))
-    chosen = groups[:MOST_ISSUES]
-    issues = tuple(_issue(group, rules[group[0].id], now, attempts) for group in chosen)
+    first = tuple(_tampering(now.findings))
+    chosen = groups[: MOST_ISSUES - len(first)]
+    issues = (*first, *(_issue(group, rules[group[0].id], now, attempts) for group in chosen))
     return Critique(issues=issues, left_out=len(wrong) - sum(map(len, chosen)), tokens=tokens)
+
+
+def _tampering(findings: Sequence[SealFinding]) -> Iterator[Issue]:
+    """What was done to the judge comes first: no score counts until it is undone."""
+    found = [f"{one.path or one.rule}: {one.detail}" for one in findings if one.kind not in REPORTED]
+    if found:
+        yield Issue(
+            rule_id="the judge itself",
+            problem=one_line("; ".join(found[:_OTHERS_SHOWN]), 800) + _more(len(found) - _OTHERS_SHOWN),
+            fix_instruction="Change the code that is judged. What judges it stays as it is, and what was changed there "
+            "has been put back.",
+            expected_effect="the next evaluation counts",
+        )
+
+
+def _more(count: int) -> str:
+    return f" (and {count} more)" if count > 0 else ""
 
 
 def _wrong(now: Assessment, rules: dict[str, RunRule]) -> list[RuleResult]:
@@ -65,7 +94,7 @@ def _issue(group: list[RuleResult], rule: RunRule, now: Assessment, attempts: Se
     times = _times(first, attempts)
     return Issue(
         rule_id=first.id,
-        problem=one_line(str(finding or first.details), 800) + (f" (and {more} more)" if more > 0 else ""),
+        problem=one_line(str(finding or first.details), 800) + _more(more),
         fix_instruction=one_line(rule.fix or _aim(rule), 400),
         expected_effect="it passes" + (f", and {len(others)} more with it" if others else ""),
         severity=rule.severity,

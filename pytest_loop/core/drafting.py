@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from pytest_loop.core.criteria import RunCriteria, RunRule, levels
-from pytest_loop.core.model import Criteria, Phase, Plan, Rule
+from pytest_loop.core.model import Criteria, Outcome, Phase, Plan, Rule, Severity
 from pytest_loop.core.text import one_line
 
+TESTS = "tests"
 SHORTEST_PLAN = 3
 LONGEST_PLAN = 5
 LONGEST_STEP = 200
@@ -36,6 +37,43 @@ def run_criteria(plan: Plan, thresholds: Mapping[str, str], checks: Mapping[str,
         phase=levels({phase: _threshold(plan.criteria, phase, thresholds) for phase in Phase}),
         rules=rules,
     )
+
+
+def is_test(rule: RunRule) -> bool:
+    """Whether a rule is a Python test, and not one of a rule file."""
+    return rule.key.startswith(f"{TESTS}::")
+
+
+def is_module(rule: RunRule) -> bool:
+    """Whether a rule stands for a module that could not be imported when the run began."""
+    return is_test(rule) and rule.id.endswith(".py")
+
+
+def with_modules(plan: Plan, paths: Iterable[str]) -> Plan:
+    """The plan with a rule for each module of tests that cannot be imported: nobody knows yet what is in it."""
+    new = tuple(Rule(id=path, description=f"{path} can be imported, and its tests pass") for path in paths)
+    if not new:
+        return plan
+    own = next((one for one in plan.criteria if one.source == TESTS), Criteria(name=TESTS, source=TESTS))
+    others = tuple(one for one in plan.criteria if one.source != TESTS)
+    return plan.model_copy(update={"criteria": (*others, own.model_copy(update={"rules": (*own.rules, *new)}))})
+
+
+def with_baseline(
+    criteria: RunCriteria, first: Mapping[str, Outcome], second: Mapping[str, Outcome]
+) -> tuple[RunCriteria, tuple[str, ...], tuple[str, ...]]:
+    """The criteria after two looks at the same files: what cannot decide anything does not block.
+
+    Gives the rules that did not say the same twice, and those that were skipped or expected to fail, too.
+    """
+    unstable = tuple(rule.id for rule in criteria.rules if first.get(rule.key) is not second.get(rule.key))
+    idle = (Outcome.SKIPPED, Outcome.XFAILED)
+    unjudged = tuple(rule.id for rule in criteria.rules if first.get(rule.key) in idle and second.get(rule.key) in idle)
+    changes: dict[str, dict[str, object]] = {name: {"severity": Severity.WARN} for name in unstable}
+    changes |= {name: {"severity": Severity.INFO, "weight": Severity.INFO.weight} for name in unjudged}
+    rules = tuple(rule.model_copy(update=changes.get(rule.id, {})) for rule in criteria.rules)
+    made = RunCriteria(name=criteria.name, version=criteria.version, phase=criteria.phase, rules=rules)
+    return made, unstable, unjudged
 
 
 def _frozen(rule: Rule, key: str, is_shared: bool, checks: Mapping[str, str]) -> RunRule:

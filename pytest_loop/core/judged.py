@@ -38,6 +38,22 @@ class SealFinding(Value):
     detail: str = ""
 
 
+class Sealed(Value):
+    """What a run froze before the first edit, beside its rules.
+
+    `files` is the hash of the list of all files, `site` that of what every interpreter here loads first. `unstable` are
+    the rules that did not say the same twice, `unjudged` those that were skipped or expected to fail.
+    """
+
+    patterns: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    files: str = ""
+    site: str = ""
+    plugins: tuple[str, ...] = ()
+    unstable: tuple[str, ...] = ()
+    unjudged: tuple[str, ...] = ()
+
+
 class Assessment(Value):
     """One EVALUATE: the score, and every rule that does not pass; what is not listed passed.
 

@@ -20,3 +20,4 @@ class Order(Value):
     channel: int = -1
     judge: str = ""
     judge_key: str = ""
+    canary: str = ""

@@ -22,6 +22,7 @@ def judged(state: RunState, payload: Mapping[str, Any]) -> dict[str, Any]:
     )
     return {
         "evaluation": one,
+        "tampered": (),
         "evaluations": state.evaluations + 1,
         "attempts": (*earlier, _attempt(state, one, payload))[-KEPT_ATTEMPTS:],
         "artifact_hash": _judged_hash(state, one),

@@ -7,14 +7,42 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, model_validator
 
 from pytest_loop.core.criteria import Level, RunCriteria, RunRule, levels
-from pytest_loop.core.judged import Assessment, Complaint, Critique, Issue, Novelty, RuleResult, SealFinding
+from pytest_loop.core.judged import Assessment, Complaint, Critique, Issue, Novelty, RuleResult, Sealed, SealFinding
 from pytest_loop.core.model import Phase, Value
 from pytest_loop.core.words import Kind, Place, Reason, Status, Step, Target
 
 __all__ = [
-    "HASH_SHOWN", "Assessment", "Attempt", "Best", "Blocked", "Breakers", "Complaint", "Critique", "Event", "Failing",
-    "Issue", "Kind", "Level", "Limits", "Novelty", "Place", "Reason", "RuleResult", "RunCriteria", "RunRule",
-    "RunState", "SealFinding", "Status", "Step", "Stop", "Target", "Task", "Trouble", "Usage", "levels",
+    "HASH_SHOWN",
+    "Assessment",
+    "Attempt",
+    "Best",
+    "Blocked",
+    "Breakers",
+    "Complaint",
+    "Critique",
+    "Event",
+    "Failing",
+    "Issue",
+    "Kind",
+    "Level",
+    "Limits",
+    "Novelty",
+    "Place",
+    "Reason",
+    "RuleResult",
+    "RunCriteria",
+    "RunRule",
+    "RunState",
+    "SealFinding",
+    "Sealed",
+    "Status",
+    "Step",
+    "Stop",
+    "Target",
+    "Task",
+    "Trouble",
+    "Usage",
+    "levels",
 ]  # fmt: skip
 
 HASH_SHOWN = 8
@@ -163,6 +191,8 @@ class RunState(Value):
     last_completed_step: str = ""
     troubles: dict[str, Trouble] = Field(default_factory=dict)
     artifact_hash: str = ""
+    sealed: Sealed | None = None
+    tampered: tuple[SealFinding, ...] = ()
     exit_signal: bool | None = None
     blocked: Blocked | None = None
     stop_asked: str = ""

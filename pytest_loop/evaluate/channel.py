@@ -35,4 +35,6 @@ class Channel:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        named = (name for name, plugin in session.config.pluginmanager.list_name_plugin() if plugin is not None)
+        self.tell(plugins=sorted(name for name in named if not name.isdigit()))
         self.tell(finished=int(session.exitstatus))

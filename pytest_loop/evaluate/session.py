@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,8 +17,18 @@ from pytest_loop import process
 from pytest_loop.core.model import Evidence, Outcome, Plan
 from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError
+from pytest_loop.evaluate.bytecode import VARIABLE as COMPILED
+from pytest_loop.evaluate.bytecode import Bytecode
 
 VARIABLE = "PYTEST_LOOP_SESSION"
+# As `python -m pytest`, but a module of the working folder never takes the place of one that is installed.
+_START = """\
+import os, sys
+here = os.getcwd()
+sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
+import pytest
+sys.exit(pytest.main())
+"""
 
 
 class SessionError(LoopError):
@@ -35,6 +46,8 @@ class Judgement:
     plan: Plan | None = None
     evidence: dict[str, Evidence] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    canaries: list[bool] = field(default_factory=list)
+    plugins: frozenset[str] = frozenset()
     running: str = ""
     finished: int | None = None
     ending: str = ""
@@ -47,6 +60,11 @@ class Judgement:
             for key in keys:
                 found.setdefault(key, []).append(self.evidence.get(nodeid) or self.missing(nodeid))
         return found
+
+    def of_module(self, path: str) -> list[Evidence]:
+        """The evidence of a module that could not be imported when the run began: all that was found in it since."""
+        found = [one for nodeid, one in self.evidence.items() if nodeid.startswith(f"{path}::")]
+        return found if found and path not in self.problems else [self.missing()]
 
     def missing(self, nodeid: str = "") -> Evidence:
         """What is known of an item that did not report."""
@@ -78,8 +96,14 @@ class ColdSession:
     environment: Mapping[str, str]
     heard: Callable[[bytes], None]
     wanted: Callable[[], bool] = lambda: True
+    bytecode: Bytecode | None = None
 
     def evaluate(self, order: Order, *extra: str) -> Judgement:
+        with self.bytecode.fresh() if self.bytecode else nullcontext() as compiled:
+            own = {} if compiled is None else {COMPILED: str(compiled), "PYTHONDONTWRITEBYTECODE": ""}
+            return self._evaluated(order, extra, own)
+
+    def _evaluated(self, order: Order, extra: tuple[str, ...], own: Mapping[str, str]) -> Judgement:
         ours, theirs = os.pipe()
         judgement = Judgement()
         listener = threading.Thread(target=_listen, args=(ours, judgement), daemon=True)
@@ -88,7 +112,7 @@ class ColdSession:
             path.write_text(order.model_copy(update={"channel": theirs}).model_dump_json(), encoding="utf-8")
             listener.start()
             try:
-                done = process.run(self._order(path, theirs, extra))
+                done = process.run(self._order(path, theirs, extra, own))
             except process.CannotStartError as error:
                 raise SessionError(str(error)) from None
             finally:
@@ -99,12 +123,12 @@ class ColdSession:
         self._check(judgement, done)
         return judgement
 
-    def _order(self, path: Path, channel: int, extra: tuple[str, ...]) -> process.Order:
+    def _order(self, path: Path, channel: int, extra: tuple[str, ...], own: Mapping[str, str]) -> process.Order:
         return process.Order(
-            [sys.executable, "-m", "pytest", *self.arguments, *extra],
+            [sys.executable, "-c", _START, *self.arguments, *extra],
             self.folder,
             self.timeout,
-            env={**self.environment, VARIABLE: str(path)},
+            env={**self.environment, **own, "PYTHONSAFEPATH": "1", VARIABLE: str(path)},
             pass_fds=(channel,),
             heard=self.heard,
             wanted=self.wanted,
@@ -147,6 +171,10 @@ def _note(message: dict[str, Any], judgement: Judgement) -> None:
         judgement.evidence[message["nodeid"]] = Evidence.model_validate(message["evidence"])
     elif "problem" in message:
         judgement.problems[str(message["problem"])] = str(message["text"])
+    elif "canary" in message:
+        judgement.canaries.append(message["canary"] is True)
+    elif "plugins" in message:
+        judgement.plugins = frozenset(map(str, message["plugins"]))
     elif "start" in message:
         judgement.running = str(message["start"])
     elif "finished" in message:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.core.drafting import TESTS
 from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Plan, Rule, Severity
 from pytest_loop.rules.checks.base import shown
 from pytest_loop.rules.checks.code import Tests, is_node_id
@@ -17,7 +18,6 @@ from pytest_loop.rules.collect import LOADED, TALLY, FixtureRuleItem, RuleItem
 from pytest_loop.rules.expressions import Expression
 from pytest_loop.rules.files import Judged, Loaded, rule
 
-TESTS = "tests"
 _FIELDS = ("severity", "weight", "phase", "description")
 
 

@@ -19,6 +19,7 @@ from pytest_loop.core.stopping import budgets
 from pytest_loop.core.text import one_line
 
 SHOWN_RULES = 12
+SHOWN_FINDINGS = 5
 
 
 def draft_lines(state: RunState, origins: dict[str, str]) -> Iterator[str]:
@@ -31,6 +32,10 @@ def draft_lines(state: RunState, origins: dict[str, str]) -> Iterator[str]:
     yield f"thresholds  A {levels['A']:g}, B {levels['B']:g}"
     yield f"limits      {state.max_iterations} iterations, {_limits(state)}"
     yield f"rules       {len(state.criteria.rules)}"
+    if state.sealed and state.sealed.unstable:
+        yield f"unstable    {_some(list(state.sealed.unstable), 3)}: not the same twice, and do not block"
+    if state.sealed and state.sealed.unjudged:
+        yield f"not judged  {_some(list(state.sealed.unjudged), 3)}: skipped or expected to fail already"
     yield from _rule_lines(state.criteria, origins)
 
 
@@ -76,6 +81,10 @@ def _iteration_lines(state: RunState) -> Iterator[str]:
         yield f"  passed before and fail now: {_some(list(one.regressions))}"
     if one.assumptions:
         yield f"  not confirmed: {_some(list(one.assumptions))}"
+    for sign in one.findings[:SHOWN_FINDINGS]:
+        yield f"  {sign.kind}: {one_line(sign.path or sign.rule)}: {one_line(sign.detail)}"
+    if len(one.findings) > SHOWN_FINDINGS:
+        yield f"  ... and {len(one.findings) - SHOWN_FINDINGS} more findings"
 
 
 def _some(names: list[str], most: int = 8) -> str:

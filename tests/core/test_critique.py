@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 from pytest_loop.core.assessing import assessment
 from pytest_loop.core.critique import MOST_ISSUES, MOST_TOKENS, critique, rendered
 from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Severity, Verdict
-from pytest_loop.core.run import Assessment, Critique, Issue, Kind, Novelty, RuleResult, RunCriteria, RunRule
+from pytest_loop.core.run import (
+    Assessment,
+    Critique,
+    Issue,
+    Kind,
+    Novelty,
+    RuleResult,
+    RunCriteria,
+    RunRule,
+    SealFinding,
+)
 from pytest_loop.core.text import tokens
 
 if TYPE_CHECKING:
@@ -233,3 +243,14 @@ def test_the_last_lines_are_shown_where_there_is_no_room_for_all(rule: Make) -> 
 
 def test_nothing_fails_and_nothing_is_said(rule: Make) -> None:
     assert rendered(criticised(rule())) == ""
+
+
+def test_tampering_with_the_judge_comes_first_and_what_is_only_reported_is_not_told() -> None:
+    signs = [SealFinding(kind="sealed", path=f"tests/test_{number}.py", detail="was changed") for number in range(5)]
+    one = Assessment(score=1, passed=True, void=True, findings=(*signs, SealFinding(kind="literal", path="a.py")))
+    made = critique(RunCriteria(), one)
+    assert [issue.rule_id for issue in made.issues] == ["the judge itself"]
+    assert made.issues[0].problem == (
+        "tests/test_0.py: was changed; tests/test_1.py: was changed; tests/test_2.py: was changed (and 2 more)"
+    )
+    assert critique(RunCriteria(), one.model_copy(update={"findings": signs[5:]})).issues == ()

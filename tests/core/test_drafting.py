@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_loop.core.drafting import LONGEST_STEP, plan_steps, run_criteria
-from pytest_loop.core.model import Criteria, Phase, Plan, Rule
-from pytest_loop.core.run import RunRule
+from pytest_loop.core.drafting import (
+    LONGEST_STEP,
+    is_module,
+    is_test,
+    plan_steps,
+    run_criteria,
+    with_baseline,
+    with_modules,
+)
+from pytest_loop.core.model import Criteria, Outcome, Phase, Plan, Rule
+from pytest_loop.core.run import RunCriteria, RunRule
 
 Make = Callable[..., RunRule]
 
@@ -128,3 +136,30 @@ def test_a_plan_has_three_to_five_short_steps(rules: list[Rule], unmet: frozense
     steps = plan_steps(rules, unmet)
     assert 3 <= len(steps) <= 5
     assert all(len(step) <= LONGEST_STEP and "\n" not in step for step in steps)
+
+
+def test_what_cannot_decide_anything_does_not_block() -> None:
+    names = ["stable", "flaky", "skipped", "expected", "gone"]
+    rules = tuple(RunRule(id=name, description=name, key=f"tests::{name}") for name in names)
+    first = {
+        "tests::stable": Outcome.FAILED,
+        "tests::flaky": Outcome.FAILED,
+        "tests::skipped": Outcome.SKIPPED,
+        "tests::expected": Outcome.XFAILED,
+    }
+    second = {**first, "tests::flaky": Outcome.PASSED}
+    criteria, unstable, unjudged = with_baseline(RunCriteria(rules=rules), first, second)
+    assert (unstable, unjudged) == (("flaky",), ("skipped", "expected"))
+    assert [rule.severity.value for rule in criteria.rules] == ["fail", "warn", "info", "info", "fail"]
+    assert [rule.id for rule in criteria.active(Phase.A)] == names
+    assert criteria.by_id["skipped"].weight == 0
+
+
+def test_a_module_that_cannot_be_imported_is_a_rule() -> None:
+    plan = Plan(criteria=(Criteria(name="x", source="x.rules.yaml", rules=(Rule(id="a.x", description="x"),)),))
+    assert with_modules(plan, ()) is plan
+    both = with_modules(with_modules(plan, ["test_a.py"]), ["test_b.py"])
+    rules = run_criteria(both, {}, {}).rules
+    assert [rule.key for rule in rules] == ["x.rules.yaml::a.x", "tests::test_a.py", "tests::test_b.py"]
+    assert [is_module(rule) for rule in rules] == [False, True, True]
+    assert [is_test(rule) for rule in rules] == [False, True, True]

@@ -24,6 +24,7 @@ PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "PRODUCE": (*_ALWAYS, "artifact_path"),
     "PREPARE": _ALWAYS,
     "REFINE": (*_ALWAYS, "critique", "attempts", "artifact", "artifact_path"),
+    "REFINE_FILES": (*_ALWAYS, "critique", "attempts", "sealed", "allowed"),
     "JUDGE": ("trouble", "question", "artifact"),
 }
 
@@ -37,6 +38,7 @@ def compose(
     artifact_path: str = "",
     wanted: Sequence[str] = (),
     folder: Path | None = None,
+    template: str = "",
 ) -> str:
     """The prompt of a step of a run: `wanted` are the rules that PREPARE is to make concrete.
 
@@ -55,8 +57,10 @@ def compose(
         "attempts": "\n".join(f"- {attempt_line(one)}" for one in state.attempts),
         "artifact": fenced(artifact, nonce) if artifact else "",
         "artifact_path": artifact_path,
+        "sealed": ", ".join(state.sealed.patterns) if state.sealed else "",
+        "allowed": ", ".join(state.sealed.allow) if state.sealed else "",
     }
-    return render(step.value, values, folder)
+    return render(template or step.value, values, folder)
 
 
 def _wanted_rules(state: RunState, wanted: Sequence[str]) -> str:

@@ -1,0 +1,196 @@
+"""The files of a project while agents edit them: what judges is sealed, and put back whenever it was touched."""
+
+from __future__ import annotations
+
+import hashlib
+import site
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+from pytest_loop.core.judged import SealFinding
+from pytest_loop.core.sealing import Source
+from pytest_loop.errors import StateError
+from pytest_loop.store import disk
+from pytest_loop.workspace.change import Change, change
+from pytest_loop.workspace.globs import Globs
+from pytest_loop.workspace.kept import LARGEST, Kept
+from pytest_loop.workspace.tree import Difference, Kind, Scope, Tree, difference, look, read
+
+FOLDERS = ("tests", "test", "testing")
+# What decides how tests are found and run, and what else judges.
+CONFIGURATION = (
+    "conftest.py",
+    "*.rules.yaml",
+    "*.rules.yml",
+    "*.rules.json",
+    "*.rules.toml",
+    "pytest.ini",
+    ".pytest.ini",
+    "pytest.toml",
+    ".pytest.toml",
+    "tox.ini",
+    "setup.cfg",
+    "pyproject.toml",
+    "noxfile.py",
+    "sitecustomize.py",
+    "usercustomize.py",
+    ".coveragerc",
+    "mypy.ini",
+    ".mypy.ini",
+    "ruff.toml",
+    ".ruff.toml",
+    ".flake8",
+    ".pylintrc",
+    ".pre-commit-config.yaml",
+    "/.github/",
+    "/.gitlab-ci.yml",
+    "/.circleci/",
+    "*.pth",
+)
+_SOURCES = ".py"
+
+
+def patterns(tests: Iterable[str], seal: Iterable[str] = (), unseal: Iterable[str] = ()) -> tuple[str, ...]:
+    """What is sealed: the files of tests, the folders of tests they lie in, configuration, and what the person says."""
+    own = dict.fromkeys(pattern for path in sorted(set(tests)) for pattern in _of_a_test(path))
+    return (*CONFIGURATION, *own, *seal, *(f"!{pattern}" for pattern in unseal))
+
+
+def _of_a_test(path: str) -> Iterator[str]:
+    parts = PurePosixPath(path).parts
+    for at, part in enumerate(parts[:-1]):
+        if part in FOLDERS:
+            yield f"/{_escaped('/'.join(parts[: at + 1]))}/"
+            return
+    yield f"/{_escaped(path)}"
+
+
+def _escaped(path: str) -> str:
+    return "".join(f"\\{one}" if one in "*?[]\\! #" else one for one in path)
+
+
+def site_digest() -> str:
+    """The hash of what every interpreter of this environment loads before anything else."""
+    whole = hashlib.sha256()
+    for folder in sorted({*site.getsitepackages(), site.getusersitepackages()}):
+        for path in sorted(Path(folder).glob("*")) if Path(folder).is_dir() else ():
+            if path.suffix == ".pth" or path.name in ("sitecustomize.py", "usercustomize.py"):
+                whole.update(f"{path}\0{disk.digest(path)}\0".encode())
+    return whole.hexdigest()
+
+
+class SealedFiles:
+    """The project's files since the run began."""
+
+    def __init__(self, root: Path, folder: Path, sealed: Iterable[str], allow: Iterable[str] = ()) -> None:
+        self.root = root
+        self.sealed = Globs(sealed)
+        self.allow = Globs(allow)
+        inside = folder.is_relative_to(root)
+        self._scope = Scope(folder.parent.relative_to(root).as_posix() if inside else "", self.sealed)
+        self._listing = folder / "files.json"
+        self._kept = Kept(folder / "files.kept")
+        self.start = Tree({})
+        self.now = Tree({})
+
+    # -- the beginning
+
+    def begin(self) -> str:
+        """Look at everything before the first edit, and keep it; gives the hash that proves what was seen."""
+        self.start = self.now = look(self.root, self._scope)
+        self._kept.keep(self.root, self.start, self.sealed)
+        data = self.start.dump()
+        disk.make_folder(self._listing.parent)
+        disk.write_whole(self._listing, data)
+        return hashlib.sha256(data).hexdigest()
+
+    def go_on(self, proof: str) -> None:
+        """In another process: what was seen then is only believed if nobody has touched it since."""
+        data = disk.content(self._listing) or b""
+        if hashlib.sha256(data).hexdigest() != proof:
+            raise StateError(
+                f"{self._listing} is not as this run wrote it: bring it back, or start anew with --loop-task"
+            )
+        self.start = Tree.load(data)
+        self.now = look(self.root, self._scope, self.start)
+
+    def forget(self) -> None:
+        """The run does not begin: nothing of it stays."""
+        self._kept.close()
+        for path in (self._listing, self._kept.path):
+            disk.remove(path)
+        with suppress(OSError):
+            self._listing.parent.rmdir()
+            self._listing.parent.parent.rmdir()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._kept.close()
+
+    # -- after an edit
+
+    def settle(self) -> list[SealFinding]:
+        """Put back what judges, and what nobody allowed to be edited; gives what was found."""
+        self.now = look(self.root, self._scope, self.start)
+        found = difference(self.start, self.now)
+        sealed = found.only(self.sealed)
+        outside = found.outside(self.sealed).outside(self.allow) if self.allow else Difference()
+        findings = [*self._put_back(sealed, "sealed"), *self._put_back(outside, "allow")]
+        if findings:
+            self.now = look(self.root, self._scope, self.start)
+        return findings
+
+    def _put_back(self, found: Difference, kind: str) -> Iterator[SealFinding]:
+        if not found.paths:
+            return
+        done = self._kept.put_back(self.root, self.start, self.now, found)
+        words = dict.fromkeys(done.removed, "was new, and was removed")
+        words |= dict.fromkeys(done.restored, "was changed, and was put back")
+        words |= {path: f"was changed, and cannot be put back: {reason}" for path, reason in done.lost}
+        for path in found.paths:
+            yield SealFinding(kind=kind, path=path, detail=words.get(path, "was changed"))
+
+    # -- what has changed
+
+    @property
+    def digest(self) -> str:
+        """The hash of all files as they were last seen."""
+        return self.now.digest
+
+    def change(self) -> Change:
+        """What has changed since the run began."""
+        return change(self.start, self.now, self._content_then, self._content_now)
+
+    def sources(self) -> list[Source]:
+        """The Python files of the product that have changed."""
+        found = difference(self.start, self.now)
+        paths = [path for path in (*found.added, *found.modified) if path.endswith(_SOURCES)]
+        return [
+            Source(path, _text(self._content_then(path)) if path in self.start.entries else None, _text(data))
+            for path in paths
+            if (data := self._content_now(path)) is not None
+        ]
+
+    def product(self) -> Iterator[str]:
+        """The Python files of the product as they were when the run began."""
+        for path in self.start.entries:
+            if path.endswith(_SOURCES) and not self.sealed.matches(path):
+                yield _text(self._content_then(path))
+
+    def judges(self) -> Iterator[str]:
+        """The Python files that are sealed, as they were."""
+        for path in self.start.entries:
+            if path.endswith(_SOURCES) and self.sealed.matches(path):
+                yield _text(self._content_then(path))
+
+    def _content_then(self, path: str) -> bytes | None:
+        return self._kept.content(self.start.entries[path].digest)
+
+    def _content_now(self, path: str) -> bytes | None:
+        entry = self.now.entries[path]
+        return read(self.root, path, entry, LARGEST) if entry.kind in (Kind.FILE, Kind.LINK) else None
+
+
+def _text(data: bytes | None) -> str:
+    return (data or b"").decode("utf-8", "replace")
