@@ -25,7 +25,7 @@ WHO = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org", "-c"
 
 def _git(folder: Path, *words: str) -> str:
     done = subprocess.run(["git", *WHO, *words], cwd=folder, capture_output=True, check=True)
-    return os.fsdecode(done.stdout).strip()
+    return os.fsdecode(done.stdout).removesuffix("\n")
 
 
 @pytest.fixture
@@ -344,7 +344,7 @@ def test_folder_that_is_made_a_repository_later_is_still_stored(repository: Path
     found, _, before = _written(repository)
     _git(repository / "src", "init", "-q")
     commit = _git(repository, "rev-parse", "HEAD")
-    _git(repository, "rm", "-q", "-r", "--cached", "src")
+    _git(repository, "rm", "-q", "-r", "-f", "--cached", "src")
     _git(repository, "update-index", "--add", "--cacheinfo", f"160000,{commit},src")
     write("src/a.py", "hidden\n")
     second = found.write(1, look(repository, Scope(), before))
@@ -379,7 +379,7 @@ def test_bare_repository_means_no_checkpoints(project: Path) -> None:
 
 
 def test_broken_repository_is_named_with_the_words_of_git(repository: Path) -> None:
-    (repository / ".git" / "config").write_text("nonsense")
+    (repository / ".git" / "config").write_text("[core\n")
     assert Checkpoints(repository, RUN).reason.startswith("git rev-parse failed: fatal: bad config line 1")
 
 
