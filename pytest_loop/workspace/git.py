@@ -39,6 +39,7 @@ _SETTINGS = {
     "credential.helper": "",
     "diff.external": "false",
     "gc.auto": "0",
+    "core.compression": "1",
     "maintenance.auto": "false",
     "commit.gpgSign": "false",
     "gpg.program": "false",

@@ -13,6 +13,8 @@ from pytest_loop.workspace.git import Git, GitError
 FILE, PROGRAM, LINK, MODULE = "100644", "100755", "120000", "160000"
 AT_ONCE = 32 * 1024 * 1024
 MOST_AT_ONCE = 5000
+# Contents are not compared with each other: that takes long, and git does it some day by itself.
+_IMPORT = ("fast-import", "--quiet", "--done", "--depth=0")
 _AUTHOR = "pytest-loop <pytest-loop@localhost>"
 
 
@@ -46,7 +48,7 @@ class Objects:
         new = {names[path]: data for path, data in part.items() if names[path] in missing}
         if new:
             stream = b"".join(b"blob\ndata %d\n%b\n" % (len(data), data) for data in new.values())
-            self.git.run("fast-import", "--quiet", "--done", data=stream + b"done\n")
+            self.git.run(*_IMPORT, data=stream + b"done\n")
         return names
 
     def commit(self, parent: str, title: str, put: Mapping[str, Held], gone: Iterable[str] | None) -> str:
@@ -65,7 +67,7 @@ class Objects:
             b"get-mark :1",
             b"done\n",
         ]
-        return self.git.run("fast-import", "--quiet", "--done", data=b"\n".join(lines)).decode().strip()
+        return self.git.run(*_IMPORT, data=b"\n".join(lines)).decode().strip()
 
     def _quoted(self, path: str) -> bytes:
         name = os.fsencode(self.prefix + path).removesuffix(b"/")

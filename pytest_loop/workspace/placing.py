@@ -102,28 +102,28 @@ def _entered(root: Path, parts: list[str], *, make: bool) -> Iterator[int]:
 
 
 def _made(outer: int, name: str) -> int:
+    _open_up(outer)
     try:
         return os.open(name, _FOLDER, dir_fd=outer)
     except PermissionError:
-        if not _is_folder(outer, name):
-            raise
         os.chmod(name, 0o700, dir_fd=outer)
         return os.open(name, _FOLDER, dir_fd=outer)
+    except FileNotFoundError:
+        pass
     except OSError as error:
         if error.errno not in _NO_FOLDER:
             raise
-        _open_up(outer)
-        if error.errno != errno.ENOENT:
-            os.unlink(name, dir_fd=outer)
+        os.unlink(name, dir_fd=outer)
     os.mkdir(name, dir_fd=outer)
     return os.open(name, _FOLDER, dir_fd=outer)
 
 
 def _open_up(folder: int) -> None:
-    """A folder that was closed to keep a file from coming back."""
+    """Somebody may have closed it to keep a file from coming back."""
     mode = stat.S_IMODE(os.fstat(folder).st_mode)
     if mode & 0o700 != 0o700:
-        os.fchmod(folder, mode | 0o700)
+        with suppress(PermissionError):
+            os.fchmod(folder, mode | 0o700)
 
 
 def _is_folder(folder: int, name: str) -> bool:

@@ -8,6 +8,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -164,12 +165,9 @@ def read(root: Path, path: str, entry: Entry, largest: int) -> bytes | None:
     """The content of a file, or the target of a link; None where it is too large or no longer what the look found."""
     if not entry.digest or entry.size > largest:
         return None
+    where = os.path.join(root, path)  # noqa: PTH118 - there may be many
     try:
-        if entry.kind is Kind.LINK:
-            data = os.fsencode((root / path).readlink())
-        else:
-            with disk.reader(root / path) as file:
-                data = file.read(entry.size + 1)
+        data = _target(where) if entry.kind is Kind.LINK else b"".join(_pieces(where, entry.size + 1))
     except OSError:
         return None
     return data if hashlib.sha256(data).hexdigest() == entry.digest else None
@@ -214,7 +212,7 @@ class _Look:
                     if not hidden or self._scope.sealed:
                         yield path, levels, hidden
             elif name != GIT and (not (is_ignored or _is_ignored(levels, path)) or self._scope.sealed.matches(path)):
-                self._entries[path] = self._entry(one, path)
+                self._take(one, path)
 
     def _listed(self, folder: str) -> dict[str, os.DirEntry[str]]:
         try:
@@ -242,15 +240,16 @@ class _Look:
         level = Ignored(self._lines).level(folder)
         return (level, *levels) if level else levels
 
+    def _take(self, one: os.DirEntry[str], path: str) -> None:
+        with suppress(FileNotFoundError):  # it was there a moment ago
+            self._entries[path] = self._entry(one, path)
+
     def _entry(self, one: os.DirEntry[str], path: str) -> Entry:
-        try:
-            found = one.stat(follow_symlinks=False)
-            if stat.S_ISLNK(found.st_mode):
-                target = os.fsencode(os.readlink(one.path))  # noqa: PTH115 - likewise
-                return Entry(Kind.LINK, hashlib.sha256(target).hexdigest(), mode=0o777, size=len(target))
-            if not stat.S_ISREG(found.st_mode):
-                return Entry(Kind.OTHER)
-        except OSError:
+        found = one.stat(follow_symlinks=False)
+        if stat.S_ISLNK(found.st_mode):
+            target = _target(one.path)
+            return Entry(Kind.LINK, hashlib.sha256(target).hexdigest(), mode=0o777, size=len(target))
+        if not stat.S_ISREG(found.st_mode):
             return Entry(Kind.OTHER)
         stamp = (found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
         known = self._known.get(path)
@@ -270,20 +269,30 @@ def _is_ignored(levels: tuple[Level, ...], path: str) -> bool:
     return False
 
 
+def _target(path: str) -> bytes:
+    return os.fsencode(os.readlink(path))  # noqa: PTH115 - likewise
+
+
 def _digest(path: str, size: int) -> str:
     """The hash of a file; of one that somebody is still writing to, of as much as there was."""
+    whole = hashlib.sha256()
     try:
-        descriptor = os.open(path, _READING)
-    except OSError:
-        return ""
-    try:
-        whole = hashlib.sha256()
-        while size > 0 and (piece := os.read(descriptor, min(size, _PIECE))):
+        for piece in _pieces(path, size):
             whole.update(piece)
-            size -= len(piece)
-        return whole.hexdigest()
+    except FileNotFoundError:
+        raise
     except OSError:
         return ""
+    return whole.hexdigest()
+
+
+def _pieces(path: str, size: int) -> Iterator[bytes]:
+    """At most so many bytes of a file; a link is not followed, and a pipe makes nobody wait."""
+    descriptor = os.open(path, _READING)
+    try:
+        while size > 0 and (piece := os.read(descriptor, min(size, _PIECE))):
+            yield piece
+            size -= len(piece)
     finally:
         os.close(descriptor)
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,19 @@ def write(project: Path) -> Write:
         return path
 
     return writes
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder of somebody whom the rights of files concern: root becomes nobody for a while."""
+    if os.getuid() != 0:
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp(prefix="pytest-loop-own-"))
+    os.chown(folder, 65534, 65534)
+    os.seteuid(65534)
+    try:
+        yield folder
+    finally:
+        os.seteuid(0)
+        shutil.rmtree(folder)

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_loop.errors import StateError
 from pytest_loop.workspace import checkpoints as module
+from pytest_loop.workspace import objects
 from pytest_loop.workspace.checkpoints import Checkpoint, Checkpoints
 from pytest_loop.workspace.git import Git, GitError
 from pytest_loop.workspace.tree import Scope, Tree, look
@@ -189,6 +190,22 @@ def test_any_name_is_stored_and_restored(repository: Path, write: Write, odd_nam
     found.write(1, after)
     assert set(_files(repository, f"{REFS}1")) == {*after.entries}
     found.restore(first, after)
+    assert look(repository, Scope(), before).digest == before.digest
+
+
+def test_many_contents_are_stored_and_restored_in_parts(
+    repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for where in (module, objects):
+        monkeypatch.setattr(where, "MOST_AT_ONCE", 2)
+    for number in range(5):
+        write(f"{number}", f"{number}\n")
+    found, first, before = _written(repository)
+    for number in range(5):
+        write(f"{number}", "same\n")
+    after = look(repository, Scope(), before)
+    found.write(1, after)
+    assert len(found.restore(first, after).written) == 5
     assert look(repository, Scope(), before).digest == before.digest
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -284,37 +282,54 @@ def test_failed_write_leaves_no_draft_and_the_old_file(
     assert (project / "a.py").read_text() == "old"
 
 
-OTHER_USER = """
-import os, sys
-from pathlib import Path
-from pytest_loop.workspace import placing
-os.setgid(65534); os.setuid(65534)
-root = Path(sys.argv[1])
-for mode in (0o500, 0o000):
-    (root / "tests").chmod(mode)
-    placing.put_file(root, "tests/a.py", b"back", 0o644)
-    assert (root / "tests" / "a.py").read_bytes() == b"back"
-(root / "tests" / "deep").mkdir()
-(root / "tests" / "deep" / "b.py").write_text("x")
-(root / "tests" / "deep").chmod(0)
-(root / "tests").chmod(0o500)
-placing.remove(root, "tests/deep")
-print(sorted(os.listdir(root / "tests")))
-"""
+@pytest.mark.parametrize("mode", [0o500, 0o300, 0o000])
+def test_closed_folders_are_opened_for_what_belongs_there(own_folder: Path, mode: int) -> None:
+    tests = own_folder / "tests"
+    tests.mkdir()
+    tests.chmod(mode)
+    placing.put_file(own_folder, "tests/a.py", b"back", 0o644)
+    assert (tests / "a.py").read_bytes() == b"back"
+    tests.chmod(mode)
+    placing.put_file(own_folder, "tests/deep/a.py", b"back", 0o644)
+    (tests / "deep").chmod(mode)
+    tests.chmod(0o500)
+    placing.remove(own_folder, "tests/deep")
+    assert [one.name for one in tests.iterdir()] == ["a.py"]
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody who may not write")
-def test_closed_folders_are_opened_for_what_belongs_there() -> None:
-    shared = Path("/tmp") / f"pytest-loop-opened-{os.getpid()}"
-    (shared / "tests").mkdir(parents=True)
-    os.chown(shared / "tests", 65534, 65534)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", OTHER_USER, str(shared)], capture_output=True, text=True, check=False
-        )
-    finally:
-        subprocess.run(["rm", "-rf", str(shared)], check=True)
-    assert (done.stdout, done.stderr) == ("['a.py']\n", "")
+@pytest.mark.parametrize("kind", ["file", "link", "pipe"])
+def test_what_stands_in_the_way_of_a_folder_goes(project: Path, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "outside").mkdir()
+    way = project / "tests"
+    if kind == "file":
+        way.write_text("x")
+    elif kind == "link":
+        way.symlink_to(tmp_path / "outside")
+    else:
+        os.mkfifo(way)
+    placing.put_file(project, "tests/deep/a.py", b"back", 0o644)
+    assert (way / "deep" / "a.py").read_bytes() == b"back"
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_name_that_no_disk_takes_is_named(project: Path) -> None:
+    with pytest.raises(StateError, match=r"cannot put back .*: File name too long"):
+        placing.put_file(project, f"{'x' * 300}/a", b"", 0o644)
+
+
+def test_what_may_not_be_removed_is_named(own_folder: Path) -> None:
+    (own_folder / "closed" / "deep").mkdir(parents=True)
+    (own_folder / "closed").chmod(0)
+    with pytest.raises(StateError, match=r"cannot remove .*closed/deep: Permission denied; give this user access"):
+        placing.remove(own_folder, "closed/deep")
+    (own_folder / "closed").chmod(0o700)
+
+
+def test_folder_that_belongs_to_somebody_else_is_named(own_folder: Path) -> None:
+    with pytest.raises(
+        StateError, match=r"cannot put back .*: (Permission denied|Operation not permitted); give this user"
+    ):
+        placing.put_file(Path("/"), "etc/pytest-loop/none", b"", 0o644)
 
 
 def test_whole_change_is_undone_whatever_was_put_where(project: Path, write: Write, kept: Kept) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 
 from pytest_loop.errors import StateError
 from pytest_loop.workspace.globs import Globs
-from pytest_loop.workspace.tree import Difference, Entry, Kind, Scope, Tree, difference, look
+from pytest_loop.workspace.tree import Difference, Entry, Kind, Scope, Tree, difference, look, read
 
 Write = Callable[..., Path]
 SCOPE = Scope()
@@ -253,25 +253,51 @@ def test_saved_tree_that_is_none_is_an_error(data: bytes) -> None:
         Tree.load(data)
 
 
-CLOSED = """
-import os, sys
-from pathlib import Path
-from pytest_loop.workspace.tree import Scope, look
-os.setgid(65534); os.setuid(65534)
-print([(path, one.kind.value, one.digest) for path, one in sorted(look(Path(sys.argv[1]), Scope()).entries.items())])
-"""
+def test_what_nobody_may_read_is_there_without_a_content(own_folder: Path) -> None:
+    (own_folder / "closed").mkdir()
+    (own_folder / "closed" / "a.py").write_text("x")
+    (own_folder / "secret").write_text("x")
+    (own_folder / "secret").chmod(0)
+    (own_folder / "closed").chmod(0)
+    assert look(own_folder, SCOPE).entries == {"closed": Entry(Kind.CLOSED), "secret": Entry(Kind.FILE)}
+    (own_folder / "closed").chmod(0o700)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody who may not read")
-def test_what_nobody_may_read_is_there_without_a_content(write: Write) -> None:
-    shared = Path("/tmp") / f"pytest-loop-closed-{os.getpid()}"
-    (shared / "closed").mkdir(parents=True)
-    try:
-        (shared / "closed" / "a.py").write_text("x")
-        (shared / "secret").write_text("x")
-        (shared / "secret").chmod(0)
-        (shared / "closed").chmod(0)
-        done = subprocess.run([sys.executable, "-c", CLOSED, str(shared)], capture_output=True, text=True, check=True)
-    finally:
-        subprocess.run(["rm", "-rf", str(shared)], check=True)
-    assert done.stdout == "[('closed', 'closed', ''), ('secret', 'file', '')]\n"
+def test_file_that_vanishes_under_the_look_is_not_there(
+    project: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        write(f"in/{name}")
+    real = os.open
+
+    def vanishing(path: str, *others: int) -> int:
+        shutil.rmtree(project / "in", ignore_errors=True)
+        return real(path, *others)
+
+    monkeypatch.setattr(os, "open", vanishing)
+    assert not look(project, SCOPE).entries
+
+
+def test_file_whose_disk_fails_has_no_content(project: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("a")
+
+    def failing(*_: object) -> bytes:
+        raise OSError(5, os.strerror(5))
+
+    monkeypatch.setattr(os, "read", failing)
+    assert look(project, SCOPE).entries == {"a": Entry(Kind.FILE)}
+
+
+def test_content_is_read_only_as_it_was_seen(project: Path, write: Write) -> None:
+    path = write("a", "text")
+    entry = look(project, SCOPE).entries["a"]
+    assert read(project, "a", entry, 4) == b"text"
+    assert read(project, "a", entry, 3) is None
+    write("a", "text and more")
+    assert read(project, "a", entry, 100) is None
+    path.unlink()
+    assert read(project, "a", entry, 100) is None
+    path.symlink_to("b")
+    write("b", "text")
+    assert read(project, "a", entry, 100) is None
+    assert read(project, "a", look(project, SCOPE).entries["a"], 100) == b"b"
