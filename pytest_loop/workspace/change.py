@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_loop.core.text import clipped, revealed
-from pytest_loop.workspace.lines import hunks
+from pytest_loop.workspace.lines import Op, hunks
 from pytest_loop.workspace.tree import Difference, Entry, Kind, Tree, difference
 
 LIMIT = 256 * 1024
@@ -36,20 +36,34 @@ class Change:
 
 @dataclass(frozen=True)
 class _One:
-    """The change of one path: a word and notes for the list, and its part of the diff."""
+    """The change of one path: a word and notes for the list, and what its part of the diff is made from."""
 
     path: str
     word: str
     notes: tuple[str, ...] = ()
     added: int = 0
     removed: int = 0
-    body: tuple[str, ...] = ()
+    old: Sequence[str] = ()
+    new: Sequence[str] = ()
+    hunks: Sequence[Sequence[Op]] = ()
 
     @property
     def title(self) -> str:
         counts = (f"+{self.added} -{self.removed}",) if self.added or self.removed else ()
         notes = ", ".join(counts + self.notes)
         return f"- {self.word} {_name(self.path)}" + (f" ({notes})" if notes else "")
+
+    def body(self) -> Iterator[str]:
+        name = _name(self.path)
+        yield "--- /dev/null" if self.word == "added" else f"--- a/{name}"
+        yield "+++ /dev/null" if self.word == "removed" else f"+++ b/{name}"
+        for hunk in self.hunks:
+            first, last = hunk[0], hunk[-1]
+            yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
+            for tag, low, high, new_low, new_high in hunk:
+                yield from _signed(" " if tag == "equal" else "-", self.old[low:high])
+                if tag != "equal":
+                    yield from _signed("+", self.new[new_low:new_high])
 
 
 def change(before: Tree, after: Tree, old: Content, new: Content, limit: int = LIMIT) -> Change:
@@ -81,13 +95,15 @@ class _Diff:
         self._left_out = 0
 
     def add(self, one: _One) -> None:
-        if not one.body:
+        if not one.hunks:
             return
-        shown = list(_fitting(one.body, min(self._room, self._most)))
+        body = list(one.body()) if self._room > 0 else []
+        shown = list(_fitting(body, min(self._room, self._most)))
         if len(shown) <= _HEADS:
             self._left_out += 1
+            self._room = 0
             return
-        if missing := len(one.body) - len(shown):
+        if missing := len(body) - len(shown):
             shown.append(f"[... {missing:,} more lines of this diff left out ...]")
         self._lines += shown
         self._room -= sum(len(line) + 1 for line in shown)
@@ -101,7 +117,7 @@ class _Diff:
         return [f"{fence}diff", text, fence, *more]
 
 
-def _fitting(lines: tuple[str, ...], room: int) -> Iterator[str]:
+def _fitting(lines: list[str], room: int) -> Iterator[str]:
     for line in lines:
         room -= len(line) + 1
         if room < 0:
@@ -160,25 +176,13 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _compared(one: _One, old: list[str], new: list[str]) -> _One:
-    name = _name(one.path)
-    body = [
-        "--- /dev/null" if one.word == "added" else f"--- a/{name}",
-        "+++ /dev/null" if one.word == "removed" else f"+++ b/{name}",
-    ]
-    added = removed = 0
-    for hunk in hunks(old, new):
-        first, last = hunk[0], hunk[-1]
-        body.append(f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@")
-        for tag, low, high, new_low, new_high in hunk:
-            if tag == "equal":
-                body += _signed(" ", old[low:high])
-                continue
-            body += [*_signed("-", old[low:high]), *_signed("+", new[new_low:new_high])]
-            removed, added = removed + high - low, added + new_high - new_low
-    return replace(one, added=added, removed=removed, body=tuple(body) if added or removed else ())
+    found = list(hunks(old, new)) if old or new else []
+    changes = [op for hunk in found for op in hunk if op[0] != "equal"]
+    added, removed = sum(op[4] - op[3] for op in changes), sum(op[2] - op[1] for op in changes)
+    return replace(one, added=added, removed=removed, old=old, new=new, hunks=found)
 
 
-def _signed(sign: str, lines: list[str]) -> Iterator[str]:
+def _signed(sign: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         yield sign + clipped(revealed(line.removesuffix("\n")), LONGEST_LINE)
         if line.endswith("\n"):
