@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
+from pytest_loop.core.excerpt import calls, telling
 from pytest_loop.core.model import Severity, Verdict
 from pytest_loop.core.run import (
     Assessment,
@@ -79,12 +80,14 @@ def _groups(results: Iterable[RuleResult]) -> list[list[RuleResult]]:
 
 
 def _cause(one: RuleResult) -> object:
-    """Failures that say the same have one cause; two assertions that say the same only if they are one assertion."""
+    """Failures that say the same have one cause; assertions if they follow the same calls, or are one assertion."""
     if not one.findings:
         return one.signature if one.details else one.id
     first = one.findings[0]
     said = fingerprint("; ".join(f"{finding.expected} {finding.found}" for finding in one.findings))
-    return (said, first.where) if first.found.startswith(("assert", "AssertionError")) else said
+    if not first.found.startswith(("assert", "AssertionError")):
+        return said
+    return calls(first.detail) or (said, first.where)
 
 
 def _issue(group: list[RuleResult], rule: RunRule, now: Assessment, attempts: Sequence[Attempt]) -> Issue:
@@ -110,12 +113,14 @@ def _issue(group: list[RuleResult], rule: RunRule, now: Assessment, attempts: Se
 
 
 def _aim(rule: RunRule) -> str:
+    if rule.description == rule.id and not rule.must_not:  # a test without a mark: its name is all that it says
+        return "Make it pass"
     return f"{'This must not be so' if rule.must_not else 'Make this true'}: {rule.description}"
 
 
 def _lines(one: RuleResult) -> str:
     """The few lines that explain it; where there are none, what else was found."""
-    detail = one.findings[0].detail if one.findings else ""
+    detail = telling(one.findings[0].detail, one.findings[0].found) if one.findings else ""
     return detail or "\n".join(str(finding) for finding in one.findings[1:])
 
 

@@ -124,6 +124,31 @@ def test_two_assertions_that_say_the_same_are_two_causes(rule: Make) -> None:
     assert len(criticised(rule("a.x.y"), rule("a.x.z"), y=one, z=other).issues) == 2
 
 
+def failed_after(source: str, where: str, message: str) -> Finding:
+    detail = f"    def test_it():\n>       {source}\nE       {message}\n\n{where}: AssertionError"
+    return Finding(expected="", found=message, where=where, detail=detail)
+
+
+def test_assertions_after_the_same_calls_have_one_cause_whatever_the_values_are(rule: Make) -> None:
+    one = failed_after("assert shop.tax(100) == 19", "tests/test_a.py:3", "assert 20 == 19")
+    other = failed_after("assert shop.tax(200) == 38", "tests/test_b.py:7", "assert 40 == 38")
+    third = failed_after("assert shop.label(1) == 'tea'", "tests/test_b.py:9", "assert 'TEA' == 'tea'")
+    what = criticised(rule("a.x.y"), rule("a.x.z"), rule("a.x.w"), y=one, z=other, w=third)
+    assert [(issue.rule_id, issue.also) for issue in what.issues] == [("a.x.y", ("a.x.z",)), ("a.x.w", ())]
+
+
+def test_what_a_test_shows_is_told_without_what_was_said_already(rule: Make) -> None:
+    finding = failed_after("assert shop.tax(100) == 19", "tests/test_a.py:3", "assert 20 == 19")
+    name = "tests/test_a.py::test_tax"
+    assert rendered(criticised(rule(name, description=name), **{"py::test_tax": finding})) == (
+        "1. tests/test_a.py::test_tax (fail, new)\n"
+        "   tests/test_a.py:3: assert 20 == 19\n"
+        "   |     def test_it():\n"
+        "   | >       assert shop.tax(100) == 19\n"
+        "   fix: Make it pass"
+    )
+
+
 def test_rules_that_say_nothing_have_nothing_in_common(rule: Make) -> None:
     assert len(criticised(rule("a.x.y"), rule("a.x.z"), y="", z="").issues) == 2
 
@@ -160,6 +185,7 @@ def test_an_issue_says_what_where_expected_found_and_how_to_mend_it(rule: Make) 
     [
         ({"description": "All is well"}, "Make this true: All is well"),
         ({"description": "A secret is in it", "must_not": True}, "This must not be so: A secret is in it"),
+        ({"description": "a.x.y", "must_not": True}, "This must not be so: a.x.y"),
         ({"fix": "do\nthis"}, "do this"),
     ],
 )
