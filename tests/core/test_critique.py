@@ -139,8 +139,9 @@ def test_assertions_after_the_same_calls_have_one_cause_whatever_the_values_are(
 
 def test_what_a_test_shows_is_told_without_what_was_said_already(rule: Make) -> None:
     finding = failed_after("assert shop.tax(100) == 19", "tests/test_a.py:3", "assert 20 == 19")
+    failing: dict[str, Any] = {"py::test_tax": finding}
     name = "tests/test_a.py::test_tax"
-    assert rendered(criticised(rule(name, description=name), **{"py::test_tax": finding})) == (
+    assert rendered(criticised(rule(name, description=name), **failing)) == (
         "1. tests/test_a.py::test_tax (fail, new)\n"
         "   tests/test_a.py:3: assert 20 == 19\n"
         "   |     def test_it():\n"

@@ -1,0 +1,131 @@
+"""Secrets of the environment taken out of texts, as well as that can be done: raw, escaped, URL-encoded, in base64.
+
+What is wrapped over lines, encrypted, or encoded twice is not found.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote, quote_plus, unquote
+
+SHORTEST = 8
+LEAST_VARIETY = 4
+
+_SECRET = re.compile(
+    r"TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|KEYS?(?:_|$)"
+    r"|(?:^|_)(?:AUTH|AUTHORIZATION|BEARER|COOKIE|DSN|JWT|PASS|PAT|PWD|SALT|WEBHOOK)(?:_|$)"
+)
+# What is said about a secret is none.
+_ABOUT = re.compile(
+    r"_(?:ALGORITHM|BACKEND|DIR|ENABLED|FILE|FOLDER|HEADER|HOST|LENGTH|LIMIT|METHOD|MODE|PATH|PORT|PREFIX|PROVIDER"
+    r"|SIZE|SOCK|TIMEOUT|TTL|TYPE|USER|USERNAME|VERSION)$"
+)
+_PATH = re.compile(
+    r"(?:\.{0,2}|~)/(?:$|(?:Applications|Library|Users|Volumes|__w|app|bin|boot|builds?|data|dev|etc|github|home|lib\d*"
+    r"|mnt|nix|opt|private|proc|root|run|sbin|snap|srv|sys|tmp|usr|var|work|workspaces?)(?:/|$))"
+    r"|(?:\.{1,2}|~)[/\\]|[A-Za-z]:[\\/]|file:"
+)
+_PLAIN = (
+    "anonymous", "changeme", "default", "development", "disabled", "localhost", "optional", "password", "postgres",
+    "production", "required", "undefined", "unlimited", "username",
+)  # fmt: skip
+_URL_PASSWORD = re.compile(r"[A-Za-z][\w+.-]*://[^\s/:@]*:([^\s/@]+)@")
+# How many characters of base64 depend on what stands before a secret, by the bytes of it in the last group of three.
+_FOREIGN = (0, 2, 3)
+_BASE64_END = "(?:[A-Za-z0-9+/_-]?={1,2})?"
+
+
+class Redactor:
+    """Puts `[NAME]` where the value of a secret variable stands."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        names: dict[str, str] = {}
+        encoded: set[str] = set()
+        for name, value in sorted(environment.items()):
+            for secret in _secrets(name, value):
+                encoded.update(_base64(secret))
+                for form in (*_written(secret), *_base64(secret)):
+                    names.setdefault(form, f"[{_shown(name)}]")
+        # The longest first, so that nothing is left of one that contains another.
+        self._names = dict(sorted(names.items(), key=lambda one: (-len(one[0]), one[0])))
+        self._encoded = encoded
+        self._longest = max(map(len, names), default=0)
+
+    def __call__(self, text: str) -> str:
+        """Looking for each form takes less time than any pattern that has them all: nearly always there is none."""
+        for form in [one for one in self._names if one in text]:
+            if form in self._encoded:
+                text = re.sub(re.escape(form) + _BASE64_END, self._names[form], text)
+            else:
+                text = text.replace(form, self._names[form])
+        return text
+
+    @cached_property
+    def _beginnings(self) -> frozenset[str]:
+        return frozenset(form[:end] for form in self._names for end in range(1, len(form)))
+
+    def open_end(self, text: str) -> int:
+        """How many characters at the end may be the beginning of a secret that the next piece goes on with."""
+        most = min(self._longest - 1, len(text))
+        return next((length for length in range(most, 0, -1) if text[-length:] in self._beginnings), 0)
+
+
+def redactor(environment: Mapping[str, str]) -> Redactor:
+    """A function from a text to the same without the secrets of an environment."""
+    return Redactor(environment)
+
+
+def redacted(value: Any, redact: Redactor) -> Any:
+    """The same for all texts in a value made of lists and dicts; keys are texts too."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {redacted(key, redact): redacted(one, redact) for key, one in value.items()}
+    return [redacted(one, redact) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _shown(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _secrets(name: str, value: str) -> Iterator[str]:
+    """What must not be seen of a variable: its value, the lines of it, and a password in an address."""
+    for password in _URL_PASSWORD.findall(value):
+        yield from filter(_is_secret, {password, unquote(password)})
+    words = re.sub(r"[^A-Za-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).upper()
+    if _SECRET.search(words) and not _ABOUT.search(words):
+        whole = value.strip()
+        yield from filter(_is_secret, {whole, *map(str.strip, whole.splitlines())})
+
+
+def _is_secret(value: str) -> bool:
+    """Whether a value is long and odd enough; what stands in many texts would make them unreadable."""
+    return (
+        len(value) >= SHORTEST
+        and len(set(value)) >= LEAST_VARIETY
+        and not value.startswith("-----")
+        and value.lower() not in _PLAIN
+        and not _PATH.match(value)
+    )
+
+
+def _written(secret: str) -> Iterable[str]:
+    """The ways in which somebody may print it."""
+    plain = secret.encode("utf-8", "replace")
+    addresses = [quote(plain, safe=""), quote(plain), quote_plus(plain)]
+    lower = [re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), one) for one in addresses]
+    return {secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], *addresses, *lower}
+
+
+def _base64(secret: str) -> Iterable[str]:
+    """What it looks like inside something longer, wherever it begins there."""
+    data = secret.encode("utf-8", "replace")
+    for before, foreign in enumerate(_FOREIGN):
+        whole = base64.b64encode(bytes(before) + data).decode()
+        own = whole[foreign : (before + len(data)) * 8 // 6]
+        yield from {own, own.replace("+", "-").replace("/", "_")}
