@@ -1,0 +1,157 @@
+"""The job summary of a run in Markdown: score by iteration, what was fixed, what blocks, why it ended, how to go on.
+
+What comes from tests and agents stands in code spans only, one line each: nothing in it is read as Markdown or HTML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pytest_loop.core.outcome import pattern, question
+from pytest_loop.core.run import Assessment, Event, Kind, RunState
+from pytest_loop.core.text import one_line
+from pytest_loop.core.words import known_reason
+from pytest_loop.show.run import go_on
+from pytest_loop.show.terminal import decimal
+
+VARIABLE = "GITHUB_STEP_SUMMARY"
+# How much is told; with these a summary stays far below the megabyte that GitHub takes.
+MOST_ROUNDS = 20
+MOST_NAMES = 5
+MOST_BLOCKING = 10
+LONGEST_NAME = 160
+LONGEST_TEXT = 400
+
+
+@dataclass(frozen=True)
+class Round:
+    """One evaluation: where it stands in the run, what it found, and what changed since the one before."""
+
+    iteration: int
+    found: Assessment
+    fixed: tuple[str, ...] = ()
+
+
+def rounds(events: Iterable[Event]) -> list[Round]:
+    """The evaluations of a run; a void one has fixed nothing, and nothing is compared with it."""
+    told: list[Round] = []
+    unmet: frozenset[str] = frozenset()
+    for event in events:
+        if event.event != Kind.EVALUATION_DONE.value:
+            continue
+        try:
+            one = Assessment.model_validate({**event.payload, "phase": event.phase})
+        except ValidationError:  # another tool's
+            continue
+        fixed = () if one.void else tuple(sorted(unmet - one.unmet))
+        told.append(Round(event.iteration, one, fixed))
+        unmet = unmet if one.void else one.unmet
+    return told
+
+
+def summary(state: RunState, events: Iterable[Event]) -> str:
+    """The whole summary."""
+    blocks = (_head(state), _scores(rounds(events)), _blocking(state), _findings(state), _end(state))
+    return "\n\n".join("\n".join(lines) for block in blocks if (lines := list(block))) + "\n"
+
+
+def append(text: str, environment: Mapping[str, str]) -> str:
+    """Add it to the file that GitHub shows, where there is one; gives what went wrong, which ends no run."""
+    if not environment.get(VARIABLE):
+        return ""
+    try:
+        with Path(environment[VARIABLE]).open("a", encoding="utf-8", errors="replace") as file:
+            file.write(f"{text}\n")
+    except (OSError, ValueError) as error:
+        return f"the job summary could not be written: {getattr(error, 'strerror', None) or error}"
+    return ""
+
+
+def code(text: str, limit: int = LONGEST_NAME) -> str:
+    """A text as a code span: fenced by more backticks than it has in a row."""
+    inside = one_line(text, limit) or " "
+    fence = "`" * (max(map(len, re.findall("`+", inside)), default=0) + 1)
+    space = " " if "`" in (inside[0], inside[-1]) else ""
+    return f"{fence}{space}{inside}{space}{fence}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(code(name) for name in names[:MOST_NAMES]) + more
+
+
+def _head(state: RunState) -> Iterator[str]:
+    yield f"## pytest-loop: {state.status.value}"
+    yield ""
+    why = f" because of {code(state.stop.reason)}" if state.stop.reason else ""
+    where = f"iteration {state.iteration} of {state.max_iterations}, phase {state.phase.value}"
+    yield f"{code(state.task_alias)} is {state.status.value}{why} in {where}. The task: {code(state.task.prompt)}"
+
+
+def _scores(told: Sequence[Round]) -> Iterator[str]:
+    """The table has no text in it but ours."""
+    shown = told[-MOST_ROUNDS:]
+    if shown:
+        yield "| iteration | phase | score | verdict | rules that pass | fixed | broken |"
+        yield "|---:|:---:|---:|:---:|---:|---:|---:|"
+    for one in shown:
+        found = one.found
+        score = decimal(Fraction(repr(found.score)))
+        counts = f"{found.passing} of {found.total} | {len(one.fixed)} | {len(found.regressions)}"
+        yield f"| {one.iteration} | {found.phase.value} | {score} | {_verdict(found)} | {counts} |"
+    if len(told) > len(shown):
+        yield ""
+        yield f"{len(told) - len(shown)} earlier evaluations are left out."
+    changed = [one for one in shown if one.fixed or one.found.regressions]
+    if changed:
+        yield ""
+    for one in changed:
+        fixed = f"fixed {_some(one.fixed)}" if one.fixed else ""
+        broken = f"passed before and fail now: {_some(one.found.regressions)}" if one.found.regressions else ""
+        yield f"- iteration {one.iteration}: {'; '.join(filter(None, (fixed, broken)))}"
+
+
+def _verdict(one: Assessment) -> str:
+    return "void" if one.void else "pass" if one.passed else "fail"
+
+
+def _blocking(state: RunState) -> Iterator[str]:
+    failed = state.evaluation.failed if state.evaluation else ()
+    if not failed:
+        return
+    yield f"### What blocks: {len(failed)} {'rule' if len(failed) == 1 else 'rules'}"
+    yield ""
+    for one in failed[:MOST_BLOCKING]:
+        yield f"- {code(one.id)}" + (f": {code(one.message, LONGEST_TEXT)}" if one.message else "")
+    if len(failed) > MOST_BLOCKING:
+        yield f"- and {len(failed) - MOST_BLOCKING} more"
+
+
+def _findings(state: RunState) -> Iterator[str]:
+    found = state.evaluation.findings if state.evaluation else ()
+    if not found:
+        return
+    yield "### The judge was tampered with"
+    yield ""
+    for one in found[:MOST_BLOCKING]:
+        words = (code(word, LONGEST_TEXT) for word in (one.kind, one.path or one.rule, one.detail) if word)
+        yield f"- {' '.join(words)}"
+    if len(found) > MOST_BLOCKING:
+        yield f"- and {len(found) - MOST_BLOCKING} more"
+
+
+def _end(state: RunState) -> Iterator[str]:
+    if state.stop.passed:
+        return
+    yield "### What comes next"
+    yield ""
+    if state.is_over:
+        yield f"- pattern: {pattern(state)}"
+        yield f"- question: {code(question(state, known_reason(state.stop.reason)), LONGEST_TEXT)}"
+    yield f"- go on: {code(go_on(state), LONGEST_TEXT)}"

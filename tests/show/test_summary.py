@@ -1,0 +1,229 @@
+"""The job summary: what it tells, that nothing in it is obeyed, and that it is not long."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from pytest_loop.core.assessing import assessment
+from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Severity
+from pytest_loop.core.progress import judged
+from pytest_loop.core.run import Event, RunCriteria, RunRule, RunState, Status, Stop, Task
+from pytest_loop.core.text import one_line
+from pytest_loop.show.summary import VARIABLE, append, code, rounds, summary
+
+HOSTILE = [
+    "<script>alert(1)</script>", "[click](https://evil.example)", "![x](https://evil.example/x.png)", "`` ` ```", "`",
+    "@everyone", "a | b | c", "\n\n# Heading\n", "<!-- gone", "</details>", "https://evil.example", "\\`", "<img src=x>",
+    "&lt;b&gt;", "**bold** _it_", "* list\n- list", "```\nfence", "~~~", "\x1b[31mred\x1b[0m", "\u202egnp.exe", "$`x`$", "",
+]  # fmt: skip
+MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
+
+
+class Told:
+    """A run by its evaluations: for each which rules fail, and what they say."""
+
+    def __init__(self, *ids: str, **fields: Any) -> None:
+        rules = tuple(RunRule(id=name, description=name) for name in ids)
+        fields.setdefault("task", Task(prompt="fix until green"))
+        self.state = RunState(run_id="green-1", task_alias="green", criteria=RunCriteria(rules=rules), **fields)
+        self.events: list[Event] = []
+
+    def judged(self, failing: Mapping[str, str] | Iterable[str] = (), **fields: Any) -> Told:
+        said = failing if isinstance(failing, Mapping) else dict.fromkeys(failing, "no")
+        reported = {
+            rule.id: [Evidence(outcome=Outcome.FAILED, findings=(Finding(expected="", found=said[rule.id]),))]
+            if rule.id in said
+            else [Evidence(outcome=Outcome.PASSED)]
+            for rule in self.state.criteria.rules
+        }
+        one = assessment(
+            self.state.criteria, self.state.phase, reported, f"{len(self.events):08}", self.state.evaluation
+        )
+        self.happens(
+            "evaluation_done", one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score} | fields
+        )
+        self.state = self.state.model_copy(update=judged(self.state, self.events[-1].payload))
+        return self
+
+    def happens(self, kind: str, payload: dict[str, Any]) -> Told:
+        state = self.state
+        event = Event(
+            ts="", run_id="x", iteration=state.iteration, phase=state.phase, step="", event=kind, payload=payload
+        )
+        self.events.append(event)
+        return self
+
+    def next(self) -> Told:
+        self.state = self.state.model_copy(update={"iteration": self.state.iteration + 1})
+        return self
+
+    def stopped(self, reason: str, status: Status = Status.STOPPED) -> Told:
+        stop = Stop(passed=status is Status.COMPLETED, reason=reason)
+        self.state = self.state.model_copy(update={"status": status, "stop": stop})
+        return self
+
+    @property
+    def text(self) -> str:
+        return summary(self.state, self.events)
+
+
+def inline(text: str) -> list[Token]:
+    return [child for token in MARKDOWN.parse(text) for child in token.children or [token]]
+
+
+def test_a_run_that_stopped_tells_what_was_fixed_what_blocks_and_how_to_go_on() -> None:
+    told = Told("a", "b", "c", max_iterations=3)
+    told.judged({"a": "KeyError: 'x'", "b": "no", "c": "no"}).happens("critique_done", {})
+    told.next().judged({"a": "KeyError: 'x'"}).next().judged({"a": "KeyError: 'x'", "c": "again"})
+    assert told.stopped("iteration_limit").text == (
+        "## pytest-loop: stopped\n"
+        "\n"
+        "`green` is stopped because of `iteration_limit` in iteration 3 of 3, phase A. The task: `fix until green`\n"
+        "\n"
+        "| iteration | phase | score | verdict | rules that pass | fixed | broken |\n"
+        "|---:|:---:|---:|:---:|---:|---:|---:|\n"
+        "| 1 | A | 0 | fail | 0 of 3 | 0 | 0 |\n"
+        "| 2 | A | 0.666 | fail | 2 of 3 | 2 | 0 |\n"
+        "| 3 | A | 0.333 | fail | 1 of 3 | 0 | 1 |\n"
+        "\n"
+        "- iteration 2: fixed `b`, `c`\n"
+        "- iteration 3: passed before and fail now: `c`\n"
+        "\n"
+        "### What blocks: 2 rules\n"
+        "\n"
+        "- `a`: `KeyError: 'x'`\n"
+        "- `c`: `again`\n"
+        "\n"
+        "### What comes next\n"
+        "\n"
+        "- pattern: edits break what passed before\n"
+        "- question: `Is another round worth it, or is a asking for the wrong thing?`\n"
+        "- go on: `pytest --loop-resume=green --loop-max-iterations 7`\n"
+    )
+
+
+def test_a_run_that_is_done_has_nothing_to_go_on_with() -> None:
+    told = Told("a", "b").judged(["a"]).next().judged(["b"])
+    told.state = told.state.model_copy(update={"phase": Phase.B})
+    text = told.judged().stopped("threshold_reached", Status.COMPLETED).text
+    assert text.startswith("## pytest-loop: completed\n")
+    assert "| 2 | B | 1 | pass | 2 of 2 | 1 | 0 |\n" in text
+    assert "- iteration 2: fixed `a`; passed before and fail now: `b`\n" in text
+    assert text.endswith("- iteration 2: fixed `b`\n")
+
+
+def test_a_run_that_was_never_judged_says_where_it_stands() -> None:
+    assert Told("a").text == (
+        "## pytest-loop: running\n"
+        "\n"
+        "`green` is running in iteration 1 of 4, phase A. The task: `fix until green`\n"
+        "\n"
+        "### What comes next\n"
+        "\n"
+        "- go on: `pytest --loop-resume=green`\n"
+    )
+
+
+def test_one_rule_that_blocks_is_one_rule_and_may_say_nothing() -> None:
+    told = Told("a").judged(failed=[{"id": "a", "severity": Severity.FAIL, "message": ""}])
+    assert "### What blocks: 1 rule\n\n- `a`\n" in told.text
+
+
+def test_a_void_evaluation_fixes_nothing_and_says_why() -> None:
+    finding = {"kind": "changed", "path": "tests/conftest.py", "detail": "it was put back"}
+    told = (
+        Told("a", "b").judged(["a", "b"]).next().judged(void=True, findings=[finding, {"kind": "canary", "rule": "a"}])
+    )
+    assert [one.fixed for one in rounds(told.events)] == [(), ()]
+    assert "| 2 | A | 1 | void | 2 of 2 | 0 | 0 |\n" in told.text
+    assert (
+        "### The judge was tampered with\n\n- `changed` `tests/conftest.py` `it was put back`\n- `canary` `a`\n"
+        in told.text
+    )
+    assert [one.fixed for one in rounds(told.next().judged(["a"]).events)] == [(), (), ("b",)]
+
+
+def test_what_another_tool_wrote_is_left_out() -> None:
+    told = Told("a").happens("evaluation_done", {"score": "high"}).judged(["a"])
+    assert len(rounds(told.events)) == 1
+
+
+def test_a_score_is_never_rounded_up() -> None:
+    assert "| 0.899 |" in Told("a").judged(["a"], score=0.89999).text
+
+
+# -- untrusted text
+
+
+@given(st.sampled_from(HOSTILE) | st.text(max_size=60))
+@example("`")
+@example("a``b`")
+def test_a_code_span_holds_exactly_its_text(text: str) -> None:
+    found = [token for token in inline(f"- {code(text)}: {code(text)}") if token.type not in ("text", "list_item_open")]
+    spans = [token for token in found if token.type == "code_inline"]
+    assert [token.content for token in spans] == [one_line(text, 160) or " "] * 2
+    assert {token.tag for token in found} <= {"code", "ul", "li", "p"}
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_that_a_test_or_an_agent_says_is_obeyed(text: str) -> None:
+    finding = {"kind": text, "path": text, "rule": text, "detail": text}
+    told = Told(f"x{text}", f"y{text}", task=Task(prompt=text), blocked={"rule": text, "reason": text})
+    told.judged([f"y{text}"]).next()
+    told.judged({f"x{text}": text}, findings=[finding], assumptions=[text]).stopped("blocked")
+    for reason in ("blocked", "unconfirmed", f"own {text}"):
+        types = {token.type for token in inline(told.stopped(reason).text)}
+        assert not types & {"html_inline", "html_block", "link_open", "image", "fence", "strong_open", "em_open", "hr"}
+        assert "<script" not in MARKDOWN.render(told.text)
+        headings = [token for token in MARKDOWN.parse(told.text) if token.type == "heading_open"]
+        assert len(headings) == 4
+        tables = [token for token in MARKDOWN.parse(told.text) if token.type == "td_open"]
+        assert len(tables) == 2 * 7
+
+
+def test_what_was_said_can_be_read() -> None:
+    told = Told("a").judged({"a": HOSTILE[0]})
+    assert HOSTILE[0] in html.unescape(MARKDOWN.render(told.text))
+
+
+def test_it_is_never_long() -> None:
+    names = [f"tests/test_{number}.py::test_{'漢' * 9_000}" for number in range(40)]
+    findings = [{"kind": "x" * 9_000, "path": "y" * 9_000, "detail": "z" * 9_000}] * 200
+    told = Told(*names, task=Task(prompt="x" * 1_000_000), max_iterations=99)
+    for number in range(50):
+        told.judged(dict.fromkeys(names[number % 2 :: 2], "long " * 9_000), findings=findings).next()
+    text = told.stopped("iteration_limit").text
+    assert "30 earlier evaluations are left out.\n" in text
+    assert text.count("- and ") == 2
+    assert " and 15 more; passed before" in text
+    assert len(text.encode()) < 256 * 1024
+
+
+# -- the file
+
+
+def test_it_is_added_to_what_other_steps_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "summary.md"
+    path.write_text("before\n", encoding="utf-8")
+    assert append("# one \ud800\n", {VARIABLE: str(path)}) == ""
+    assert append("# two\n", {VARIABLE: str(path)}) == ""
+    assert path.read_text(encoding="utf-8") == "before\n# one ?\n\n# two\n\n"
+
+
+@pytest.mark.parametrize("environment", [{}, {VARIABLE: ""}])
+def test_elsewhere_nothing_is_written(environment: dict[str, str]) -> None:
+    assert append("# one\n", environment) == ""
+
+
+def test_a_summary_that_cannot_be_written_ends_no_run(tmp_path: Path) -> None:
+    assert append("x", {VARIABLE: str(tmp_path)}) == "the job summary could not be written: Is a directory"
+    assert append("x", {VARIABLE: "a\0b"}) == "the job summary could not be written: embedded null byte"
