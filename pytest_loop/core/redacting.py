@@ -6,9 +6,10 @@ What is wrapped over lines, encrypted, or encoded twice is not found.
 from __future__ import annotations
 
 import base64
+import codecs
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
@@ -87,6 +88,30 @@ def redacted(value: Any, redact: Redactor) -> Any:
     if isinstance(value, dict):
         return {redacted(key, redact): redacted(one, redact) for key, one in value.items()}
     return [redacted(one, redact) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+class RedactedStream:
+    """Stands in front of whoever hears a process: what may be the beginning of a secret waits for the next piece."""
+
+    def __init__(self, heard: Callable[[bytes], None], redact: Redactor) -> None:
+        self._heard = heard
+        self._redact = redact
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+
+    def __call__(self, data: bytes) -> None:
+        text = self._redact(self._rest + self._decoder.decode(data))
+        end = len(text) - self._redact.open_end(text)
+        self._rest = text[end:]
+        if end:
+            self._heard(text[:end].encode())
+
+    def end(self) -> None:
+        """Nothing more comes: what waits was no secret."""
+        text = self._rest + self._decoder.decode(b"", final=True)
+        self._rest = ""
+        if text:
+            self._heard(text.encode())
 
 
 def _shown(name: str) -> str:

@@ -5,8 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_loop.core.redacting import redactor
-from pytest_loop.show.redacted import Redacted
+from pytest_loop.core.redacting import RedactedStream, redactor
 
 SECRETS = {"A_TOKEN": "first-välue", "B_TOKEN": "another\nline of it"}
 PIECES = st.lists(st.sampled_from(["first-välue", "first-", "another", "line of it", "\n", "x", ".", "ü"]), max_size=12)
@@ -14,7 +13,7 @@ PIECES = st.lists(st.sampled_from(["first-välue", "first-", "another", "line of
 
 def heard(*pieces: bytes) -> list[str]:
     said: list[str] = []
-    stream = Redacted(lambda data: said.append(data.decode()), redactor(SECRETS))
+    stream = RedactedStream(lambda data: said.append(data.decode()), redactor(SECRETS))
     for piece in pieces:
         stream(piece)
     stream.end()
