@@ -16,6 +16,9 @@ from urllib.parse import quote, quote_plus, unquote
 
 SHORTEST = 8
 LEAST_VARIETY = 4
+# Beside such a mark a part of a secret is taken for one, if it is not too short.
+CUT = "..."
+SHORTEST_PIECE = 6
 
 _SECRET = re.compile(
     r"TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|KEYS?(?:_|$)"
@@ -64,11 +67,37 @@ class Redactor:
                 text = re.sub(re.escape(form) + _BASE64_END, self._names[form], text)
             else:
                 text = text.replace(form, self._names[form])
+        return self._without_pieces(text) if self._names and CUT in text else text
+
+    def _without_pieces(self, text: str) -> str:
+        """Who cuts a long value keeps its beginning and its end, and with them perhaps half of a secret."""
+        first, *others = text.split(CUT)
+        kept = [first, *(self._without_ending(one) for one in others)]
+        return CUT.join([*(self._without_beginning(one) for one in kept[:-1]), kept[-1]])
+
+    def _without_ending(self, text: str) -> str:
+        if text[:SHORTEST_PIECE] not in self._pieces:  # as nearly always
+            return text
+        for length in range(min(self._longest, len(text)), SHORTEST_PIECE - 1, -1):
+            if name := self._endings.get(text[:length]):
+                return name + text[length:]
         return text
 
+    def _without_beginning(self, text: str) -> str:
+        length = self.open_end(text) if text[-SHORTEST_PIECE:] in self._pieces else 0
+        return text if length < SHORTEST_PIECE else text[:-length] + self._beginnings[text[-length:]]
+
     @cached_property
-    def _beginnings(self) -> frozenset[str]:
-        return frozenset(form[:end] for form in self._names for end in range(1, len(form)))
+    def _pieces(self) -> frozenset[str]:
+        return frozenset(form[at : at + SHORTEST_PIECE] for form in self._names for at in range(len(form)))
+
+    @cached_property
+    def _beginnings(self) -> dict[str, str]:
+        return {form[:end]: name for form, name in self._names.items() for end in range(1, len(form))}
+
+    @cached_property
+    def _endings(self) -> dict[str, str]:
+        return {form[start:]: name for form, name in self._names.items() for start in range(1, len(form))}
 
     def open_end(self, text: str) -> int:
         """How many characters at the end may be the beginning of a secret that the next piece goes on with."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pytest_loop.core.redacting import RedactedStream, redactor
 
 SECRETS = {"A_TOKEN": "first-välue", "B_TOKEN": "another\nline of it"}
-PIECES = st.lists(st.sampled_from(["first-välue", "first-", "another", "line of it", "\n", "x", ".", "ü"]), max_size=12)
+PIECES = st.lists(st.sampled_from(["first-välue", "first-", "another", "line of it", "\n", "x", "-", "ü"]), max_size=12)
 
 
 def heard(*pieces: bytes) -> list[str]:
