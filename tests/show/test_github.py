@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_loop.core.assessing import assessment
 from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Severity
 from pytest_loop.core.run import RunCriteria, RunRule, RunState, Task
-from pytest_loop.show.annotations import MOST, annotation_lines, folder_in_checkout, is_on_github, muted, unmuted
+from pytest_loop.show.github import MOST, annotation_lines, folder_in_checkout, is_on_github, muted, unmuted
 
 Failing = dict[str, Finding | str]
 COMMAND = re.compile(r"::(error|warning) (file=[^,:\r\n]+(,line=\d+)?,)?title=[^,:\r\n]*::[^\r\n]*")
