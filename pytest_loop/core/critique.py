@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from pytest_loop.core.excerpt import calls, telling
@@ -36,7 +36,10 @@ def critique(
     """The issues of an evaluation: rules with one cause are one issue; warnings only where nothing blocks."""
     rules = criteria.by_id
     wrong = _wrong(now, rules)
-    groups = _groups(sorted(wrong, key=lambda one: _importance(rules[one.id])))
+    wrong.sort(key=lambda one: _importance(rules[one.id]))
+    groups = _groups(wrong, _cause)
+    if len(groups) > MOST_ISSUES:  # rather a guess too many than a cause that is not named
+        groups = _groups(wrong, _likely_cause)
     groups.sort(key=lambda group: (_importance(rules[group[0].id]), -len(group)))
     first = tuple(_tampering(now.findings))
     chosen = groups[: MOST_ISSUES - len(first)]
@@ -72,22 +75,28 @@ def _importance(rule: RunRule) -> tuple[bool, Fraction]:
     return not rule.must_not, -_RANK[rule.severity] * rule.weight
 
 
-def _groups(results: Iterable[RuleResult]) -> list[list[RuleResult]]:
+def _groups(results: Iterable[RuleResult], cause: Callable[[RuleResult], object]) -> list[list[RuleResult]]:
     groups: dict[object, list[RuleResult]] = {}
     for one in results:
-        groups.setdefault(_cause(one), []).append(one)
+        groups.setdefault(cause(one), []).append(one)
     return list(groups.values())
 
 
 def _cause(one: RuleResult) -> object:
-    """Failures that say the same have one cause; assertions if they follow the same calls, or are one assertion."""
+    """Failures that say the same have one cause; two assertions that say the same only if they are one assertion."""
     if not one.findings:
         return one.signature if one.details else one.id
-    first = one.findings[0]
     said = fingerprint("; ".join(f"{finding.expected} {finding.found}" for finding in one.findings))
-    if not first.found.startswith(("assert", "AssertionError")):
-        return said
-    return calls(first.detail) or (said, first.where)
+    return (said, one.findings[0].where) if _is_assertion(one) else said
+
+
+def _likely_cause(one: RuleResult) -> object:
+    """Assertions after the same calls have one cause more often than not, whatever the values were."""
+    return (calls(one.findings[0].detail) if _is_assertion(one) else None) or _cause(one)
+
+
+def _is_assertion(one: RuleResult) -> bool:
+    return bool(one.findings) and one.findings[0].found.startswith(("assert", "AssertionError"))
 
 
 def _issue(group: list[RuleResult], rule: RunRule, now: Assessment, attempts: Sequence[Attempt]) -> Issue:

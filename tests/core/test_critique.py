@@ -129,12 +129,20 @@ def failed_after(source: str, where: str, message: str) -> Finding:
     return Finding(expected="", found=message, where=where, detail=detail)
 
 
-def test_assertions_after_the_same_calls_have_one_cause_whatever_the_values_are(rule: Make) -> None:
-    one = failed_after("assert shop.tax(100) == 19", "tests/test_a.py:3", "assert 20 == 19")
-    other = failed_after("assert shop.tax(200) == 38", "tests/test_b.py:7", "assert 40 == 38")
-    third = failed_after("assert shop.label(1) == 'tea'", "tests/test_b.py:9", "assert 'TEA' == 'tea'")
-    what = criticised(rule("a.x.y"), rule("a.x.z"), rule("a.x.w"), y=one, z=other, w=third)
-    assert [(issue.rule_id, issue.also) for issue in what.issues] == [("a.x.y", ("a.x.z",)), ("a.x.w", ())]
+def test_assertions_after_the_same_calls_are_one_issue_only_where_there_is_no_room_for_all(rule: Make) -> None:
+    failing: dict[str, Any] = {
+        f"t{number}": failed_after(f"assert shop.tax({number}) == 19", f"t.py:{number}", f"assert {number} == 19")
+        for number in range(4)
+    }
+    failing["label"] = failed_after("assert shop.label(1) == 'tea'", "u.py:9", "assert 'TEA' == 'tea'")
+    rules = [rule(f"a.x.{name}") for name in failing]
+    assert ids(criticised(*rules, **failing)) == ["a.x.t0", "a.x.t1", "a.x.t2", "a.x.t3", "a.x.label"]
+    what = criticised(*rules, rule("a.x.other"), other="no", **failing)
+    assert [(issue.rule_id, issue.others) for issue in what.issues] == [
+        ("a.x.t0", 3),
+        ("a.x.label", 0),
+        ("a.x.other", 0),
+    ]
 
 
 def test_what_a_test_shows_is_told_without_what_was_said_already(rule: Make) -> None:
