@@ -22,7 +22,7 @@ SHORTEST_PIECE = 6
 
 _SECRET = re.compile(
     r"TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|KEYS?(?:_|$)"
-    r"|(?:^|_)(?:AUTH|AUTHORIZATION|BEARER|COOKIE|DSN|JWT|PASS|PAT|PWD|SALT|WEBHOOK)(?:_|$)"
+    r"|_PWD$|(?:^|_)(?:AUTH|AUTHORIZATION|BEARER|COOKIE|DSN|JWT|PASS|PAT|SALT|WEBHOOK)(?:_|$)"
 )
 # What is said about a secret is none.
 _ABOUT = re.compile(
@@ -32,7 +32,7 @@ _ABOUT = re.compile(
 _PATH = re.compile(
     r"(?:\.{0,2}|~)/(?:$|(?:Applications|Library|Users|Volumes|__w|app|bin|boot|builds?|data|dev|etc|github|home|lib\d*"
     r"|mnt|nix|opt|private|proc|root|run|sbin|snap|srv|sys|tmp|usr|var|work|workspaces?)(?:/|$))"
-    r"|(?:\.{1,2}|~)[/\\]|[A-Za-z]:[\\/]|file:"
+    r"|(?:\.{1,2}|~)[/\\]|(?:/[a-z0-9._-]+)+/?$|[A-Za-z]:[\\/]|file:"
 )
 _PLAIN = (
     "anonymous", "changeme", "default", "development", "disabled", "localhost", "optional", "password", "postgres",

@@ -46,7 +46,7 @@ def test_a_variable_whose_name_says_so_is_a_secret(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "HOME", "GIT_AUTHOR_NAME", "TOKENIZERS_PARALLELISM", "KEYBOARD_LAYOUT", "XAUTHORITY", "COMPASS", "PATTERN",
+        "HOME", "GIT_AUTHOR_NAME", "PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "KEYBOARD_LAYOUT", "XAUTHORITY", "COMPASS", "PATTERN",
         "TOKEN_TYPE", "GITHUB_TOKEN_FILE", "SSH_AUTH_SOCK", "PASSWORD_MIN_LENGTH", "DB_PASS_USER", "",
     ],
 )  # fmt: skip
@@ -59,7 +59,7 @@ def test_other_variables_are_none(name: str) -> None:
     [
         "", "short77", "        ", "aaaaaaaaaaaaaaaa", "********", "disabled", "Production", "localhost", "password",
         "/home/runner/.ssh/id_rsa", "/run/user/1000/keyring", "/tmp", "~/.netrc-file", "./secrets.env", "../secrets.env",
-        "C:\\Users\\me\\key.pem", "file:///etc/key.pem", "/",
+        "C:\\Users\\me\\key.pem", "file:///etc/key.pem", "/", "/code/my-project/keys.json",
     ],
 )  # fmt: skip
 def test_what_stands_in_many_texts_stays(value: str) -> None:
