@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -29,13 +30,16 @@ class Here:
     name = "here"
     is_serial = True
 
-    def __init__(self, error: type[AgentError] | None = None) -> None:
+    def __init__(self, error: type[AgentError] | None = None, document: bytes | None = None) -> None:
         self.error = error
+        self.document = document
         self.asked: AgentRequest | None = None
         self.is_closed = False
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         self.asked = request
+        if self.document is not None and request.artifact:
+            request.artifact.write_bytes(self.document)
         for piece in (b"thinking of s3cr3t", b"-value\n", b"and s3"):
             watch.heard(piece)
         if self.error:
@@ -78,6 +82,29 @@ def test_an_error_stays_what_it_is_without_the_secret(ask: Ask, kind: type[Agent
         Discreet(Here(kind), REDACT).answer(ask(), Watch(heard=said.append))
     assert type(caught.value) is kind
     assert said[-1] == b"s3"
+
+
+def test_a_document_that_was_edited_has_none_either(ask: Ask) -> None:
+    request = ask(artifact="before")
+    assert request.artifact
+    Discreet(Here(document=b"\xff it is s3cr3t-value\r\n"), REDACT).answer(request, Watch())
+    assert request.artifact.read_bytes() == b"\xff it is [API_TOKEN]\r\n"
+
+
+@pytest.mark.parametrize("document", [b"harmless", b"\0" * 8 * 1024 * 1024 + SECRET.encode()])
+def test_a_document_without_one_or_beyond_all_measure_stays(ask: Ask, document: bytes) -> None:
+    request = ask(artifact="before")
+    assert request.artifact
+    Discreet(Here(document=document), REDACT).answer(request, Watch())
+    assert request.artifact.read_bytes() == document
+
+
+def test_a_document_that_was_not_edited_is_not_ours_to_change(ask: Ask) -> None:
+    request = ask(artifact=f"the person wrote {SECRET}")
+    assert request.artifact
+    Discreet(Here(), REDACT).answer(request, Watch())
+    assert request.artifact.read_text() == f"the person wrote {SECRET}"
+    Discreet(Here(), REDACT).answer(replace(request, artifact=None), Watch())
 
 
 def test_it_is_the_other_agent_in_all_else() -> None:
