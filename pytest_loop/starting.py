@@ -20,19 +20,23 @@ import pytest
 
 from pytest_loop import commands, process
 from pytest_loop.agents import prompts
+from pytest_loop.agents.discreet import Discreet
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.replay import Recorded
 from pytest_loop.agents.specs import make
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.model import Plan
+from pytest_loop.core.redacting import RedactedStream, Redactor, redactor
 from pytest_loop.core.run import Event, Kind, RunState, Status, Target
 from pytest_loop.driver import Driver
 from pytest_loop.errors import BusyError, LoopError, StateError
 from pytest_loop.evaluate.bytecode import Bytecode
+from pytest_loop.evaluate.discreet import DiscreetSession
 from pytest_loop.evaluate.session import ColdSession
 from pytest_loop.new_run import NewRun, NothingToJudgeError
 from pytest_loop.options import unknown_option
 from pytest_loop.run_options import RunOptions, run_options
+from pytest_loop.show import github, summary
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live
 from pytest_loop.steps import Settings, Tools
@@ -52,6 +56,7 @@ class Front:
     project: SealedFiles | None = None
     bytecode: Bytecode | None = None
     is_begun: bool = False
+    redact: Redactor = field(default_factory=lambda: redactor(os.environ))
 
     @property
     def root(self) -> Path:
@@ -234,7 +239,7 @@ class Front:
             agents = [self._agent(spec) for spec in self.values.loop_agent or state.agents or self.options.agents]
             judge = self._agent(self.options.judge or state.judge) if self.options.judge or state.judge else None
             driver = self._driver(state, files, store, agents, judge or (agents[0] if agents else None))
-            with process.marking(process.mark_of(files.folder)):
+            with process.marking(process.mark_of(files.folder)), self._muted():
                 state = driver.run()
         except AgentUnavailableError as error:
             raise pytest.UsageError(str(error)) from None
@@ -245,7 +250,30 @@ class Front:
             files.release()
         for line in show.end_lines(state):
             self.say(line)
+        self._publish(state, files)
         return state
+
+    def _publish(self, state: RunState, files: RunFiles) -> None:
+        """Tell those who watch a build what fails where, and what became of the run."""
+        if github.is_on_github(os.environ):
+            for line in github.annotation_lines(state, github.folder_in_checkout(self.root, os.environ)):
+                self.say(self.redact(line))
+        if os.environ.get(summary.VARIABLE):
+            told = self.redact(summary.summary(state, files.read_history().events))
+            if problem := summary.append(told, os.environ):
+                self.say(problem)
+
+    @contextlib.contextmanager
+    def _muted(self) -> Iterator[None]:
+        """While tests and agents speak, GitHub obeys nothing in the log."""
+        nonce = secrets.token_hex(16)
+        if github.is_on_github(os.environ):
+            self.say(github.muted(nonce))
+        try:
+            yield
+        finally:
+            if github.is_on_github(os.environ):
+                self.say(github.unmuted(nonce))
 
     def _driver(
         self, state: RunState, files: RunFiles, store: Store, agents: list[Agent], judge: Agent | None
@@ -258,7 +286,7 @@ class Front:
             self.bytecode = Bytecode(self.root)
         live = Live(self._stream, width=shutil.get_terminal_size().columns)
         session = self._session(state.arguments)
-        session.heard = self._heard
+        session.heard = RedactedStream(self._heard, self.redact)
         session.bytecode = self.bytecode
         session.wanted = lambda: files.stop_asked() is None
         settings = Settings(
@@ -271,7 +299,8 @@ class Front:
             confirmed=options.confirmed,
             nonce=secrets.token_hex(4),
         )
-        tools = Tools(settings, files, artifact, session, agents, judge, self.config.hook, live, self.project)
+        discreet = DiscreetSession(session, self.redact)
+        tools = Tools(settings, files, artifact, discreet, agents, judge, self.config.hook, live, self.project)
         return Driver(state, store, tools, self._listen)
 
     def _agent(self, spec: str) -> Agent:
@@ -283,7 +312,7 @@ class Front:
     def _make(self, spec: str) -> Agent:
         if spec not in self.made:
             own: Agent | None = self.config.hook.pytest_loop_make_agent(spec=spec)
-            self.made[spec] = own or make(spec, self.root, {})
+            self.made[spec] = Discreet(own or make(spec, self.root, {}), self.redact)
         return self.made[spec]
 
     def _session(self, arguments: tuple[str, ...]) -> ColdSession:

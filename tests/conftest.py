@@ -26,6 +26,13 @@ def _quick_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
 
 
+@pytest.fixture(autouse=True)
+def _nobody_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs inside these tests do not speak to the build that the tests are part of."""
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def rule_file(pytester: pytest.Pytester) -> Callable[..., Path]:
     """Writes a rule file, indented as it stands in the test."""
