@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pytest_loop import keeping
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.run import Event, Kind, Reason, RunState, Status
 from pytest_loop.errors import StateError
@@ -26,7 +27,8 @@ def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) 
     """The exit code of a command."""
     if name == "clean":
         return _clean(options, store, say, ask)
-    return {"status": _status, "list": _list, "history": _history, "stop": _stop}[name](options, store, say)
+    plain = {"status": _status, "list": _list, "history": _history, "stop": _stop, "restore": _restore}
+    return plain[name](options, store, say)
 
 
 def chosen(store: Store, alias: str | None) -> RunFiles:
@@ -228,6 +230,26 @@ def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
     )
 
 
+def _restore(options: RunOptions, store: Store, say: Say) -> int:
+    """The files of an iteration that the run has judged."""
+    files = chosen(store, options.alias)
+    if files.is_busy:
+        raise StateError(f"{files.alias} is running: stop it first with --loop-stop --loop-alias {files.alias}")
+    state, history = files.read()
+    if state.sealed is None:
+        raise StateError(f"{files.alias} has improved one document, whose versions are not kept")
+    project = keeping.opened(store.project, files, state.sealed)
+    try:
+        done = keeping.restored(project, history.events, options.restore or 0)
+    finally:
+        project.close()
+    for path, reason in done.lost:
+        say(f"{path}: {reason}")
+    counts = f"{len(done.restored)} written, {len(done.removed)} removed"
+    say(f"the files are those of iteration {options.restore} of {files.alias}: {counts}")
+    return 1 if done.lost else 0
+
+
 def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
     wanted = store.runs() if options.clean == "all" else [store.exactly(str(options.clean))]
     free = [files for files in wanted if not files.is_busy]
@@ -239,6 +261,9 @@ def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
         say("nothing was deleted; --loop-yes deletes without asking")
         kept, names, free = [*kept, *names], [], []
     for files in free:
+        found = _read(files)
+        if isinstance(found, tuple):
+            keeping.forget_checkpoints(store.project, found[1])
         store.remove(files)
     if names:
         say(f"deleted {', '.join(names)}")

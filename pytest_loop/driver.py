@@ -92,7 +92,8 @@ class Driver:
     @property
     def _is_alone(self) -> bool:
         """Whether the one who writes also makes the checks, and can do only one thing at a time."""
-        return not self.tools.agents or (self.tools.judge is self.tools.agents[0] and self.tools.agents[0].is_serial)
+        agents = self.tools.agents
+        return not agents or any(one is self.tools.judge and one.is_serial for one in agents)
 
     def _both(self, todo: tuple[Command, ...]) -> list[Happening]:
         """Two steps side by side; where one is interrupted, nobody waits for the other."""

@@ -63,6 +63,12 @@ def _phase(text: str) -> str:
     return text.upper()
 
 
+def _keep(text: str) -> str:
+    if text not in ("last", "best"):
+        raise argparse.ArgumentTypeError(f"expected last or best, found {text!r}")
+    return text
+
+
 class Option(NamedTuple):
     """One option: how it is written, what it takes, and what it is for. `ini` is the default of its ini twin."""
 
@@ -112,6 +118,13 @@ RUN = (
     Option("--loop-allow", "only files that match may be edited (as in .gitignore)", "GLOB", many=True, ini=""),
     Option("--loop-seal", "these files judge too, and stay as they are", "GLOB", many=True, ini=""),
     Option("--loop-unseal", "these files may be edited although they judge", "GLOB", many=True, ini=""),
+    Option(
+        "--loop-keep",
+        "which files stay when it stops without success: the last, or the best",
+        "last|best",
+        _keep,
+        ini="last",
+    ),
     Option("--loop-max-iterations", "stop after so many evaluations", "N", whole, ini="4"),
     Option("--loop-threshold", "the scores that pass, such as A=0.8,B=0.9", "SCORES", _thresholds, ini=""),
     Option("--loop-budget", "stop when agents have reported this cost", "USD", amount, ini="25"),
@@ -133,6 +146,7 @@ COMMANDS = (
     Option("--loop-stop", "end the active run, and exit", "REASON", optional=True),
     Option("--loop-resume", "go on with a run where it stands", "ALIAS", optional=True),
     Option("--loop-clean", "delete a run, or all", "ALIAS|all"),
+    Option("--loop-restore", "make the files those of an iteration again, and exit", "N", whole),
 )
 # Ini options without a twin on the command line.
 SETTINGS = {

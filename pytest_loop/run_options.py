@@ -24,6 +24,7 @@ class RunOptions:
     allow: tuple[str, ...]
     seal: tuple[str, ...]
     unseal: tuple[str, ...]
+    keep: str
     max_iterations: int
     is_limit_given: bool
     thresholds: dict[str, str]
@@ -49,12 +50,19 @@ class RunOptions:
     stop: str | None
     resume: str | None
     clean: str | None
+    restore: int | None
     is_list: bool
 
     @property
     def command(self) -> str | None:
         """The command that was asked for, if any."""
-        asked = {"status": self.status, "history": self.history, "stop": self.stop, "clean": self.clean}
+        asked = {
+            "status": self.status,
+            "history": self.history,
+            "stop": self.stop,
+            "clean": self.clean,
+            "restore": self.restore,
+        }
         found = [name for name, value in asked.items() if value is not None] + (["list"] if self.is_list else [])
         if len(found) > 1:
             raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in found)}")
@@ -83,6 +91,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         allow=tuple(reader.get("loop_allow")),
         seal=tuple(reader.get("loop_seal")),
         unseal=tuple(reader.get("loop_unseal")),
+        keep=reader.get("loop_keep"),
         max_iterations=reader.get("loop_max_iterations"),
         is_limit_given=values.loop_max_iterations is not None,
         thresholds=thresholds,
@@ -108,5 +117,6 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         stop=values.loop_stop,
         resume=values.loop_resume,
         clean=values.loop_clean,
+        restore=values.loop_restore,
         is_list=values.loop_list,
     )

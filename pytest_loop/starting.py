@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import commands, process
+from pytest_loop import commands, keeping, process
 from pytest_loop.agents import prompts
 from pytest_loop.agents.discreet import Discreet
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
@@ -42,6 +42,7 @@ from pytest_loop.show.live import Live
 from pytest_loop.steps import Settings, Tools
 from pytest_loop.store import RunFiles, Store, now, slug
 from pytest_loop.workspace.artifact import Artifact
+from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.sealed import SealedFiles, patterns
 
 
@@ -241,12 +242,15 @@ class Front:
             driver = self._driver(state, files, store, agents, judge or (agents[0] if agents else None))
             with process.marking(process.mark_of(files.folder)), self._muted():
                 state = driver.run()
+            self._keep_best(state, files)
         except AgentUnavailableError as error:
             raise pytest.UsageError(str(error)) from None
         finally:
             for agent in (*agents, judge):
                 if agent is not None:
                     agent.close()
+            if self.project:
+                self.project.close()
             files.release()
         for line in show.end_lines(state):
             self.say(line)
@@ -281,8 +285,7 @@ class Front:
         options = self.options
         artifact = Artifact(self.root / state.artifact)
         if state.sealed and self.project is None:
-            self.project = SealedFiles(self.root, files.folder, state.sealed.patterns, state.sealed.allow)
-            self.project.go_on(state.sealed.files)
+            self.project = keeping.opened(self.root, files, state.sealed)
             self.bytecode = Bytecode(self.root)
         live = Live(self._stream, width=shutil.get_terminal_size().columns)
         session = self._session(state.arguments)
@@ -298,10 +301,41 @@ class Front:
             silence=options.agent_silence,
             confirmed=options.confirmed,
             nonce=secrets.token_hex(4),
+            redact=self.redact,
         )
         discreet = DiscreetSession(session, self.redact)
-        tools = Tools(settings, files, artifact, discreet, agents, judge, self.config.hook, live, self.project)
+        tools = Tools(
+            settings,
+            files,
+            artifact,
+            discreet,
+            agents,
+            judge,
+            self.config.hook,
+            live,
+            self.project,
+            self._checkpoints(state),
+        )
         return Driver(state, store, tools, self._listen)
+
+    def _checkpoints(self, state: RunState) -> Checkpoints | None:
+        if self.project is None:
+            return None
+        found = Checkpoints(self.root, state.run_id)
+        if found.reason:
+            self.say(f"no checkpoints in git: {found.reason}")
+            return None
+        return found
+
+    def _keep_best(self, state: RunState, files: RunFiles) -> None:
+        """The best files instead of the last, where the person wants that."""
+        best = state.best
+        if self.project is None or self.options.keep != "best" or state.stop.passed or best is None:
+            return
+        if best.iteration != state.iteration:
+            keeping.restored(self.project, files.read_history().events, best.iteration)
+            files.write_artifact(self.redact(self.project.change().text), self.root / state.artifact)
+            self.say(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
 
     def _agent(self, spec: str) -> Agent:
         made = self._make(spec)

@@ -18,7 +18,7 @@ from pytest_loop.core import machine
 from pytest_loop.core.assessing import assessment
 from pytest_loop.core.drafting import is_module, is_test, plan_steps
 from pytest_loop.core.order import Order
-from pytest_loop.core.run import Blocked, Kind, RunState, Sealed, SealFinding, Step, Usage
+from pytest_loop.core.run import Assessment, Blocked, Kind, RunState, Sealed, SealFinding, Step, Usage
 from pytest_loop.core.sealing import copied, is_void, parsed_machinery, suspicions
 from pytest_loop.errors import StateError
 from pytest_loop.evaluate.session import Judgement, Session
@@ -26,6 +26,8 @@ from pytest_loop.rules.checks.kinds import Invalid, check
 from pytest_loop.show.live import Live
 from pytest_loop.store import RunFiles
 from pytest_loop.workspace.artifact import Artifact
+from pytest_loop.workspace.checkpoints import Checkpoints
+from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.sealed import SealedFiles, site_digest
 
 MOST_NAMED = 50
@@ -41,6 +43,7 @@ class Settings:
     plan_by_agent: bool = False
     prompts: Path | None = None
     critique_tokens: int = 2000
+    redact: Callable[[str], str] = str
     timeout: float = 1800.0
     silence: float = 600.0
     confirmed: tuple[str, ...] = ()
@@ -59,6 +62,7 @@ class Tools:
     hook: Any
     live: Live
     project: SealedFiles | None = None
+    checkpoints: Checkpoints | None = None
 
 
 @dataclass
@@ -70,6 +74,11 @@ class Work:
     wanted: Callable[[], bool]
     spent: Usage = field(default_factory=Usage)
 
+    @property
+    def _agent(self) -> Agent:
+        """Whose turn it is."""
+        return self.tools.agents[min(self.state.rung, len(self.tools.agents) - 1)]
+
     def carry_out(self, kind: Kind) -> Payload:
         """Do what ends in an event of this kind; raises `AgentError` and `SessionError`."""
         return _STEPS[kind](self)
@@ -78,7 +87,7 @@ class Work:
         state = self.state
         unmet = state.evaluation.unmet if state.evaluation else frozenset()
         if self.tools.settings.plan_by_agent and self.tools.agents:
-            reply = self._ask(Step.PLAN, self.tools.agents[0], schema=PlanAnswer.model_json_schema())
+            reply = self._ask(Step.PLAN, self._agent, schema=PlanAnswer.model_json_schema())
             return {"plan": validated(reply, PlanAnswer).plan}
         return {"plan": list(plan_steps(state.criteria.active(state.phase), unmet))}
 
@@ -96,7 +105,7 @@ class Work:
             return self._edited_files(self.tools.project, step)
         with self.tools.artifact.scratch() as copy:
             before = Artifact(copy).text()
-            reply = self._ask(step, self.tools.agents[0], artifact=copy)
+            reply = self._ask(step, self._agent, artifact=copy)
             after = _edited(copy)
         claim = self._claim(reply)
         if after is not None and after != before:
@@ -116,11 +125,11 @@ class Work:
 
     def _edited_files(self, project: SealedFiles, step: Step) -> Payload:
         """Let an agent edit the files; what judges is put back before anybody judges."""
-        reply = self._ask(step, self.tools.agents[0])
+        reply = self._ask(step, self._agent)
         claim = self._claim(reply)
         findings = project.settle()
         change = project.change()
-        self.tools.files.write_artifact(change.text, self.tools.artifact.path)
+        self.tools.files.write_artifact(self.tools.settings.redact(change.text), self.tools.artifact.path)
         said: Payload = {"exit_signal": reply.exit_signal} if reply.exit_signal is not None else {}
         said |= {"blocked": claim.model_dump()} if claim else {}
         said |= {"findings": [one.model_dump(exclude_defaults=True) for one in findings]} if findings else {}
@@ -154,7 +163,30 @@ class Work:
     def _evaluate(self) -> Payload:
         state = self.state
         project = self.tools.project
-        findings = [*state.tampered, *(project.settle() if project else ())]
+        if project is None:
+            one, _ = self._judged(self.tools.artifact.hash())
+        else:
+            findings = [*state.tampered, *project.settle()]
+            self._remember(project)
+            one, judgement = self._judged(project.digest)
+            if self._is_greener_by_itself(one):
+                one, judgement = self._judged(project.digest)
+                if self._is_greener_by_itself(one):
+                    detail = "the score rose, although no file has changed"
+                    findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
+            findings += [*project.settle(), *self._suspicions(project, judgement)]
+            one = one.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
+        return one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score, "passed": one.passed}
+
+    def _is_greener_by_itself(self, one: Assessment) -> bool:
+        before = self.state.evaluation
+        if before is None or before.phase is not one.phase or before.void:
+            return False
+        return before.artifact_sha256 == one.artifact_sha256 and one.score > before.score
+
+    def _judged(self, artifact_hash: str) -> tuple[Assessment, Judgement]:
+        """One session, and what it says about every rule."""
+        state = self.state
         judge = self._seated()
         broker = Broker(judge.answer, judge.dismiss) if judge else None
         try:
@@ -164,18 +196,18 @@ class Work:
                 broker.close()
                 self.spent = self.spent.plus(judge.spent)
         modules = [rule for rule in state.criteria.active(state.phase) if is_module(rule)]
-        one = assessment(
-            state.criteria,
-            state.phase,
-            judgement.by_rule() | {rule.key: judgement.of_module(rule.id) for rule in modules},
-            project.digest if project else self.tools.artifact.hash(),
-            state.evaluation,
-            judgement.missing(),
-        )
-        if project:
-            findings += [*project.settle(), *self._suspicions(project, judgement)]
-            one = one.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
-        return one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score, "passed": one.passed}
+        reported = judgement.by_rule() | {rule.key: judgement.of_module(rule.id) for rule in modules}
+        missing = judgement.missing()
+        return assessment(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing), judgement
+
+    def _remember(self, project: SealedFiles) -> None:
+        """The files as they are judged, to come back to; a repository that takes none is no reason to stop."""
+        project.checkpoint(self.state.iteration)
+        if self.tools.checkpoints:
+            try:
+                self.tools.checkpoints.write(self.state.iteration, project.now, f"iteration {self.state.iteration}")
+            except GitError as error:
+                self.tools.live.write(f"no checkpoint: {error}")
 
     def _suspicions(self, project: SealedFiles, judgement: Judgement) -> Iterator[SealFinding]:
         """What the files and the session give away, beside edits of what judges."""

@@ -20,7 +20,7 @@ from pytest_loop.core.run import (
     Trouble,
     Usage,
 )
-from pytest_loop.core.stopping import MOST_ERRORS
+from pytest_loop.core.stopping import MOST_ERRORS, is_stalled
 from pytest_loop.core.words import Reason, Status, known_reason, own_word
 
 Payload = Mapping[str, Any]
@@ -125,6 +125,14 @@ def _phase_switched(state: RunState, _payload: Payload) -> Changes:
     return {**changes, "evaluation": again, "last_score": again.score, "best": best}
 
 
+def _evaluation_done(state: RunState, payload: Payload) -> Changes:
+    """Where an agent has stopped making progress, it is the turn of the next one."""
+    changes = judged(state, payload)
+    if state.rung + 1 < len(state.agents) and is_stalled(state.model_copy(update=changes)):
+        changes |= {"rung": state.rung + 1, "rung_since": state.iteration + 1, "stagnation_count": 0}
+    return changes
+
+
 def _critique_done(_state: RunState, payload: Payload) -> Changes:
     return {"critique": Critique.model_validate(payload)}
 
@@ -166,7 +174,7 @@ _CHANGES: dict[Kind, Callable[[RunState, Payload], Changes]] = {
     Kind.PLAN_CREATED: _plan_created,
     Kind.ARTIFACT_CREATED: _artifact_created,
     Kind.CHECKS_PREPARED: _checks_prepared,
-    Kind.EVALUATION_DONE: judged,
+    Kind.EVALUATION_DONE: _evaluation_done,
     Kind.CRITIQUE_DONE: _critique_done,
     Kind.REFINEMENT_DONE: _refinement_done,
     Kind.PHASE_SWITCHED: _phase_switched,

@@ -152,7 +152,8 @@ class RunState(Value):
     """A run as `run.json` holds it: the fold of its history plus what was frozen at the start.
 
     `awaited` are the steps that PRODUCE_PREPARE still waits for. `open_seconds` belong to a step that is not complete:
-    one that will be tried again, or one of two that run side by side.
+    one that will be tried again, or one of two that run side by side. `rung` is the agent whose turn it is, since the
+    iteration `rung_since`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
@@ -182,6 +183,8 @@ class RunState(Value):
     target: Target = Target.ARTIFACT
     artifact: str = ""
     agents: tuple[str, ...] = ()
+    rung: int = 0
+    rung_since: int = 1
     judge: str = ""
     arguments: tuple[str, ...] = ()
     limits: Limits = Field(default_factory=Limits)

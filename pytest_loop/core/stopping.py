@@ -102,7 +102,8 @@ def _same_error(state: RunState) -> bool:
 
 
 def _is_too_often(state: RunState, since: int, limit: int) -> bool:
-    return 0 < limit <= state.iteration - since + 1
+    """What failed before the agent came whose turn it is, is not its own failure."""
+    return 0 < limit <= state.iteration - max(since, state.rung_since) + 1
 
 
 def _thrashing(state: RunState) -> bool:
@@ -114,13 +115,18 @@ def _thrashing(state: RunState) -> bool:
 
 def is_undone(state: RunState) -> bool:
     """Whether the last edit brought back what the edit before it had changed."""
-    hashes = [one.artifact_hash for one in state.attempts[-3:]]
+    hashes = [one.artifact_hash for one in state.attempts[-3:] if one.iteration >= state.rung_since]
     return len(hashes) == 3 and bool(hashes[0]) and hashes[0] == hashes[2] != hashes[1]
 
 
 def _stagnation(state: RunState) -> bool:
     """So many times (`loop_stagnation`) the score gained less than `loop_min_gain` with no blocker."""
     return 0 < state.breakers.stagnation <= state.stagnation_count
+
+
+def is_stalled(state: RunState) -> bool:
+    """Whether the agent whose turn it is has stopped making progress."""
+    return any(is_so(state) for is_so in (_stuck, _same_error, _thrashing, _stagnation))
 
 
 def _budget_exceeded(state: RunState) -> bool:

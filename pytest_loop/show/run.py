@@ -81,6 +81,8 @@ def _iteration_lines(state: RunState) -> Iterator[str]:
         yield f"  passed before and fail now: {_some(list(one.regressions))}"
     if one.assumptions:
         yield f"  not confirmed: {_some(list(one.assumptions))}"
+    if state.rung_since == state.iteration + 1 and not one.is_reached:
+        yield f"  {state.agents[state.rung]} takes over: the agent before has stopped making progress"
     for sign in one.findings[:SHOWN_FINDINGS]:
         yield f"  {sign.kind}: {one_line(sign.path or sign.rule)}: {one_line(sign.detail)}"
     if len(one.findings) > SHOWN_FINDINGS:

@@ -14,7 +14,7 @@ from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace.change import Change, change
 from pytest_loop.workspace.globs import Globs
-from pytest_loop.workspace.kept import LARGEST, Kept
+from pytest_loop.workspace.kept import LARGEST, Kept, PutBack
 from pytest_loop.workspace.tree import Difference, Kind, Scope, Tree, difference, look, read
 
 FOLDERS = ("tests", "test", "testing")
@@ -114,6 +114,27 @@ class SealedFiles:
             )
         self.start = Tree.load(data)
         self.now = look(self.root, self._scope, self.start)
+
+    # -- as they were in an iteration
+
+    def checkpoint(self, number: int) -> None:
+        """Keep the files as they are now under the number of an iteration."""
+        self._kept.keep(self.root, self.now)
+        disk.write_whole(self._numbered(number), self.now.dump())
+
+    def restore(self, number: int, digest: str) -> PutBack:
+        """Make the files those of an iteration again; `digest` is what that iteration judged."""
+        data = disk.content(self._numbered(number))
+        then = Tree.load(data) if data else None
+        if then is None or then.digest != digest:
+            raise StateError(f"the files of iteration {number} are not kept in {self._listing.parent}")
+        self.now = look(self.root, self._scope, self.start)
+        done = self._kept.put_back(self.root, then, self.now, difference(then, self.now))
+        self.now = look(self.root, self._scope, self.start)
+        return done
+
+    def _numbered(self, number: int) -> Path:
+        return self._listing.with_name(f"files-{number}.json")
 
     def forget(self) -> None:
         """The run does not begin: nothing of it stays."""

@@ -463,3 +463,29 @@ def test_stagnation_starts_anew_in_phase_b(tell: Tell, rule: Make) -> None:
     assert story.state.stagnation_count == 1
     story.judged("a.clarity.x").until(Kind.EVALUATION_DONE)
     assert (story.state.phase, story.state.stagnation_count, story.state.last_score) == (Phase.B, 0, 0)
+
+
+def test_the_next_agent_takes_over_where_the_one_before_makes_no_progress(tell: Tell) -> None:
+    story = tell(agents=("small", "large"), max_iterations=20)
+    for _ in range(3):
+        story.judged("a.x.y")
+    assert (story.state.rung, story.state.rung_since, story.state.iteration) == (1, 4, 3)
+    for _ in range(2):
+        story.judged("a.x.y")
+        assert not story.state.is_over
+    story.judged("a.x.y").to_the_end()
+    assert (story.state.rung, story.state.iteration, story.state.stop.reason) == (1, 6, "same_error")
+
+
+def test_an_agent_alone_has_nobody_who_takes_over(tell: Tell) -> None:
+    story = tell(agents=("small",), max_iterations=20)
+    for _ in range(3):
+        story.judged("a.x.y")
+    assert story.to_the_end().state.stop.reason == "same_error"
+
+
+def test_a_new_agent_has_undone_nothing_yet(tell: Tell) -> None:
+    story = tell(agents=("small", "large"), max_iterations=20)
+    for text in ("one", "two", "one"):
+        story.judged("a.x.y", message=text, artifact_hash=text, artifact_sha256=text)
+    assert (story.state.rung, story.todo) == (1, [Kind.CRITIQUE_DONE])

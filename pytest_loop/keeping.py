@@ -1,0 +1,36 @@
+"""The files of a project as a run knows them: opened again, and brought back to an iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pytest_loop.core.run import Event, Kind, RunState, Sealed
+from pytest_loop.errors import StateError
+from pytest_loop.store import RunFiles
+from pytest_loop.workspace.checkpoints import Checkpoints
+from pytest_loop.workspace.kept import PutBack
+from pytest_loop.workspace.sealed import SealedFiles
+
+
+def opened(root: Path, files: RunFiles, sealed: Sealed) -> SealedFiles:
+    """The files of a run that another process began."""
+    project = SealedFiles(root, files.folder, sealed.patterns, sealed.allow)
+    project.go_on(sealed.files)
+    return project
+
+
+def restored(project: SealedFiles, events: Iterable[Event], number: int) -> PutBack:
+    """Make the files those that an iteration judged."""
+    judged = [one for one in events if one.event == Kind.EVALUATION_DONE.value and one.iteration == number]
+    if not judged:
+        raise StateError(f"expected the number of an iteration that was judged, found {number}")
+    return project.restore(number, str(judged[-1].payload.get("artifact_sha256", "")))
+
+
+def forget_checkpoints(root: Path, state: RunState) -> None:
+    """Remove what git keeps for a run; where there is no repository there is nothing."""
+    if state.sealed is not None:
+        checkpoints = Checkpoints(root, state.run_id)
+        if not checkpoints.reason:
+            checkpoints.remove()
