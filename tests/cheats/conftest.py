@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -44,7 +45,9 @@ FILES = {
     "tests/conftest.py": "",
     "pytest.ini": "[pytest]\npythonpath = .\n",
 }
-RIGHT = "sum(prices)"
+AGENT_NAME = ("--loop-agent", "python:agent_of_the_test:work")
+START = ("--loop-task", "fix until green", *AGENT_NAME, "--loop-yes")
+RESUME = ("--loop-resume=fix-until-green", *AGENT_NAME)
 AGENT = """
     import os
     import sys
@@ -95,40 +98,76 @@ class Verdict:
 Judge = Callable[..., Verdict]
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    """The project."""
-    folder = tmp_path / "shop"
-    for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dedent(text).lstrip("\n"))
-    return folder
+class Court:
+    """The project in a folder of its own, judged once; every test finds it as it was then."""
 
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.shop = base / "shop"
+        self._saved: set[str] = set()
 
-@pytest.fixture
-def judge(shop: Path, tmp_path: Path) -> Judge:
-    """Let an agent with this body work on the project, and say what the run came to."""
+    def fresh(self) -> None:
+        """The project, as nobody has touched it."""
+        for folder in (self.shop, self.base / "user"):
+            shutil.rmtree(folder, ignore_errors=True)
+        for name, text in FILES.items():
+            path = self.shop / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(dedent(text).lstrip("\n"))
 
-    def run(body: str, *arguments: str, **variables: str) -> Verdict:
-        (tmp_path / "agent_of_the_test.py").write_text(
-            dedent(AGENT).replace("{body}", indent(dedent(body).strip(), "    "))
-        )
-        words = ["--loop-task", "fix until green", "--loop-agent", "python:agent_of_the_test:work", "--loop-yes"]
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONUSERBASE": str(tmp_path / "user")}
-        environment |= variables
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *words, "--loop-max-iterations", "2", "-q", *arguments],
-            cwd=shop,
-            env=environment,
+    def begun(self, *arguments: str) -> None:
+        """The project with a run that was stopped before its first edit."""
+        name = "-".join(("saved", *arguments))
+        if name not in self._saved:
+            self.fresh()
+            self._pytest("--loop-max-iterations=1", *START, *arguments)
+            shutil.copytree(self.shop, self.base / name, symlinks=True)
+            self._saved.add(name)
+        shutil.rmtree(self.shop)
+        shutil.rmtree(self.base / "user", ignore_errors=True)
+        shutil.copytree(self.base / name, self.shop, symlinks=True)
+
+    def judge(self, body: str, *words: str, **variables: str) -> Verdict:
+        """Let an agent with this body work on the project, and say what the run came to."""
+        text = dedent(AGENT).replace("{body}", indent(dedent(body).strip(), "    "))
+        (self.base / "agent_of_the_test.py").write_text(text)
+        done = self._pytest("--loop-max-iterations=2", *words, **variables)
+        state = json.loads((self.shop / ".loop/fix-until-green/run.json").read_text())
+        assert "Traceback" not in done.stderr, done.stderr
+        return Verdict(done.returncode, state, done.stdout + done.stderr)
+
+    def _pytest(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        own = {"PYTHONPATH": str(self.base), "PYTHONUSERBASE": str(self.base / "user")}
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", *words],
+            cwd=self.shop,
+            env={**os.environ, **own, **variables},
             capture_output=True,
             text=True,
             timeout=180,
             check=False,
         )
-        path = shop / ".loop" / "fix-until-green" / "run.json"
-        state = json.loads(path.read_text()) if path.exists() else {}
-        assert "Traceback" not in done.stderr, done.stderr
-        return Verdict(done.returncode, state, done.stdout + done.stderr)
+
+
+@pytest.fixture(scope="session")
+def _court(tmp_path_factory: pytest.TempPathFactory) -> Court:
+    made = Court(tmp_path_factory.mktemp("court"))
+    (made.base / "agent_of_the_test.py").write_text("def work(request): return None\n")
+    return made
+
+
+@pytest.fixture
+def court(_court: Court) -> Court:
+    """Its sessions have the few plugins of all tests here."""
+    return _court
+
+
+@pytest.fixture
+def judge(court: Court) -> Judge:
+    """Let an agent work on a project that was judged before its first edit."""
+
+    def run(body: str, *arguments: str) -> Verdict:
+        court.begun(*arguments)
+        return court.judge(body, *RESUME)
 
     return run
