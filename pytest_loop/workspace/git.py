@@ -19,7 +19,7 @@ from pathlib import Path
 from pytest_loop.core.text import one_line
 from pytest_loop.errors import LoopError
 
-DEADLINE = 120.0
+DEADLINE = 60.0
 _NOWHERE = os.devnull
 _SETTINGS = {
     "core.hooksPath": _NOWHERE,

@@ -41,7 +41,8 @@ class Globs:
 class Ignored:
     """The lines of .gitignore files by the folder they stand in, the root's as an empty text.
 
-    They are taken once, before the first edit: whoever writes into a .gitignore later hides nothing by it.
+    Those of folders above the project stand by the way from there down to it, with a slash in front. All are taken
+    once, before the first edit: whoever writes into a .gitignore later hides nothing by it.
     """
 
     lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -51,17 +52,24 @@ class Ignored:
         found = self.lines.get(folder)
         return Level(folder, found) if found else None
 
+    def above(self) -> tuple[Level, ...]:
+        """What the folders above the project say, the nearest first."""
+        ways = sorted((way for way in self.lines if way.startswith("/")), key=len)
+        return tuple(Level(way, self.lines[way]) for way in ways)
+
 
 class Level:
     """The .gitignore of one folder."""
 
     def __init__(self, folder: str, lines: Iterable[str]) -> None:
-        self._start = len(folder) + 1 if folder else 0
+        is_above = folder.startswith("/")
+        self._front = f"{folder[1:]}/" if is_above else ""
+        self._start = len(folder) + 1 if folder and not is_above else 0
         self._spec = _joined([spec for one in lines if (spec := _lenient(one)) is not None])
 
     def answer(self, path: str) -> bool | None:
         """Whether a path is ignored; None where no pattern fits."""
-        return _answer(self._spec, path[self._start :])
+        return _answer(self._spec, self._front + path[self._start :])
 
 
 def _answer(spec: GitIgnoreSpec, path: str) -> bool | None:

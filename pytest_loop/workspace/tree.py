@@ -16,10 +16,10 @@ from pathlib import Path
 
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
+from pytest_loop.workspace import ignores
 from pytest_loop.workspace.globs import Globs, Ignored, Level
+from pytest_loop.workspace.ignores import GIT, IGNORES
 
-GIT = ".git"
-IGNORES = ".gitignore"
 # What tools leave beside the files of a project.
 LEFT_OUT = frozenset(
     {GIT, "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".tox", ".nox"}
@@ -30,7 +30,6 @@ _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _PIECE = 1 << 20
 # A file written twice within one tick of the disk's clock looks the same: younger ones are read again.
 _YOUNG = 2_000_000_000
-_LARGEST_IGNORES = 1 << 20
 
 
 class Kind(str, Enum):
@@ -62,10 +61,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Scope:
-    """Where to look: not in the folder of the runs, not at what git ignores, unless that is sealed."""
+    """Where to look: not in the folder of the runs, not at what git ignores, unless that is sealed; and at how many."""
 
     run_folder: str = ".loop"
     sealed: Globs = field(default_factory=lambda: Globs(()))
+    most: int = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -180,13 +180,13 @@ class _Look:
         self._before = before
         self._known = before.entries if before and trusting else {}
         self._old = time.time_ns() - _YOUNG
-        self._lines = dict(before.ignored.lines) if before else _excluded(root)
+        self._lines = dict(before.ignored.lines if before else ignores.above(root))
         self._entries: dict[str, Entry] = {}
         self._folders: set[str] = set()
         self._environments: set[str] = set()
 
     def tree(self) -> Tree:
-        waiting: list[tuple[str, tuple[Level, ...], bool]] = [("", (), False)]
+        waiting: list[tuple[str, tuple[Level, ...], bool]] = [("", Ignored(self._lines).above(), False)]
         while waiting:
             waiting += self._inside(*waiting.pop())
         ignored = self._before.ignored if self._before else Ignored(self._lines)
@@ -236,11 +236,16 @@ class _Look:
     def _deeper(self, folder: str, levels: tuple[Level, ...], found: Mapping[str, object]) -> tuple[Level, ...]:
         if self._before is None and IGNORES in found:
             path = Path(self._root, folder, IGNORES)
-            self._lines[folder] = self._lines.get(folder, ()) + _lines(path)
+            self._lines[folder] = self._lines.get(folder, ()) + ignores.lines(path)
         level = Ignored(self._lines).level(folder)
         return (level, *levels) if level else levels
 
     def _take(self, one: os.DirEntry[str], path: str) -> None:
+        if len(self._entries) >= self._scope.most:
+            raise StateError(
+                f"expected at most {self._scope.most:,} files in the project {self._root}, found more: "
+                "remove them, or name in .gitignore what is not to be looked at"
+            )
         with suppress(FileNotFoundError):  # it was there a moment ago
             self._entries[path] = self._entry(one, path)
 
@@ -295,19 +300,3 @@ def _pieces(path: str, size: int) -> Iterator[bytes]:
             size -= len(piece)
     finally:
         os.close(descriptor)
-
-
-def _excluded(root: Path) -> dict[str, tuple[str, ...]]:
-    """What git is told to leave out in this clone alone."""
-    lines = _lines(root / GIT / "info" / "exclude")
-    return {"": lines} if lines else {}
-
-
-def _lines(path: Path) -> tuple[str, ...]:
-    try:
-        with disk.reader(path) as file:
-            data = file.read(_LARGEST_IGNORES)
-    except OSError:
-        return ()
-    lines = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).replace("\r\n", "\n").split("\n")
-    return tuple(line for line in lines if line.strip() and not line.startswith("#"))

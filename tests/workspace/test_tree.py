@@ -119,17 +119,63 @@ def test_environment_stays_left_out_without_its_pyvenv_cfg(project: Path, write:
 
 
 def test_ignored_is_what_git_ignores(project: Path, write: Write) -> None:
-    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    _git(project, "init", "-q")
     write(".gitignore", "\ufeff*.log\r\n!keep.log\r\nbuild/\n/top\n# note\n\n[\n!\n" + "docs/*\n!docs/a\n")
     write("sub/.gitignore", "!b.log\n*.tmp\n")
     write(".git/info/exclude", "private\n")
     for name in ("a.log", "keep.log", "sub/b.log", "sub/c.log", "sub/d.tmp", "d.tmp", "build/x", "deep/build/x", "top",
                  "deep/top", "private", "docs/a/b", "docs/c", "sub/build"):  # fmt: skip
         write(name)
-    command = ["git", "ls-files", "-z", "--others", "--exclude-standard"]
-    known = subprocess.run(command, cwd=project, check=True, capture_output=True).stdout.split(b"\0")[:-1]
-    assert _paths(project) == sorted(os.fsdecode(one) for one in known)
+    assert _paths(project) == _known_to_git(project)
     assert "sub/b.log" in _paths(project)
+
+
+def _git(folder: Path, *words: str) -> bytes:
+    command = ["git", "-c", "user.name=x", "-c", "user.email=x", *words]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True).stdout
+
+
+def _known_to_git(folder: Path) -> list[str]:
+    names = _git(folder, "ls-files", "-z", "--others", "--exclude-standard").split(b"\0")[:-1]
+    return sorted(os.fsdecode(one) for one in names)
+
+
+def test_lines_above_the_project_count_as_far_as_its_repository_reaches(
+    project: Path, write: Write, tmp_path: Path
+) -> None:
+    _git(project, "init", "-q")
+    (tmp_path / ".gitignore").write_text("*.py\n")
+    write(".gitignore", "*.log\n/packages/app/out\n/out2\n!keep.log\n")
+    write(".git/info/exclude", "private\n")
+    write("packages/.gitignore", "*.tmp\napp/gone\n!b.log\n")
+    write("packages/app/.gitignore", "!c.tmp\n")
+    names = ["a.py", "a.log", "keep.log", "b.log", "out/x", "out2", "gone/x", "d.tmp", "c.tmp", "private", "deep/a.log"]
+    for name in names:
+        write(f"packages/app/{name}")
+    root = project / "packages" / "app"
+    assert _paths(root) == _known_to_git(root)
+    assert _paths(root) == [".gitignore", "a.py", "b.log", "c.tmp", "keep.log", "out2"]
+    before = look(root, SCOPE)
+    write("packages/.gitignore", "*\n")
+    assert Tree.load(before.dump()) == before
+    assert look(root, SCOPE, before) == before
+
+
+def test_project_that_its_repository_ignores_is_looked_at_nevertheless(project: Path, write: Write) -> None:
+    _git(project, "init", "-q")
+    write(".gitignore", "scratch/\n")
+    write("scratch/app/a.py")
+    assert _paths(project / "scratch" / "app") == ["a.py"]
+
+
+def test_linked_work_tree_has_the_lines_of_its_repository(project: Path, write: Write, tmp_path: Path) -> None:
+    _git(project, "init", "-q")
+    _git(project, "commit", "-q", "--allow-empty", "-m", "x")
+    _git(project, "worktree", "add", "-q", "../linked")
+    write(".git/info/exclude", "private\n")
+    for name in ("private", "public"):
+        (tmp_path / "linked" / name).write_text("x")
+    assert _paths(tmp_path / "linked") == _known_to_git(tmp_path / "linked") == ["public"]
 
 
 def test_sealed_files_are_found_where_git_ignores_them(project: Path, write: Write) -> None:
@@ -237,6 +283,16 @@ def test_digest_is_that_of_content_names_and_kinds(project: Path, write: Write) 
     (project / "b").unlink()
     (project / "a").symlink_to("text")
     assert look(project, SCOPE).digest != first
+
+
+def test_more_files_than_memory_is_there_for_are_an_error(project: Path, write: Write) -> None:
+    for name in "abc":
+        write(name)
+    assert len(look(project, Scope(most=3)).entries) == 3
+    with pytest.raises(
+        StateError, match=r"expected at most 2 files in the project .*, found more: remove them, or name"
+    ):
+        look(project, Scope(most=2))
 
 
 def test_missing_project_is_named(tmp_path: Path) -> None:
