@@ -89,7 +89,8 @@ class Work:
         if self.tools.settings.plan_by_agent and self.tools.agents:
             reply = self._ask(Step.PLAN, self._agent, schema=PlanAnswer.model_json_schema())
             return {"plan": validated(reply, PlanAnswer).plan}
-        return {"plan": list(plan_steps(state.criteria.active(state.phase), unmet))}
+        shown = [rule for rule in state.criteria.active(state.phase) if not rule.holdout]
+        return {"plan": list(plan_steps(shown, unmet))}
 
     def _produce(self) -> Payload:
         return self._written(Step.PRODUCE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Result, Verdict
+from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Result, Verdict, weight
 from pytest_loop.core.run import HASH_SHOWN, Assessment, Complaint, RuleResult, RunCriteria
 from pytest_loop.core.scoring import MISSING, evaluation
 from pytest_loop.core.text import cleaned, clipped, fingerprint, one_line
@@ -48,10 +48,24 @@ def assessment(
         assumptions=tuple(one.rule.id for one in others if one.verdict is Verdict.NA and _is_assumed(one)),
         must_not=tuple(one.rule.id for one in judged.blockers if one.rule.must_not),
         regressions=_regressions(kept.values(), criteria, previous),
+        held_out=_held_out(judged.results),
     )
 
 
+def _held_out(results: Iterable[Result]) -> float | None:
+    """The score of the rules that no agent sees; None where there are none."""
+    hidden = [one for one in results if one.rule.holdout and one.verdict is not Verdict.NA]
+    if not hidden:
+        return None
+    whole = weight(one.rule for one in hidden)
+    earned = weight(one.rule for one in hidden if one.verdict is Verdict.PASS)
+    return round(float(earned / whole), 6) if whole else 1.0
+
+
 def _kept(one: Result, share: int) -> RuleResult:
+    """What is remembered of a rule that did not pass; of one that is held out, nothing that would give it away."""
+    if one.rule.holdout:
+        return RuleResult(id=one.rule.id, verdict=one.verdict, signature=fingerprint(one.details[:DETAILS]))
     details = cleaned(one.details)
     findings = [finding for piece in one.evidence for finding in piece.findings]
     most = FINDINGS if share == DETAILS else 1

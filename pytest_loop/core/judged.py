@@ -57,7 +57,8 @@ class Sealed(Value):
 class Assessment(Value):
     """One EVALUATE: the score, and every rule that does not pass; what is not listed passed.
 
-    `artifact_hash` is the head of `artifact_sha256`, as other tools of the format write it.
+    `artifact_hash` is the head of `artifact_sha256`, as other tools of the format write it. `held_out` is the score of
+    the rules that no agent has seen.
     """
 
     artifact_hash: str = ""
@@ -75,6 +76,7 @@ class Assessment(Value):
     assumptions: tuple[str, ...] = ()
     must_not: tuple[str, ...] = ()
     regressions: tuple[str, ...] = ()
+    held_out: float | None = None
     void: bool = False
     findings: tuple[SealFinding, ...] = ()
 

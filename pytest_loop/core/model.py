@@ -110,6 +110,7 @@ class Rule(Value):
     weight: Fraction = Fraction(2)
     phase: Phase = Phase.A
     must_not: bool = False
+    holdout: bool = False
     repeat: int = 1
     need: str = "all"
     fix: str | None = None

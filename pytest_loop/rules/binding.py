@@ -18,7 +18,7 @@ from pytest_loop.rules.collect import LOADED, TALLY, FixtureRuleItem, RuleItem
 from pytest_loop.rules.expressions import Expression
 from pytest_loop.rules.files import Judged, Loaded, rule
 
-_FIELDS = ("severity", "weight", "phase", "description")
+_FIELDS = ("severity", "weight", "phase", "description", "holdout")
 
 
 class Binding:
@@ -162,4 +162,6 @@ def _unusable(name: str, value: Any) -> str | None:
         return "a finite number >= 0"
     if name == "description" and not isinstance(value, str):
         return "text"
+    if name == "holdout" and not isinstance(value, bool):
+        return "True or False"
     return None

@@ -70,6 +70,7 @@ class Entry(_Entry):
     check: Any = None
     fix: str | FixCommand | None = None
     must_not: bool | None = None
+    holdout: Annotated[bool, Field(description="judged, and never shown to an agent")] | None = None
     repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] | None = None
     need: Annotated[Any, AfterValidator(_need), WithJsonSchema(_NEED_SCHEMA)] = None
     fixtures: list[str] | None = None
@@ -316,6 +317,7 @@ def rule(fields: dict[str, Any]) -> Rule:
         weight=severity.weight if weight is None else exact(weight),
         phase=Phase(fields.get("phase") or phase_of(fields["id"])),
         must_not=bool(fields.get("must_not")),
+        holdout=bool(fields.get("holdout")),
         repeat=fields.get("repeat") or 1,
         need=str(fields.get("need") or "majority"),
         fix=f"run `{fix.command}`" if isinstance(fix, FixCommand) else fix,

@@ -104,6 +104,8 @@ def end_lines(state: RunState) -> Iterator[str]:
     else:
         last = f", last_evaluated_score: {one.score:.3g}" if one else ""
         yield f"final_score: unavailable (the artifact is {status.value}){last}"
+    if one and one.held_out is not None:
+        yield f"held out: the rules that no agent has seen score {one.held_out:.3g}, all of them {one.score:.3g}"
     yield f"used: {_used(state)}"
     if not state.stop.passed:
         yield from _escalation(state)

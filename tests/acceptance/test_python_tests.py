@@ -190,8 +190,12 @@ def test_tests_named_by_a_rule_decide_it(pytester: pytest.Pytester, rule_file: W
         ("('a', weight=-1)", "loop_rule: expected a finite number >= 0 for weight, found -1"),
         ("('a', weight=float('nan'))", "loop_rule: expected a finite number >= 0 for weight, found nan"),
         ("('a', weight=True)", "loop_rule: expected a finite number >= 0 for weight, found true"),
+        ("('a', holdout=1)", "loop_rule: expected True or False for holdout, found 1"),
         ("('a', description=5)", "loop_rule: expected text for description, found 5"),
-        ("('a', sevrity='warn')", "loop_rule: expected one of severity, weight, phase, description, found 'sevrity'"),
+        (
+            "('a', sevrity='warn')",
+            "loop_rule: expected one of severity, weight, phase, description, holdout, found 'sevrity'",
+        ),
         (
             "('other', severity='warn')",
             "loop_rule: expected severity='fail' as in another test of 'other', found 'warn'",
@@ -199,7 +203,7 @@ def test_tests_named_by_a_rule_decide_it(pytester: pytest.Pytester, rule_file: W
     ],
 )
 def test_a_mark_that_cannot_be_used_is_an_error_of_its_test(pytester: pytest.Pytester, mark: str, message: str) -> None:
-    pytester.makepyfile(
+    module = pytester.makepyfile(
         f"""
         import pytest
 
@@ -212,7 +216,7 @@ def test_a_mark_that_cannot_be_used_is_an_error_of_its_test(pytester: pytest.Pyt
     )
     result = pytester.runpytest()
     result.assert_outcomes(passed=1, errors=1)
-    assert f"ERROR {pytester.path.name[:-1]}.py::test_it - Failed: {message}" in result.stdout.str()
+    assert f"ERROR {module.name}::test_it - Failed: {message}" in result.stdout.str()
     assert "Traceback" not in result.stdout.str()
 
 

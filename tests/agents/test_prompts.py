@@ -209,3 +209,16 @@ def test_every_step_has_a_template() -> None:
         f"{step.lower()}.md" for step in prompts.PLACEHOLDERS
     }
     prompts.check(prompts.FOLDER)
+
+
+def test_no_prompt_tells_of_a_rule_that_is_held_out() -> None:
+    rules = (*RULES, RunRule(id="a.secret.rule", description="Nobody knows", holdout=True))
+    state = STARTED.model_copy(update={"criteria": RunCriteria(rules=rules)})
+    for step in (Step.PLAN, Step.PRODUCE, Step.REFINE):
+        assert "secret" not in prompts.compose(step, state, NONCE)
+
+
+def test_a_test_without_a_mark_is_named_once() -> None:
+    name = "tests/test_shop.py::test_total"
+    state = STARTED.model_copy(update={"criteria": RunCriteria(rules=(RunRule(id=name, description=name),))})
+    assert prompts.compose(Step.PRODUCE, state, NONCE).count(name) == 1

@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 from pytest_loop.core.assessing import ALL_DETAILS, DETAILS, FINDINGS, assessment
+from pytest_loop.core.critique import critique
 from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Severity, Verdict
 from pytest_loop.core.run import Assessment, RunCriteria, RunRule
 
@@ -145,3 +146,15 @@ def test_a_signature_does_not_depend_on_how_much_else_fails(rule: Make) -> None:
     few = assessment(RunCriteria(rules=tuple(rules)), Phase.A, {one.id: PASSED for one in rules} | {"a.x.y0": text}, "")
     many = assessment(RunCriteria(rules=tuple(rules)), Phase.A, {one.id: text for one in rules}, "")
     assert few.rule_results[0].signature == many.rule_results[0].signature
+
+
+def test_a_rule_that_is_held_out_gives_nothing_away_and_scores_apart(rule: Make) -> None:
+    hidden, seen = rule("a.x.hidden", holdout=True), rule("a.x.seen")
+    one = judged(hidden, rule("a.x.other", holdout=True), seen, hidden=failed("the answer is 42", detail="traceback"))
+    assert (one.held_out, one.passed) == (0.5, False)
+    assert "42" not in one.model_dump_json()
+    assert [(each.id, each.message) for each in one.failed] == [("a.x.hidden", "")]
+    assert judged(seen).held_out is None
+    assert judged(rule("a.x.info", INFO, holdout=True), info=failed()).held_out == 1
+    made = critique(RunCriteria(rules=(hidden, seen)), one)
+    assert made.issues == ()

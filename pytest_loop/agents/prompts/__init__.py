@@ -70,13 +70,16 @@ def _wanted_rules(state: RunState, wanted: Sequence[str]) -> str:
 def _rules(state: RunState) -> str:
     """Those that fail come first, and there are not more than anybody reads."""
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
-    rules = sorted(state.criteria.active(state.phase), key=lambda rule: rule.id not in unmet)
+    shown = [rule for rule in state.criteria.active(state.phase) if not rule.holdout]
+    rules = sorted(shown, key=lambda rule: rule.id not in unmet)
     more = len(rules) - MOST_RULES
     return "\n".join([*map(_told, rules[:MOST_RULES]), *([f"- and {more} more"] if more > 0 else [])])
 
 
 def _told(rule: RunRule) -> str:
     """What a rule asks for; a sentence says more than the description of it."""
+    if rule.description == rule.id:  # a test without a mark: its name is all that it says
+        return f"- {one_line(rule.id, LONGEST_RULE)} ({rule.severity.value})"
     asked = f"{rule.description}: {rule.check}" if isinstance(rule.check, str) else rule.description
     return f"- {one_line(rule.id)} ({rule.severity.value}): {one_line(asked, LONGEST_RULE)}"
 
