@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop import keeping
+from pytest_loop.agents.installed import installed
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.run import Event, Kind, Reason, RunState, Status
 from pytest_loop.errors import StateError
 from pytest_loop.options import NO_ALIAS
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import run as show
+from pytest_loop.show.agents import agent_lines
 from pytest_loop.store import History, Owner, RunFiles, Store, now
 
 Say = Callable[[str], None]
@@ -27,8 +29,24 @@ def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) 
     """The exit code of a command."""
     if name == "clean":
         return _clean(options, store, say, ask)
-    plain = {"status": _status, "list": _list, "history": _history, "stop": _stop, "restore": _restore}
+    plain = {
+        "status": _status,
+        "list": _list,
+        "history": _history,
+        "stop": _stop,
+        "restore": _restore,
+        "agents": _agents,
+    }
     return plain[name](options, store, say)
+
+
+def _agents(options: RunOptions, _store: Store, say: Say) -> int:
+    found = installed()
+    for line in agent_lines(found):
+        say(line)
+    if options.json:
+        give([one.model_dump(mode="json") for one in found], options.json, say)
+    return 0
 
 
 def chosen(store: Store, alias: str | None) -> RunFiles:

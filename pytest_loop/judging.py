@@ -114,13 +114,14 @@ class Judging:
         import secrets
 
         from pytest_loop.agents.broker import Broker
+        from pytest_loop.agents.declared import declared
         from pytest_loop.agents.judge import Judge
         from pytest_loop.agents.protocol import AgentUnavailableError, Watch
         from pytest_loop.agents.specs import make
 
         spec, root = self.asked.judge, self.config.rootpath
         try:
-            agent = self.config.hook.pytest_loop_make_agent(spec=spec) or make(spec, root, {})
+            agent = self.config.hook.pytest_loop_make_agent(spec=spec) or make(spec, root, declared(root))
         except AgentUnavailableError as error:
             raise pytest.UsageError(f"--loop-judge: {error}") from None
         watch = partial(Watch, self.asked.agent_timeout, self.asked.agent_silence)

@@ -103,7 +103,11 @@ JUDGING = (
 RUN = (
     Option("--loop-task", "what to do, until the rules are satisfied (@FILE and - read it)", "TEXT"),
     Option(
-        "--loop-agent", "who does it: command:WORDS, python:module:callable, replay:FILE", "SPEC", many=True, ini=""
+        "--loop-agent",
+        "who does it: codex, claude, command:WORDS, python:module:callable, ...",
+        "SPEC",
+        many=True,
+        ini="",
     ),
     Option(
         "--loop-rules",
@@ -142,6 +146,7 @@ RUN = (
 COMMANDS = (
     Option("--loop-status", "show a run, and exit", "ALIAS", optional=True),
     Option("--loop-list", "list all runs, and exit"),
+    Option("--loop-agents", "list the agents whose clients are installed here, and exit"),
     Option("--loop-history", "show the events of a run, and exit", "ALIAS", optional=True),
     Option("--loop-stop", "end the active run, and exit", "REASON", optional=True),
     Option("--loop-resume", "go on with a run where it stands", "ALIAS", optional=True),
@@ -190,7 +195,7 @@ def asks_for_a_run(values: argparse.Namespace) -> bool:
     if values.help or values.version:
         return False
     asked = (values.loop_task, *(getattr(values, one.dest) for one in COMMANDS if one.metavar))
-    return values.loop_list or any(value is not None for value in asked)
+    return values.loop_list or values.loop_agents or any(value is not None for value in asked)
 
 
 def unknown_option(words: Sequence[str]) -> str | None:

@@ -52,6 +52,7 @@ class RunOptions:
     clean: str | None
     restore: int | None
     is_list: bool
+    is_agents: bool
 
     @property
     def command(self) -> str | None:
@@ -63,7 +64,8 @@ class RunOptions:
             "clean": self.clean,
             "restore": self.restore,
         }
-        found = [name for name, value in asked.items() if value is not None] + (["list"] if self.is_list else [])
+        flags = {"list": self.is_list, "agents": self.is_agents}
+        found = [name for name, value in asked.items() if value is not None] + [name for name in flags if flags[name]]
         if len(found) > 1:
             raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in found)}")
         return found[0] if found else None
@@ -119,4 +121,5 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         clean=values.loop_clean,
         restore=values.loop_restore,
         is_list=values.loop_list,
+        is_agents=values.loop_agents,
     )

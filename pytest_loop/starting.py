@@ -20,7 +20,9 @@ import pytest
 
 from pytest_loop import commands, keeping, process
 from pytest_loop.agents import prompts
+from pytest_loop.agents.declared import declared
 from pytest_loop.agents.discreet import Discreet
+from pytest_loop.agents.installed import only_one
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.replay import Recorded
 from pytest_loop.agents.specs import make
@@ -117,6 +119,8 @@ class Front:
         session = self._session(new.arguments())
         plan = new.plan(session, artifact)
         state = new.state(task, alias, artifact, plan)
+        if not state.agents and (found := only_one()):
+            state = state.model_copy(update={"agents": (found,)})
         if state.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
         state = machine.beginning(state)
@@ -346,7 +350,7 @@ class Front:
     def _make(self, spec: str) -> Agent:
         if spec not in self.made:
             own: Agent | None = self.config.hook.pytest_loop_make_agent(spec=spec)
-            self.made[spec] = Discreet(own or make(spec, self.root, {}), self.redact)
+            self.made[spec] = Discreet(own or make(spec, self.root, declared(self.root)), self.redact)
         return self.made[spec]
 
     def _session(self, arguments: tuple[str, ...]) -> ColdSession:

@@ -43,13 +43,13 @@ class CommandAgent:
         return process.missing(_filled(self.words[0], {"workspace": workspace}), workspace)
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
-        before = _content(request.artifact)
+        before = content(request.artifact)
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             files = {"prompt_file": Path(folder) / "prompt.md", "output_file": Path(folder) / "answer"}
             done = self._done(request, watch, files)
             if done.ending is not process.Ending.ITSELF:
                 raise watch.broken(self.name, done.ending)
-            if done.exit_code and _content(request.artifact) == before:
+            if done.exit_code and content(request.artifact) == before:
                 raise AgentError(self._ended(done))
             if done.exit_code:  # an exit code is no verdict: what was edited is judged by the rules
                 watch.heard(f"{self._ended(done)}; what it edited is judged all the same\n".encode())
@@ -68,7 +68,7 @@ class CommandAgent:
             request.workspace,
             watch.timeout,
             watch.silence,
-            _environment(request),
+            environment(request),
             b"" if "prompt_file" in self._uses else prompt,
             limit=LARGEST_ANSWER,
             heard=watch.heard,
@@ -103,7 +103,8 @@ def _filled(word: str, values: Mapping[str, object]) -> str:
     return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), word)
 
 
-def _environment(request: AgentRequest) -> dict[str, str]:
+def environment(request: AgentRequest) -> dict[str, str]:
+    """Ours, and the words that say what is asked."""
     return {
         **os.environ,
         "LOOP_STEP": request.step,
@@ -114,7 +115,7 @@ def _environment(request: AgentRequest) -> dict[str, str]:
     }
 
 
-def _content(path: Path | None) -> bytes | None:
+def content(path: Path | None) -> bytes | None:
     """What is in a file; a pipe or a device that somebody put in its place is not read."""
     if path is None or not path.is_file() or path.stat().st_size > LARGEST_ANSWER:
         return None
@@ -131,7 +132,7 @@ def _whole(done: process.Completed) -> str:
 def _read(path: Path) -> str:
     if not path.is_file():
         raise AgentError("expected an answer in {output_file}, found none")
-    data = _content(path)
+    data = content(path)
     if data is None:
         raise AgentError(_TOO_LONG)
     return data.decode("utf-8", "replace")

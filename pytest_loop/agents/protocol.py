@@ -27,6 +27,14 @@ class AgentUnavailableError(AgentError):
     """The agent cannot be reached at all: asking again would not help."""
 
 
+class RateLimitedError(AgentError):
+    """The agent's model takes no requests for a while: `seconds` is how long, where that is known."""
+
+    def __init__(self, text: str, seconds: float | None = None) -> None:
+        super().__init__(text)
+        self.seconds = seconds
+
+
 class StopAskedError(AgentError):
     """Somebody asked for the end while the agent was working."""
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pytest_loop.agents import acp
+from pytest_loop.agents.client import PresetAgent
 from pytest_loop.agents.command import CommandAgent
+from pytest_loop.agents.presets import presets
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.python import PythonAgent
 from pytest_loop.agents.replay import ReplayAgent
 
-KINDS = "command:WORDS, python:module:callable or replay:FILE"
+KINDS = "command:WORDS, acp:WORDS, python:module:callable, replay:FILE"
 
 
 def make(spec: str, root: Path, declared: dict[str, str]) -> Agent:
-    """The agent that `spec` names: a kind with its argument, or a name declared in pyproject.toml.
+    """The agent that `spec` names: a kind with its argument, a preset, or a name declared in pyproject.toml.
 
-    What can be seen to be wrong without asking it anything is said now.
+    A preset may have a model and further arguments: `codex:gpt-5 --profile quick`. What can be seen to be wrong without
+    asking it anything is said now.
     """
     kind, _, argument = declared.get(spec, spec).partition(":")
     if kind == "command":
@@ -27,5 +31,24 @@ def make(spec: str, root: Path, declared: dict[str, str]) -> Agent:
         return PythonAgent(argument, root, spec)
     if kind == "replay":
         return ReplayAgent(root / argument, spec)
-    names = f", or one of {', '.join(sorted(declared))}" if declared else ""
-    raise AgentUnavailableError(f"expected {KINDS}{names} for an agent, found {spec!r}")
+    if kind == "acp":
+        return _speaking_acp(argument, root, spec)
+    if kind in presets():
+        return _client(PresetAgent(presets()[kind], argument, spec))
+    names = ", ".join(sorted({*declared, *presets()}))
+    raise AgentUnavailableError(f"expected {KINDS} or one of {names} for an agent, found {spec!r}")
+
+
+def _speaking_acp(words: str, root: Path, name: str) -> PresetAgent:
+    """An agent by its command, with which the same can be wrong as with any other."""
+    if not words.strip():
+        raise AgentUnavailableError("expected a command after `acp:`, found nothing")
+    if problem := CommandAgent(words).missing(root):
+        raise AgentUnavailableError(problem)
+    return PresetAgent(acp.preset(), words, name)
+
+
+def _client(agent: PresetAgent) -> PresetAgent:
+    if problem := agent.missing():
+        raise AgentUnavailableError(f"{problem} (--loop-agents lists those that are)")
+    return agent

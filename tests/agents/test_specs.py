@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from pytest_loop.agents.client import PresetAgent
 from pytest_loop.agents.command import CommandAgent
 from pytest_loop.agents.protocol import AgentUnavailableError
 from pytest_loop.agents.python import PythonAgent
 from pytest_loop.agents.replay import ReplayAgent
-from pytest_loop.agents.specs import make
+from pytest_loop.agents.specs import KINDS, make
+
+NAMES = "aider, claude, codex, copilot, gemini, goose, opencode, qwen"
 
 
 def test_each_kind_has_its_agent_and_keeps_its_name(tmp_path: Path) -> None:
@@ -31,8 +34,10 @@ def test_each_kind_has_its_agent_and_keeps_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("codex", "expected command:WORDS, python:module:callable or replay:FILE for an agent, found 'codex'"),
-        ("", "expected command:WORDS, python:module:callable or replay:FILE for an agent, found ''"),
+        ("gpt", f"expected {KINDS} or one of {NAMES} for an agent, found 'gpt'"),
+        ("", f"expected {KINDS} or one of {NAMES} for an agent, found ''"),
+        ("claude", "cannot run 'claude': no such command is installed here (--loop-agents lists those that are)"),
+        ("claude:'x", 'expected a model and arguments, found "\'x" (No closing quotation)'),
         ("comand:cat", "for an agent, found 'comand:cat'"),
         ("command:", "expected a command after `command:`, found nothing"),
         ("command:no-such-program -x", "cannot run 'no-such-program': no such command is installed here"),
@@ -41,7 +46,10 @@ def test_each_kind_has_its_agent_and_keeps_its_name(tmp_path: Path) -> None:
         ("replay:none.jsonl", "none.jsonl: No such file or directory"),
     ],
 )
-def test_what_is_wrong_with_a_name_is_said_at_once(tmp_path: Path, spec: str, message: str) -> None:
+def test_what_is_wrong_with_a_name_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, message: str
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
     (tmp_path / "plain").touch()
     with pytest.raises(AgentUnavailableError) as error:
         make(spec, tmp_path, {})
@@ -49,5 +57,18 @@ def test_what_is_wrong_with_a_name_is_said_at_once(tmp_path: Path, spec: str, me
 
 
 def test_declared_names_are_offered(tmp_path: Path) -> None:
-    with pytest.raises(AgentUnavailableError, match="or one of mine, yours for an agent, found 'hers'"):
+    with pytest.raises(AgentUnavailableError, match=r"or one of aider, .*, mine, opencode, qwen, yours for an agent, "):
         make("hers", tmp_path, {"yours": "command:cat", "mine": "command:cat"})
+
+
+def test_presets_have_a_model_and_may_be_declared_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("gemini", "goose"):
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    declared = {"gemini": "gemini:gemini-3-pro", "goose": "command:cat"}
+    for spec in ("gemini", "gemini:gemini-2.5-flash --debug"):
+        agent = make(spec, tmp_path, declared)
+        assert isinstance(agent, PresetAgent)
+        assert agent.name == spec
+    assert isinstance(make("goose", tmp_path, {}), PresetAgent)
+    assert isinstance(make("goose", tmp_path, declared), CommandAgent)

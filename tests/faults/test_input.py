@@ -264,7 +264,7 @@ def test_paths_in_our_options_do_not_move_the_project(loop: Loop, project: Path)
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
-        ("gpt", "expected command:WORDS, python:module:callable or replay:FILE for an agent, found 'gpt'"),
+        ("gpt", "expected command:WORDS, acp:WORDS, python:module:callable, replay:FILE or one of aider, "),
         ("comand:cat", "for an agent, found 'comand:cat'"),
         ("command:", "expected a command after `command:`, found nothing"),
         ("command:no-such-program", "cannot run 'no-such-program': no such command is installed here"),

@@ -1,0 +1,51 @@
+"""Which clients are installed here."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pytest_loop import process
+from pytest_loop.agents.presets import Preset, presets
+from pytest_loop.core.clients import Client
+
+PATIENCE = 10.0
+_VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+]\w+(?:\.\w+)*)?")
+
+
+def installed(folder: Path | None = None, patience: float = PATIENCE) -> list[Client]:
+    """Every preset, with its path and its version where it is installed; asking for a version takes bounded time."""
+    known = presets()
+    with ThreadPoolExecutor(len(known)) as pool:
+        return list(pool.map(lambda name: _client(name, known[name], folder or Path.cwd(), patience), known))
+
+
+def only_one() -> str:
+    """The preset whose client is installed here, if there is exactly one: who names no agent means that."""
+    here = [name for name, preset in presets().items() if preset.where()]
+    return here[0] if len(here) == 1 else ""
+
+
+def _client(name: str, preset: Preset, folder: Path, patience: float) -> Client:
+    path = preset.where()
+    return Client(
+        name=name,
+        checked=preset.checked,
+        path=path,
+        version=_version([path, *preset.version], folder, patience) if path else None,
+        reports_tokens=preset.tokens is not None,
+        reports_cost=preset.cost is not None,
+        takes_schema=preset.form is not None,
+        goes_on=preset.resume is not None,
+    )
+
+
+def _version(words: list[str], folder: Path, patience: float) -> str | None:
+    """The first number with a dot in what it says of itself."""
+    try:
+        done = process.run(process.Order(words, folder, patience))
+    except process.CannotStartError:
+        return None
+    found = None if done.exit_code else _VERSION.search(done.stdout or done.stderr)
+    return found[0] if found else None

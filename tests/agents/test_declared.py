@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents import installed
+from pytest_loop.agents.declared import declared
+from pytest_loop.agents.protocol import AgentUnavailableError
+
+
+def test_names_stand_for_what_they_are_declared_as(tmp_path: Path) -> None:
+    assert declared(tmp_path) == {}
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest-loop.agents.mine]\nspec = "command:cat"\n')
+    assert declared(tmp_path) == {"mine": "command:cat"}
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest-loop]\nagents = 5\n")
+    assert declared(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[tool.pytest-loop.agents]\nmine = 5\n",
+            r'expected spec = "..." in \[tool.pytest-loop.agents.mine\], found 5',
+        ),
+        ("[tool.pytest-loop.agents.mine]\nspec = 5\n", "expected spec = "),
+        ("[tool", "cannot read the agents in "),
+    ],
+)
+def test_what_cannot_be_understood_is_said(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(AgentUnavailableError, match=message):
+        declared(tmp_path)
+
+
+@pytest.mark.parametrize(("here", "found"), [((), ""), (("codex",), "codex"), (("codex", "claude"), "")])
+def test_who_names_nobody_gets_the_only_one(monkeypatch: pytest.MonkeyPatch, here: tuple[str, ...], found: str) -> None:
+    class Stub:
+        def __init__(self, path: str | None) -> None:
+            self.where = lambda: path
+
+    known = {name: Stub("/bin/x" if name in here else None) for name in ("codex", "claude", "goose")}
+    monkeypatch.setattr(installed, "presets", lambda: known)
+    assert installed.only_one() == found

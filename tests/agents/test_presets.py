@@ -1,0 +1,134 @@
+"""The table of presets, and which of them are installed here."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents.installed import installed
+from pytest_loop.agents.presets import Preset, filled, presets
+from pytest_loop.agents.strict import strict
+from pytest_loop.agents.structured import JudgeAnswer, PlanAnswer, PrepareAnswer
+
+NAMES = ["codex", "claude", "gemini", "opencode", "goose", "aider", "copilot", "qwen"]
+
+
+def test_the_table_has_eight_clients_and_every_key_is_known() -> None:
+    assert list(presets()) == NAMES
+    text = (Path(__file__).parents[2] / "pytest_loop/agents/presets.json").read_text(encoding="utf-8")
+    keys = set(re.findall(r'^    "(\w+)":', text, re.MULTILINE))
+    assert keys <= set(Preset.model_fields)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_preset_can_be_filled_completely(name: str) -> None:
+    preset = presets()[name]
+    values = dict.fromkeys(
+        ("model", "session", "schema", "schema_file", "prompt_file", "report_file", "artifact", "folder", "state"), "x"
+    )
+    words = (
+        *preset.start,
+        *(preset.resume or ()),
+        *preset.arguments,
+        *preset.edit.arguments,
+        *preset.read_only.arguments,
+        *preset.model,
+        *preset.artifact,
+        *preset.outside_git,
+        *(preset.form.arguments if preset.form else ()),
+    )
+    assert not [word for word in filled(words, values) if "{" in word]
+    assert any("{prompt_file}" in word for word in words) is (preset.prompt == "file")
+    assert preset.read_only != preset.edit
+    assert preset.model
+
+
+def test_a_placeholder_without_a_value_stays() -> None:
+    assert filled(("{model}", "{other}", "a{session}b"), {"session": "s"}) == ["{model}", "{other}", "asb"]
+
+
+def test_a_program_may_come_with_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bundle_of_one.py").write_text("def where(): return '/somewhere/client'")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def found(bundled: str) -> str | None:
+        return Preset(program="no-such-client", bundled=bundled, checked="1", format="codex").where()
+
+    assert found("bundle_of_one:where") == "/somewhere/client"
+    assert found("bundle_of_one:nowhere") is None
+    assert found("bundle_of_none:where") is None
+    assert found("") is None
+
+
+def test_installed_clients_tell_their_versions_in_bounded_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, script in {
+        "claude": "echo 'Claude Code 2.1.325-beta.1.'",
+        "gemini": "exec sleep 60",
+        "goose": "echo 1.34.0; exit 1",
+        "qwen": "echo what",
+        "aider": "echo aider 0.86.2 >&2",
+    }.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "copilot").write_text("#!/no/such/program\n")
+    (tmp_path / "copilot").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    begun = time.monotonic()
+    found = {one.name: one for one in installed(tmp_path, 1.5)}
+    assert time.monotonic() - begun < 10
+    assert list(found) == NAMES
+    versions = {name: found[name].version for name in ("claude", "gemini", "goose", "qwen", "aider", "copilot")}
+    assert versions == {
+        "claude": "2.1.325-beta.1",
+        "gemini": None,
+        "goose": None,
+        "qwen": None,
+        "aider": "0.86.2",
+        "copilot": None,
+    }
+    assert found["gemini"].path == str(tmp_path / "gemini")
+    assert found["opencode"].path is None
+    claude, goose = found["claude"], found["goose"]
+    assert (claude.reports_tokens, claude.reports_cost, claude.takes_schema, claude.goes_on) == (True, True, True, True)
+    assert (goose.reports_tokens, goose.reports_cost, goose.takes_schema, goose.goes_on) == (True, False, False, True)
+
+
+def test_a_strict_schema_requires_every_key_and_allows_no_other() -> None:
+    found = strict(JudgeAnswer.model_json_schema())
+    assert found
+    assert found["required"] == ["passed", "reason", "evidence"]
+    assert found["additionalProperties"] is False
+    assert found["properties"]["passed"] == {"type": "boolean"}
+    plan = strict(PlanAnswer.model_json_schema())
+    assert plan
+    assert plan["properties"]["plan"] == {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 5}
+
+
+def test_parts_of_a_schema_are_made_strict_too() -> None:
+    inner = {"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}}}
+    found = strict({"type": "object", "properties": {"b": {"$ref": "#/$defs/I"}}, "$defs": {"I": inner}})
+    assert found
+    assert found["$defs"]["I"] == {
+        "type": "object",
+        "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        PrepareAnswer.model_json_schema(),
+        {},
+        {"type": "object"},
+        {"type": "array"},
+        {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": True},
+        {"type": "object", "properties": {"a": {"type": "array", "items": {}}}},
+    ],
+)
+def test_a_schema_that_leaves_something_open_is_not_made_strict(schema: dict[str, object]) -> None:
+    assert strict(schema) is None

@@ -1,0 +1,118 @@
+"""What is taken from the output of each client: made after real output, shortened, with numbers that tell its fields apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents.presets import presets
+from pytest_loop.agents.transcripts import READERS, Failure, Told, Transcript
+
+RECORDINGS = Path(__file__).parent / "recordings"
+
+
+def told(name: str, exit_code: int = 0, *, is_whole: bool = True) -> Told:
+    """What the reader of a client says about a recording; a file of its own beside it is what the client wrote."""
+    report = RECORDINGS / f"{name}.report"
+    transcript = Transcript(
+        (RECORDINGS / f"{name}.stdout").read_text(encoding="utf-8"),
+        report.read_text(encoding="utf-8") if report.exists() else "",
+        exit_code,
+        is_whole,
+    )
+    return READERS[name.partition("-")[0]](transcript)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("codex", Told("Fixed.", session="01a1e338-89e7-79f3-af38-b005f460e41d", tokens=220)),
+        (
+            "claude",
+            Told("Fixed.", None, "51924789-a94f-4fc3-9e4f-fcacad865b8b", tokens=1000, cost_usd=0.0125, priced=1000),
+        ),
+        ("gemini", Told("Fixed.", session="0b21eb2b-735c-4376-bcad-6eaab302496e", tokens=220)),
+        ("opencode", Told("Fixed.", session="ses_e1cc0d980ffe", tokens=1025, cost_usd=0.025)),
+        ("goose", Told("Fixed.", tokens=220)),
+        ("copilot", Told("Fixed.", session="7d2c5e1a-2f6f-4b39-9f0e-0d5c1c4b8a11", tokens=220)),
+        ("qwen", Told("Fixed.", session="b7372f43-355b-45c0-a237-8ac6c9dc8003", tokens=220)),
+        ("aider", Told("Aider v0.86.2\nApplied edit to calc.py\n", tokens=230, cost_usd=0.004)),
+    ],
+)
+def test_a_run_that_went_well(name: str, expected: Told) -> None:
+    assert told(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code", "failure"),
+    [
+        ("codex-401", 1, Failure("unexpected status 401 Unauthorized: no, url: http://127.0.0.1/v1/responses", 401)),
+        ("codex-429", 1, Failure("exceeded retry limit, last status: 429 Too Many Requests", 429)),
+        ("claude-401", 1, Failure("Failed to authenticate. API Error: 401 no", 401)),
+        ("claude-429", 1, Failure("API Error: Request rejected (429) · no", 429)),
+        ("claude-turns", 1, Failure("error_max_turns")),
+        ("gemini-401", 145, Failure('[API Error: {"error":{"message":"no","code":401}}]', 401)),
+        ("gemini-401", 173, Failure('[API Error: {"error":{"message":"no","code":401}}]', 429)),
+        ("gemini-401", 1, Failure('[API Error: {"error":{"message":"no","code":401}}]')),
+        ("opencode-401", 1, Failure("no", 401)),
+        ("opencode-429", 1, Failure("no", 429, 2.0)),
+        ("copilot-401", 1, Failure("no", 401)),
+        ("qwen-401", 0, Failure("[API Error: 401 no]")),
+        ("qwen-401-new", 1, Failure("401 no")),
+    ],
+)
+def test_a_run_that_failed_says_so_by_its_structure(name: str, exit_code: int, failure: Failure) -> None:
+    assert told(name, exit_code).failure == failure
+
+
+def test_an_exit_code_of_0_with_no_tokens_is_a_failure() -> None:
+    failure = told("goose-401").failure
+    assert failure
+    assert failure.message.startswith("Ran into this error: Authentication error")
+    assert failure.status is None
+    assert told("aider-401").failure == Failure()
+
+
+def test_words_about_a_status_are_no_status() -> None:
+    assert told("codex-says-429").failure == Failure("the model said: unexpected status 429")
+
+
+def test_data_that_a_schema_asked_for_is_found() -> None:
+    assert told("claude-schema").data == {"passed": True}
+    assert told("qwen-schema").data == {"passed": True}
+
+
+def test_gemini_has_no_login_where_its_exit_code_says_so() -> None:
+    assert READERS["gemini"](Transcript("", exit_code=41)).failure == Failure("", 401)
+
+
+def test_a_sum_of_which_a_part_is_lost_is_unknown() -> None:
+    found = told("opencode", is_whole=False)
+    assert (found.tokens, found.cost_usd) == (None, None)
+    assert found.text == "Fixed."
+    assert found.failure is None
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "not JSON at all\n[1, 2]\n17\nnull\n" + "[" * 100_000,
+        '{"type": null}\n{"type": 3}\n{"event": []}\n{"messages": 3, "metadata": []}',
+        '{"type": "result", "usage": 3, "result": 17, "stats": [], "modelUsage": [1], "error": "x", "is_error": 1}',
+        '{"type": "error", "error": "x"}\n{"type": "session.error", "data": "x"}\n{"type": "turn.failed", "error": 1}',
+        '{"type": "item.completed"}\n{"type": "message", "message": {"content": [1, null]}}\n{"type": "step_finish"}',
+        '{"type": "turn.completed", "usage": {"input_tokens": true, "output_tokens": "many"}}',
+    ],
+    ids=["nothing", "noise", "odd types", "odd result", "odd errors", "odd items", "odd numbers"],
+)
+def test_output_that_makes_no_sense_does_no_harm(name: str, output: str) -> None:
+    found = READERS[name](Transcript(output, report=output))
+    assert found.tokens is None
+    assert found.cost_usd is None
+
+
+def test_every_preset_has_a_reader() -> None:
+    assert {"acp", *(one.format for one in presets().values())} == set(READERS)
