@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cheats.test_catalogue import CHEATS, HONEST
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -79,3 +81,8 @@ def test_links_of_the_documentation_lead_somewhere(pytester: pytest.Pytester) ->
 
 def test_contributing_is_short() -> None:
     assert (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").count("\n") < 80
+
+
+def test_the_figures_about_cheats_are_those_of_the_catalogue() -> None:
+    assert f"Of {len(CHEATS)} known ways" in README
+    assert f"of {len(HONEST)} honest fixes" in README
