@@ -168,6 +168,11 @@ SETTINGS = {
     "loop_min_gain": ("what is too little", "0.02"),
 }
 _ALL = (*JUDGING, *RUN, *COMMANDS)
+# Options of pytest that select by what its cache remembers.
+_BY_MEMORY = frozenset(
+    "--lf --last-failed --lfnf --last-failed-no-failures --ff --failed-first --nf --new-first "
+    "--sw --stepwise --sw-skip --stepwise-skip --sw-reset --stepwise-reset".split()
+)
 
 
 def declare(parser: pytest.Parser) -> None:
@@ -271,7 +276,10 @@ def options(config: pytest.Config) -> Options:
 
 
 def child_arguments(arguments: Sequence[str], left_out: Sequence[str] = ()) -> tuple[str, ...]:
-    """The person's arguments without those of the run, and without `left_out` (paths that do not judge)."""
+    """The person's arguments without those of the run, and without `left_out` (paths that do not judge).
+
+    What failed last time never decides what is judged: every evaluation looks at all that the run began with.
+    """
     valued = {one.name for one in _ALL if one.takes_value}
     optional = {one.name for one in COMMANDS if one.optional}
     kept: list[str] = []
@@ -279,7 +287,7 @@ def child_arguments(arguments: Sequence[str], left_out: Sequence[str] = ()) -> t
     for word in words:
         name = word.partition("=")[0]
         if not name.startswith("--loop-"):
-            if word not in left_out:
+            if word not in left_out and name not in _BY_MEMORY:
                 kept.append(word)
         elif name in valued and "=" not in word:
             next(words, None)

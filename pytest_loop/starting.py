@@ -22,7 +22,7 @@ from pytest_loop import commands, keeping, process
 from pytest_loop.agents import prompts
 from pytest_loop.agents.declared import declared
 from pytest_loop.agents.discreet import Discreet
-from pytest_loop.agents.installed import only_one
+from pytest_loop.agents.installed import only_one, unobserved
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.replay import Recorded
 from pytest_loop.agents.specs import make
@@ -125,6 +125,8 @@ class Front:
             state = self._sealed(new, state, files, session, plan)
         state = machine.beginning(state)
         for line in show.draft_lines(state, _origins(plan)):
+            self.say(line)
+        for line in unobserved(state.agents, state.limits):
             self.say(line)
         try:
             self._confirm()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pytest_loop import process
 from pytest_loop.agents.presets import Preset, presets
 from pytest_loop.core.clients import Client
+from pytest_loop.core.run import Limits
 
 PATIENCE = 10.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+]\w+(?:\.\w+)*)?")
@@ -25,6 +27,19 @@ def only_one() -> str:
     """The preset whose client is installed here, if there is exactly one: who names no agent means that."""
     here = [name for name, preset in presets().items() if preset.where()]
     return here[0] if len(here) == 1 else ""
+
+
+def unobserved(specs: Iterable[str], limits: Limits) -> Iterator[str]:
+    """The limits that cannot be kept, because an agent never tells what it uses."""
+    for spec in specs:
+        preset = presets().get(spec.partition(":")[0])
+        tells_cost, tells_tokens = (preset.cost, preset.tokens) if preset else (None, None)
+        if preset is None and not spec.startswith("command:"):
+            continue
+        if limits.usd is not None and tells_cost is None:
+            yield f"{spec} does not tell what it costs: the limit of {limits.usd:g} USD cannot be observed"
+        if limits.tokens is not None and tells_tokens is None:
+            yield f"{spec} does not tell its tokens: the limit of {limits.tokens:,} cannot be observed"
 
 
 def _client(name: str, preset: Preset, folder: Path, patience: float) -> Client:

@@ -7,6 +7,7 @@ import pytest
 from pytest_loop.agents import installed
 from pytest_loop.agents.declared import declared
 from pytest_loop.agents.protocol import AgentUnavailableError
+from pytest_loop.core.run import Limits
 
 
 def test_names_stand_for_what_they_are_declared_as(tmp_path: Path) -> None:
@@ -43,3 +44,15 @@ def test_who_names_nobody_gets_the_only_one(monkeypatch: pytest.MonkeyPatch, her
     known = {name: Stub("/bin/x" if name in here else None) for name in ("codex", "claude", "goose")}
     monkeypatch.setattr(installed, "presets", lambda: known)
     assert installed.only_one() == found
+
+
+def test_limits_that_nobody_can_observe_are_said() -> None:
+    said = list(
+        installed.unobserved(["codex:gpt-5", "opencode", "python:a:b", "command:x"], Limits(usd=5, tokens=1000))
+    )
+    assert said == [
+        "codex:gpt-5 does not tell what it costs: the limit of 5 USD cannot be observed",
+        "command:x does not tell what it costs: the limit of 5 USD cannot be observed",
+        "command:x does not tell its tokens: the limit of 1,000 cannot be observed",
+    ]
+    assert list(installed.unobserved(["codex"], Limits(usd=None))) == []
