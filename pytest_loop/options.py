@@ -170,8 +170,22 @@ SETTINGS = {
 _ALL = (*JUDGING, *RUN, *COMMANDS)
 # Options of pytest that select by what its cache remembers.
 _BY_MEMORY = frozenset(
-    "--lf --last-failed --lfnf --last-failed-no-failures --ff --failed-first --nf --new-first "
-    "--sw --stepwise --sw-skip --stepwise-skip --sw-reset --stepwise-reset".split()
+    [
+        "--lf",
+        "--last-failed",
+        "--lfnf",
+        "--last-failed-no-failures",
+        "--ff",
+        "--failed-first",
+        "--nf",
+        "--new-first",
+        "--sw",
+        "--stepwise",
+        "--sw-skip",
+        "--stepwise-skip",
+        "--sw-reset",
+        "--stepwise-reset",
+    ]
 )
 
 
