@@ -237,15 +237,7 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
 
 
 def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
-    return Event(
-        ts=now(),
-        run_id=state.run_id,
-        iteration=state.iteration,
-        phase=state.phase,
-        step=state.current_step.value,
-        event=kind.value,
-        payload=payload,
-    )
+    return Event.of(state, kind.value, payload, now())
 
 
 def _restore(options: RunOptions, store: Store, say: Say) -> int:

@@ -59,16 +59,7 @@ class Driver:
             self.pending.clear()
 
     def _event(self, kind: Kind, payload: Payload) -> Event:
-        return Event(
-            ts=now(),
-            run_id=self.state.run_id,
-            iteration=self.state.iteration,
-            phase=self.state.phase,
-            step=self.state.current_step.value,
-            event=kind.value,
-            status="error" if kind in (Kind.PHASE_ERROR, Kind.FAILED) else "ok",
-            payload=payload,
-        )
+        return Event.of(self.state, kind.value, payload, now())
 
     def _happened(self, kind: Kind, payload: Payload) -> None:
         event = self._event(kind, payload)

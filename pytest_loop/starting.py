@@ -135,15 +135,7 @@ class Front:
                 self.project.forget()
             raise
         store.admit(files, is_new=True, force=self.options.force)
-        event = Event(
-            ts=state.created_at,
-            run_id=state.run_id,
-            iteration=1,
-            phase=state.phase,
-            step=state.current_step.value,
-            event=Kind.RUN_STARTED.value,
-            payload={"state": state.model_dump(mode="json")},
-        )
+        event = Event.of(state, Kind.RUN_STARTED.value, {"state": state.model_dump(mode="json")}, state.created_at)
         state = machine.started(event)
         store.point_at(state)
         files.append([event], state)
@@ -227,15 +219,7 @@ class Front:
         confirmed = state.stop.reason == "unconfirmed" and options.confirmed
         if not confirmed and not any(name in fits for name in raised):
             return None
-        return Event(
-            ts=now(),
-            run_id=state.run_id,
-            iteration=state.iteration,
-            phase=state.phase,
-            step=state.current_step.value,
-            event=Kind.LIMITS_RAISED.value,
-            payload=raised,
-        )
+        return Event.of(state, Kind.LIMITS_RAISED.value, raised, now())
 
     # -- running
 

@@ -241,3 +241,17 @@ class Event(Value):
     event: str
     status: str = "ok"
     payload: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, state: RunState, kind: str, payload: dict[str, Any], ts: str) -> Event:
+        """What happens to a run where it stands."""
+        return cls(
+            ts=ts,
+            run_id=state.run_id,
+            iteration=state.iteration,
+            phase=state.phase,
+            step=state.current_step.value,
+            event=kind,
+            status="error" if kind in (Kind.PHASE_ERROR.value, Kind.FAILED.value) else "ok",
+            payload=payload,
+        )

@@ -214,12 +214,5 @@ class RunFiles:
 
 def _adoption(state: RunState, found: History) -> Event:
     """From here on the history leads to the state, whatever is wrong with it before."""
-    return Event(
-        ts=now(),
-        run_id=state.run_id,
-        iteration=state.iteration,
-        phase=state.phase,
-        step=state.current_step.value,
-        event=ADOPTED,
-        payload={"state": state.model_dump(mode="json"), "because": found.damage},
-    )
+    payload = {"state": state.model_dump(mode="json"), "because": found.damage}
+    return Event.of(state, ADOPTED, payload, now())
