@@ -138,10 +138,11 @@ class Court:
 
     def _pytest(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         own = {"PYTHONPATH": str(self.base), "PYTHONUSERBASE": str(self.base / "user")}
+        unmeasured = {name: value for name, value in os.environ.items() if name != "COVERAGE_PROCESS_START"}
         return subprocess.run(
             [sys.executable, "-m", "pytest", "-q", *words],
             cwd=self.shop,
-            env={**os.environ, **own, **variables},
+            env={**unmeasured, **own, **variables},
             capture_output=True,
             text=True,
             timeout=180,
