@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from pytest_loop.agents.protocol import AgentRequest
 from pytest_loop.agents.python import PythonAgent
 
 Ask = Callable[..., AgentRequest]
+# `tox -e clients`: a folder with clients, which are driven beside those on the PATH.
+collect_ignore = [] if os.environ.get("PYTEST_LOOP_CLIENTS") else ["test_clients.py"]
 
 
 @pytest.fixture

@@ -18,9 +18,6 @@ from pytest_loop.agents.specs import make
 from tests.agents.model_server import ModelServer, Turn
 
 FOLDER = os.environ.get("PYTEST_LOOP_CLIENTS")
-pytestmark = pytest.mark.skipif(
-    FOLDER is None, reason="set PYTEST_LOOP_CLIENTS to a folder with clients to drive them and those on the PATH"
-)
 Client = Callable[..., PresetAgent]
 
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import codex_cli_bin  # type: ignore[import-untyped]
 import pytest
 
 from pytest_loop.agents.client import PresetAgent
@@ -16,7 +17,6 @@ from pytest_loop.agents.structured import JudgeAnswer, PrepareAnswer, validated
 from pytest_loop.core.run import Usage
 from tests.agents.model_server import ModelServer, Turn
 
-codex_cli_bin = pytest.importorskip("codex_cli_bin")
 Codex = Callable[..., PresetAgent]
 CONFIG = """
 model = "scripted"

@@ -138,7 +138,7 @@ class Court:
 
     def _pytest(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         own = {"PYTHONPATH": str(self.base), "PYTHONUSERBASE": str(self.base / "user")}
-        unmeasured = {name: value for name, value in os.environ.items() if name != "COVERAGE_PROCESS_START"}
+        unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
         return subprocess.run(
             [sys.executable, "-m", "pytest", "-q", *words],
             cwd=self.shop,

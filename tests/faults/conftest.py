@@ -115,7 +115,7 @@ def environment() -> dict[str, str]:
 @pytest.fixture(scope="session")
 def tell(environment: dict[str, str], project: Path, start: list[str]) -> Tell:
     """Carry out stories by `driven.py`; who is killed has no time to say what it covered."""
-    unmeasured = {name: value for name, value in environment.items() if name != "COVERAGE_PROCESS_START"}
+    unmeasured = {name: value for name, value in environment.items() if not name.startswith("COVERAGE_")}
 
     def carry_out(stories: Sequence[Story]) -> list[Told]:
         script = Path(__file__).with_name("driven.py")
