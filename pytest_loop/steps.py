@@ -11,7 +11,15 @@ from typing import Any
 from pytest_loop.agents import prompts
 from pytest_loop.agents.broker import Broker
 from pytest_loop.agents.judge import Judge
-from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentRequest, AgentUnavailableError, Watch
+from pytest_loop.agents.protocol import (
+    Agent,
+    AgentError,
+    AgentReply,
+    AgentRequest,
+    AgentUnavailableError,
+    StopAskedError,
+    Watch,
+)
 from pytest_loop.agents.structured import PlanAnswer, PrepareAnswer, PreparedCheck, blocked, unwrapped, validated
 from pytest_loop.core import critique as critic
 from pytest_loop.core import machine
@@ -125,10 +133,24 @@ class Work:
         return self.tools.files.write_answer(kind, {**said, **used(reply.usage)}, text, self.tools.artifact.path)
 
     def _edited_files(self, project: SealedFiles, step: Step) -> Payload:
-        """Let an agent edit the files; what judges is put back before anybody judges."""
-        reply = self._ask(step, self._agent)
-        claim = self._claim(reply)
+        """Let an agent edit the files; what judges is put back before anybody judges.
+
+        How an agent ends is no verdict: where it has edited something, the rules decide.
+        """
+        before = project.digest
+        reply, failure = AgentReply(), None
+        try:
+            reply = self._ask(step, self._agent)
+        except (AgentUnavailableError, StopAskedError):
+            raise
+        except AgentError as error:
+            failure = error
         findings = project.settle()
+        if failure and project.digest == before and not findings:
+            raise failure
+        if failure:
+            self.tools.live.write(f"{failure}; what it edited is judged all the same")
+        claim = self._claim(reply)
         change = project.change()
         self.tools.files.write_artifact(self.tools.settings.redact(change.text), self.tools.artifact.path)
         said: Payload = {"exit_signal": reply.exit_signal} if reply.exit_signal is not None else {}

@@ -184,3 +184,32 @@ def test_the_next_agent_takes_over_and_finishes(project: Path, run: Pytest) -> N
     done = run(*START, *agents)
     assert "  python:late:work takes over: the agent before has stopped making progress" in done.stdout
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_how_an_agent_ends_is_no_verdict(project: Path, run: Pytest) -> None:
+    command = f'{sys.executable} -c "{FIX.format(1)}; {FIX.format(2)}; sys.exit(3)"'
+    done = run(*START, "--loop-agent", f"command:{command}")
+    assert "ended with exit code 3; what it edited is judged all the same" in done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_agent_that_fails_without_an_edit_fails_the_run(project: Path, run: Pytest) -> None:
+    done = run(*START, "--loop-agent", "command:false")
+    assert (done.returncode, state(project)["stop"]["reason"]) == (1, "phase_error"), done.stdout
+
+
+def test_a_score_that_rises_by_itself_is_judged_again_and_said(project: Path, run: Pytest, tmp_path: Path) -> None:
+    shutil.rmtree(project / "tests")
+    (project / "tests").mkdir()
+    (project / "tests" / "test_late.py").write_text(
+        f"from pathlib import Path\nCOUNT = Path({str(tmp_path / 'count')!r})\n"
+        "def test_it():\n"
+        "    seen = len(COUNT.read_text()) if COUNT.exists() else 0\n"
+        "    COUNT.write_text('x' * (seen + 1))\n"
+        "    assert seen >= 3\n"
+    )
+    (project / "idle.py").write_text("def work(request):\n    return 'nothing to do'\n")
+    done = run(*START, "--loop-agent", "python:idle:work")
+    assert "  unstable: the tests: the score rose, although no file has changed" in done.stdout
+    assert len((tmp_path / "count").read_text()) == 5
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +15,14 @@ from typing import Any
 
 import pytest
 
+from examples.fix_until_green import scripted_fixer
 from pytest_loop.agents.client import PresetAgent
 from pytest_loop.agents.presets import presets
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, RateLimitedError, Watch
 from pytest_loop.agents.specs import make
 from tests.agents.model_server import ModelServer, Turn
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "fix_until_green"
 FOLDER = os.environ.get("PYTEST_LOOP_CLIENTS")
 Client = Callable[..., PresetAgent]
 
@@ -34,12 +40,13 @@ class Way:
     settings: dict[str, Any] = field(default_factory=dict)
     is_login_seen: bool = True
 
-    def writes(self, path: Path) -> Turn:
+    def writes(self, path: Path, text: str = "new\n", before: str = "") -> Turn:
         if not self.tool:
-            return Turn(f"{path}\n```\n<<<<<<< SEARCH\n=======\nnew\n>>>>>>> REPLACE\n```\n")
+            return Turn(f"{path}\n```\n<<<<<<< SEARCH\n{before}=======\n{text}>>>>>>> REPLACE\n```\n")
         if self.path:
-            return Turn(tools=((self.tool, {self.path: str(path), self.text: "new\n", **self.more}),), asks=self.tool)
-        return Turn(tools=((self.tool, {self.text: f"echo new > {path}", **self.more}),), asks=self.tool)
+            return Turn(tools=((self.tool, {self.path: str(path), self.text: text, **self.more}),), asks=self.tool)
+        command = f"printf %s {shlex.quote(text)} > {path}"
+        return Turn(tools=((self.tool, {self.text: command, **self.more}),), asks=self.tool)
 
 
 OPENCODE = {
@@ -178,6 +185,29 @@ def test_it_edits_the_workspace_and_goes_on(client: Client, way: Way, server: Mo
     assert "the critique" in told
     assert second.usage.tokens
     assert [first.text, second.text] == ([None, None] if agent.preset.is_report else ["Fixed.", "Again."])
+
+
+@pytest.mark.parametrize("name", ["aider", "gemini", "goose", "opencode"], indirect=True)
+def test_a_project_goes_from_red_to_green(
+    name: str, way: Way, client: Client, server: ModelServer, tmp_path: Path
+) -> None:
+    """One wrong edit, one right one; the tests of the project decide."""
+    folder = Path(shutil.copytree(EXAMPLE, tmp_path / "ledger"))
+    path = folder / "ledger.py"
+    red = path.read_text()
+    wrong = red.replace("return found\n", "return found[:-1]\n")
+    green = red
+    for old, new in (*scripted_fixer.FIRST, *scripted_fixer.SECOND):
+        green = green.replace(old, new)
+    done = (Turn("Done.", asks=way.tool),) if way.tool else ()
+    client(way.writes(path, wrong, red), *done, way.writes(path, green, wrong), *done)
+    words = ["--loop-task", "fix until green", "--loop-agent", f"{name}:{way.words}", "--loop-yes", "-q"]
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Iteration 3/4 | Phase A | Score 1 | PASS" in result.stdout
+    assert path.read_text() == green
 
 
 def test_it_writes_a_document_elsewhere(client: Client, way: Way, project: Path, tmp_path: Path) -> None:
