@@ -90,8 +90,8 @@ class Driver:
         """Two steps side by side; where one is interrupted, nobody waits for the other."""
         started = time.monotonic()
         with ThreadPoolExecutor(len(todo)) as pool:
-            running = [pool.submit(self._one, command) for command in todo]
             try:
+                running = [pool.submit(self._one, command) for command in todo]
                 done = [one.result() for one in running]
             except BaseException:
                 self.is_leaving = True
