@@ -273,7 +273,9 @@ def test_no_cheat_is_green_among_workers(judge: Judge, name: str) -> None:
     kind, body = CHEATS[name]
     verdict = judge(body, "-n2")
     assert not verdict.is_green, verdict.said[-3000:]
-    assert kind in verdict.findings or not kind, (verdict.findings, verdict.said[-3000:])
+    # A session that breaks down altogether judges nothing: then the run has failed, and nobody has looked for signs.
+    is_seen = kind in verdict.findings or not kind or verdict.state["status"] == "failed"
+    assert is_seen, (verdict.findings, verdict.said[-3000:])
 
 
 HONEST = {
