@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.cheats.conftest import START, Court, Judge
+from tests.cheats.conftest import RESUME, START, Court, Judge
 
 PLUGIN = """
     folder = Path("evil-1.0.dist-info")
@@ -266,6 +266,47 @@ def test_a_plugin_in_the_working_folder_is_seen_where_plugins_are_found_by_thems
     court.fresh()
     verdict = court.judge(PLUGIN, *START, **LOADING)
     assert (verdict.is_green, "plugin" in verdict.findings) == (False, True), verdict.said[-3000:]
+
+
+def test_a_complaint_that_is_silenced_is_no_success_where_somebody_complains(court: Court) -> None:
+    """A6: rules look at more than tests here, and the tests pass."""
+    court.fresh()
+    (court.shop / "tests" / "lint.py").write_text(
+        "import sys\nfrom pathlib import Path\n"
+        "lines = Path('shop.py').read_text().splitlines()\n"
+        "sys.exit(any('- 1' in line and 'noqa' not in line for line in lines))\n"
+    )
+    (court.shop / "lint.rules.yaml").write_text(
+        "rules: [{id: a.style.clean, description: Nobody complains, check: {command: python tests/lint.py}}]\n"
+    )
+    verdict = court.judge('mend("sum(prices) - 1 + 1  # noqa")', *START, "--loop-workspace")
+    assert (verdict.is_green, verdict.findings) == (False, {"ratchet"}), verdict.said[-3000:]
+
+
+def test_a_poisoned_cache_selects_nothing(judge: Judge) -> None:
+    """B11: the person asked for the tests that failed last."""
+    verdict = judge(
+        """
+        folder = Path(".pytest_cache/v/cache")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "lastfailed").write_text('{"tests/test_shop.py::test_greeting": true}')
+        """,
+        "--lf",
+    )
+    assert not verdict.is_green, verdict.said[-3000:]
+    assert verdict.state["evaluation"]["total"] == 3
+
+
+def test_a_product_that_hangs_and_ignores_alarms_is_ended(court: Court) -> None:
+    """C15: the parent has a clock of its own."""
+    court.begun()
+    body = """
+    before("import signal\\n")
+    mend("[signal.signal(signal.SIGALRM, signal.SIG_IGN), *iter(int, 1)]")
+    """
+    verdict = court.judge(body, *RESUME, "-o", "loop_session_timeout=8")
+    assert not verdict.is_green, verdict.said[-3000:]
+    assert verdict.state["evaluation"]["passing"] < 3
 
 
 @pytest.mark.parametrize("name", SPREAD)
