@@ -109,7 +109,9 @@ class Work:
     def _written(self, step: Step) -> Payload:
         """Ask for the document, and put it in its place before anybody hears of it."""
         if not self.tools.agents:
-            raise AgentUnavailableError("there is nobody to ask: name an agent with --loop-agent")
+            raise AgentUnavailableError(
+                "there is nobody to ask: name an agent with --loop-agent (--loop-agents lists those that are installed)"
+            )
         if self.tools.project:
             return self._edited_files(self.tools.project, step)
         with self.tools.artifact.scratch() as copy:
