@@ -10,6 +10,7 @@ import hashlib
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -58,6 +59,26 @@ class Kept:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def reopen(self) -> None:
+        """Take hold of a file that another process wrote, so that it outlives its name here too."""
+        if disk.is_there(self.path):
+            self._opened()
+
+    def secure(self) -> None:
+        """Write the file again where somebody took it away: what is in it can still be read."""
+        if self._file is None:
+            return
+        ours = os.fstat(self._file.fileno())
+        with suppress(OSError):
+            if os.path.samestat(self.path.lstat(), ours):
+                return
+        self._file.flush()
+        data = os.pread(self._file.fileno(), ours.st_size, 0)
+        self.close()
+        disk.make_folder(self.path.parent)
+        disk.write_whole(self.path, data)
+        self._opened()
 
     # -- keeping
 

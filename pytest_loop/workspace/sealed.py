@@ -91,6 +91,7 @@ class SealedFiles:
         self._scope = Scope(folder.parent.relative_to(root).as_posix() if inside else "", self.sealed)
         self._listing = folder / "files.json"
         self._kept = Kept(folder / "files.kept")
+        self._lists: dict[Path, tuple[str, Tree]] = {}
         self.start = Tree({})
         self.now = Tree({})
 
@@ -100,10 +101,7 @@ class SealedFiles:
         """Look at everything before the first edit, and keep it; gives the hash that proves what was seen."""
         self.start = self.now = look(self.root, self._scope)
         self._kept.keep(self.root, self.start, self.sealed)
-        data = self.start.dump()
-        disk.make_folder(self._listing.parent)
-        disk.write_whole(self._listing, data)
-        return hashlib.sha256(data).hexdigest()
+        return self._list(self._listing, self.start)
 
     def go_on(self, proof: str) -> None:
         """In another process: what was seen then is only believed if nobody has touched it since."""
@@ -113,14 +111,32 @@ class SealedFiles:
                 f"{self._listing} is not as this run wrote it: bring it back, or start anew with --loop-task"
             )
         self.start = Tree.load(data)
+        self._lists[self._listing] = (proof, self.start)
+        self._kept.reopen()
         self.now = look(self.root, self._scope, self.start)
+
+    def _list(self, path: Path, tree: Tree) -> str:
+        """Write a list of files down; gives its hash."""
+        data = tree.dump()
+        disk.make_folder(path.parent)
+        disk.write_whole(path, data)
+        found = hashlib.sha256(data).hexdigest()
+        self._lists[path] = (found, tree)
+        return found
+
+    def _secure(self) -> None:
+        """Agents clean up what git does not know, and the run's folder with it: what was in it is written again."""
+        self._kept.secure()
+        for path, (proof, tree) in list(self._lists.items()):
+            if disk.digest(path) != proof:
+                self._list(path, tree)
 
     # -- as they were in an iteration
 
     def checkpoint(self, number: int) -> None:
         """Keep the files as they are now under the number of an iteration."""
         self._kept.keep(self.root, self.now)
-        disk.write_whole(self._numbered(number), self.now.dump())
+        self._list(self._numbered(number), self.now)
 
     def restore(self, number: int, digest: str) -> PutBack:
         """Make the files those of an iteration again; `digest` is what that iteration judged."""
@@ -153,6 +169,7 @@ class SealedFiles:
 
     def settle(self) -> list[SealFinding]:
         """Put back what judges, and what nobody allowed to be edited; gives what was found."""
+        self._secure()
         self.now = look(self.root, self._scope, self.start)
         found = difference(self.start, self.now)
         sealed = found.only(self.sealed)

@@ -213,3 +213,17 @@ def test_a_score_that_rises_by_itself_is_judged_again_and_said(project: Path, ru
     assert "  unstable: the tests: the score rose, although no file has changed" in done.stdout
     assert len((tmp_path / "count").read_text()) == 5
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_agent_that_cleans_the_work_tree_loses_nothing_of_the_run(project: Path, run: Pytest) -> None:
+    (project / "cleaner.py").write_text(
+        "import subprocess\nimport scripted_fixer\n"
+        "def work(request):\n"
+        "    subprocess.run(['git', 'clean', '-fdxq', '-e', '*.py'], check=True)\n"
+        "    return scripted_fixer.work(request)\n"
+    )
+    done = run(*START, "--loop-agent", "python:cleaner:work")
+    assert "history.jsonl was deleted or replaced while the run was going on" in done.stderr
+    again = run("--loop-resume", "--loop-agent", "python:scripted_fixer:work", "-q")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert run("--loop-restore=1").returncode == 0

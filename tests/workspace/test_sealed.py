@@ -150,3 +150,35 @@ def test_what_every_interpreter_loads_first_is_hashed(tmp_path: Path, monkeypatc
     first = site_digest()
     (tmp_path / "a.pth").write_text("import sys")
     assert len({empty, first, site_digest()}) == 3
+
+
+def test_a_run_folder_that_somebody_cleans_away_is_written_again(root: Path, project: SealedFiles) -> None:
+    proof = project.begin()
+    project.checkpoint(1)
+    first = project.digest
+    shutil.rmtree(root / ".loop")
+    (root / "tests/test_shop.py").write_text("cheat")
+    assert [one.path for one in project.settle()] == ["tests/test_shop.py"]
+    other = sealed(root)
+    other.go_on(proof)
+    (root / "shop.py").write_text("x = 2\n")
+    shutil.rmtree(root / ".loop")
+    assert other.settle() == []
+    third = sealed(root)
+    third.go_on(proof)
+    (root / "tests/data.txt").unlink()
+    assert [one.detail for one in third.settle()] == ["was changed, and was put back"]
+    project.settle()
+    assert project.restore(1, first).restored == ("shop.py",)
+    assert content(root) == FILES
+    other.close()
+    third.close()
+
+
+def test_a_list_that_an_agent_edits_is_written_again(root: Path, project: SealedFiles) -> None:
+    proof = project.begin()
+    (root / ".loop" / "run" / "files.json").write_text("{}")
+    project.settle()
+    other = sealed(root)
+    other.go_on(proof)
+    other.close()
