@@ -98,16 +98,22 @@ _TEMPORARY = re.compile(
     r"/(?:private/)?(?:tmp|var/folders|var/tmp)(?:/[\w.+@-]+)+"
     r"|:\\(?:[^\s\\\"']+\\){1,9}Temp(?:\\[^\s\\\"']+)+"
 )
+_SEED = re.compile(r"(?<![A-Za-z_])(seed|pid)(\W{1,3})\d+", re.IGNORECASE)
+_PLACE = re.compile(r"(?<![A-Za-z_])(lines?|column|col|char) \d+(?:-\d+)?", re.IGNORECASE)
+# What changes from run to run, and a word without which it cannot be there: to look for that takes far less time.
 _NOISE = (
-    (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "<id>"),
-    (re.compile(r"\bat 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{8,}"), "<address>"),
-    (re.compile(rf"\b\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?|\b{_CLOCK}"), "<time>"),
-    (re.compile(rf"\b{_DURATION}\b"), "<duration>"),
-    (re.compile(r"(?<![A-Za-z_])(seed|pid)(\W{1,3})\d+", re.IGNORECASE), r"\1\2<number>"),
-    (re.compile(r"\bgw\d+\b"), "<worker>"),
+    ("-", re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "<id>"),
+    ("0x", re.compile(r"\bat 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{8,}"), "<address>"),
+    (":", re.compile(rf"\b\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?|\b{_CLOCK}"), "<time>"),
+    ("", re.compile(rf"\b{_DURATION}\b"), "<duration>"),
+    ("seed", _SEED, r"\1\2<number>"),
+    ("pid", _SEED, r"\1\2<number>"),
+    ("gw", re.compile(r"\bgw\d+\b"), "<worker>"),
     # A number after a colon is a line only where a file stands before it: {"count":5} holds a value.
-    (re.compile(r"(\.[A-Za-z]\w{0,9}|<path>|/[\w.+-]{1,99}|(?:Make|Docker)file):\d+(?::\d+)?\b"), r"\1:<line>"),
-    (re.compile(r"(?<![A-Za-z_])(lines?|column|col|char) \d+(?:-\d+)?", re.IGNORECASE), r"\1 <line>"),
+    (":", re.compile(r"(\.[A-Za-z]\w{0,9}|<path>|/[\w.+-]{1,99}|(?:Make|Docker)file):\d+(?::\d+)?\b"), r"\1:<line>"),
+    ("line", _PLACE, r"\1 <line>"),
+    ("col", _PLACE, r"\1 <line>"),
+    ("char", _PLACE, r"\1 <line>"),
 )
 
 
@@ -120,9 +126,12 @@ def signature(text: str) -> str:
 
 
 def _without_noise(text: str) -> str:
-    text = _TEMPORARY.sub(_without_folders, text)
-    for pattern, instead in _NOISE:
-        text = pattern.sub(instead, text)
+    if "/" in text or "\\" in text:
+        text = _TEMPORARY.sub(_without_folders, text)
+    plain = text.lower()
+    for word, pattern, instead in _NOISE:
+        if word in plain:
+            text = pattern.sub(instead, text)
     return text
 
 
