@@ -151,6 +151,11 @@ class Criteria(Value):
         return {phase: tuple(rule for rule in self.rules if phase.includes(rule.phase)) for phase in Phase}
 
     @cached_property
+    def passing(self) -> dict[str, Result]:
+        """What each rule comes to when it passes."""
+        return {rule.id: Result(rule, Verdict.PASS) for rule in self.rules}
+
+    @cached_property
     def _weights(self) -> dict[Phase, Fraction]:
         return {phase: weight(rules) for phase, rules in self._by_phase.items()}
 

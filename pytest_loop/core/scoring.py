@@ -39,13 +39,18 @@ def result(rule: Rule, evidence: Sequence[Evidence]) -> Result:
     pieces = tuple(evidence) or (MISSING,)
     if rule.repeat > 1:
         return _voted(rule, pieces)
-    if len(pieces) == 1 and pieces[0].outcome is Outcome.PASSED:
-        return Result(rule, Verdict.PASS, evidence=pieces)
     worst = max(pieces, key=lambda piece: piece.outcome.rank)
     details = "; ".join(text for piece in pieces if piece.outcome is worst.outcome and (text := str(piece)))
     if worst.outcome is Outcome.SKIPPED and rule.blocks:
         details = f"not verified: {details or 'skipped'}"
     return Result(rule=rule, verdict=verdict(rule, worst.outcome), details=details, evidence=pieces)
+
+
+def _known(criteria: Criteria, rule: Rule, evidence: Sequence[Evidence]) -> Result:
+    """The result of a rule; most pass, and those that do say nothing but that."""
+    if len(evidence) == 1 and evidence[0].outcome is Outcome.PASSED and rule.repeat == 1:
+        return criteria.passing[rule.id]
+    return result(rule, evidence)
 
 
 def _voted(rule: Rule, pieces: tuple[Evidence, ...]) -> Result:
@@ -72,7 +77,7 @@ def with_score(one: Evaluation, score: float) -> Evaluation:
 def evaluation(criteria: Criteria, phase: Phase, reported: Mapping[str, Sequence[Evidence]]) -> Evaluation:
     """Judge the rules of `criteria` that are keys of `reported` and active in `phase`."""
     active = criteria.active(phase)
-    results = tuple([result(rule, reported[rule.id]) for rule in active if rule.id in reported])
+    results = tuple([_known(criteria, rule, reported[rule.id]) for rule in active if rule.id in reported])
     whole = criteria.weight(phase) if len(results) == len(active) else weight(one.rule for one in results)
     others = [one for one in results if one.verdict is not Verdict.PASS]
     possible = whole - weight(one.rule for one in others if one.verdict is Verdict.NA)
