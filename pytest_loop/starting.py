@@ -3,48 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import re
-import secrets
-import shutil
-import signal
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from types import FrameType
 from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import commands, keeping, process
-from pytest_loop.agents import prompts
-from pytest_loop.agents.declared import declared
-from pytest_loop.agents.discreet import Discreet
+from pytest_loop import commands, process
 from pytest_loop.agents.installed import only_one, unobserved
-from pytest_loop.agents.protocol import Agent, AgentUnavailableError
-from pytest_loop.agents.replay import Recorded
-from pytest_loop.agents.specs import make
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.model import Plan
-from pytest_loop.core.redacting import RedactedStream, Redactor, redactor
 from pytest_loop.core.run import Event, Kind, RunState, Status, Target
-from pytest_loop.driver import Driver
 from pytest_loop.errors import BusyError, LoopError, StateError
 from pytest_loop.evaluate.bytecode import Bytecode
-from pytest_loop.evaluate.discreet import DiscreetSession
 from pytest_loop.evaluate.session import ColdSession
+from pytest_loop.interrupts import interruptible
 from pytest_loop.new_run import NewRun, NothingToJudgeError
 from pytest_loop.options import unknown_option
 from pytest_loop.run_options import RunOptions, run_options
-from pytest_loop.show import github, summary
+from pytest_loop.running import Running
 from pytest_loop.show import run as show
-from pytest_loop.show.live import Live
-from pytest_loop.steps import Settings, Tools
 from pytest_loop.store import RunFiles, Store, now, slug
-from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.sealed import SealedFiles, patterns
 
 
@@ -55,11 +37,7 @@ class Front:
     config: pytest.Config
     values: argparse.Namespace
     options: RunOptions
-    made: dict[str, Agent] = field(default_factory=dict)
-    project: SealedFiles | None = None
-    bytecode: Bytecode | None = None
     is_begun: bool = False
-    redact: Redactor = field(default_factory=lambda: redactor(os.environ))
 
     @property
     def root(self) -> Path:
@@ -76,10 +54,10 @@ class Front:
         if name := self.options.command:
             return commands.carry_out(name, self.options, store, self.say, self.ask)
         try:
-            with _interruptible():
+            with interruptible():
                 state, files = self._resumed(store) if self.options.resume is not None else self._started(store)
                 if not state.is_over:
-                    state = self._run(state, files, store)
+                    state = self.running.run(state, files, store)
                 if self.options.json:
                     whole = outcome.result(state, files.read_history().events, str(files.history))
                     commands.give(whole, self.options.json, self.say)
@@ -88,6 +66,13 @@ class Front:
             go_on = "the run can go on with pytest --loop-resume"
             self.say(f"interrupted: {go_on if self.is_begun else 'nothing was started'}")
             return int(pytest.ExitCode.INTERRUPTED)
+
+    @cached_property
+    def running(self) -> Running:
+        """Who carries out what is decided here."""
+        folder = Path(self.config.invocation_params.dir)
+        named = self.values.loop_agent or ()
+        return Running(self.root, folder, self.options, named, self.config.hook, self._stream, self.say)
 
     @property
     def _stream(self) -> TextIO:
@@ -112,11 +97,11 @@ class Front:
     def _started(self, store: Store) -> tuple[RunState, RunFiles]:
         new = NewRun(self.config, self.values, self.options, self.root)
         task = new.task()
-        self._check()
+        self.running.check()
         alias = store.free_alias(self.options.alias or slug(task))
         files = store.run(alias)
         artifact = new.artifact() or files.artifact
-        session = self._session(new.arguments())
+        session = self.running.session(new.arguments())
         plan = new.plan(session, artifact)
         state = new.state(task, alias, artifact, plan)
         if not state.agents and (found := only_one()):
@@ -131,8 +116,8 @@ class Front:
         try:
             self._confirm()
         except BaseException:
-            if self.project:
-                self.project.forget()
+            if self.running.project:
+                self.running.project.forget()
             raise
         store.admit(files, is_new=True, force=self.options.force)
         event = Event.of(state, Kind.RUN_STARTED.value, {"state": state.model_dump(mode="json")}, state.created_at)
@@ -145,26 +130,15 @@ class Front:
     def _sealed(self, new: NewRun, state: RunState, files: RunFiles, session: ColdSession, plan: Plan) -> RunState:
         """What judges is sealed before the first edit; the files are kept in the run's folder."""
         paths = (one.partition("::")[0] for one in (*plan.items, *(rule.id for rule in state.criteria.rules)))
-        self.project = SealedFiles(
+        self.running.project = SealedFiles(
             self.root,
             files.folder,
             patterns(filter(None, paths), self.options.seal, self.options.unseal),
             self.options.allow,
         )
         self.say("running the tests twice before the first edit ...")
-        session.bytecode = self.bytecode = Bytecode(self.root)
-        return new.sealed(state, self.project, session)
-
-    def _check(self) -> None:
-        """What can be seen to be wrong before anything is done: agents, and prompts of one's own."""
-        if self.options.prompts:
-            prompts.check(self.root / self.options.prompts)
-        for name, specs in (("--loop-agent", self.options.agents), ("--loop-judge", (self.options.judge,))):
-            for spec in filter(None, specs):
-                try:
-                    self._make(spec)
-                except AgentUnavailableError as error:
-                    raise pytest.UsageError(f"{name}: {error}") from None
+        session.bytecode = self.running.bytecode = Bytecode(self.root)
+        return new.sealed(state, self.running.project, session)
 
     def _confirm(self) -> None:
         if self.options.yes or self.ask("start?"):
@@ -221,141 +195,6 @@ class Front:
             return None
         return Event.of(state, Kind.LIMITS_RAISED.value, raised, now())
 
-    # -- running
-
-    def _run(self, state: RunState, files: RunFiles, store: Store) -> RunState:
-        agents: list[Agent] = []
-        judge: Agent | None = None
-        try:
-            agents = [self._agent(spec) for spec in self.values.loop_agent or state.agents or self.options.agents]
-            judge = self._agent(self.options.judge or state.judge) if self.options.judge or state.judge else None
-            driver = self._driver(state, files, store, agents, judge or (agents[0] if agents else None))
-            with process.marking(process.mark_of(files.folder)), self._muted():
-                state = driver.run()
-            self._keep_best(state, files)
-        except AgentUnavailableError as error:
-            raise pytest.UsageError(str(error)) from None
-        finally:
-            for agent in (*agents, judge):
-                if agent is not None:
-                    agent.close()
-            if self.project:
-                self.project.close()
-            files.release()
-        for line in show.end_lines(state):
-            self.say(line)
-        self._publish(state, files)
-        return state
-
-    def _publish(self, state: RunState, files: RunFiles) -> None:
-        """Tell those who watch a build what fails where, and what became of the run."""
-        if github.is_on_github(os.environ):
-            for line in github.annotation_lines(state, github.folder_in_checkout(self.root, os.environ)):
-                self.say(self.redact(line))
-        if os.environ.get(summary.VARIABLE):
-            told = self.redact(summary.summary(state, files.read_history().events))
-            if problem := summary.append(told, os.environ):
-                self.say(problem)
-
-    @contextlib.contextmanager
-    def _muted(self) -> Iterator[None]:
-        """While tests and agents speak, GitHub obeys nothing in the log."""
-        nonce = secrets.token_hex(16)
-        if github.is_on_github(os.environ):
-            self.say(github.muted(nonce))
-        try:
-            yield
-        finally:
-            if github.is_on_github(os.environ):
-                self.say(github.unmuted(nonce))
-
-    def _driver(
-        self, state: RunState, files: RunFiles, store: Store, agents: list[Agent], judge: Agent | None
-    ) -> Driver:
-        options = self.options
-        artifact = Artifact(self.root / state.artifact)
-        if state.sealed and self.project is None:
-            self.project = keeping.opened(self.root, files, state.sealed)
-            self.bytecode = Bytecode(self.root)
-        live = Live(self._stream, width=shutil.get_terminal_size().columns)
-        session = self._session(state.arguments)
-        session.heard = RedactedStream(self._heard, self.redact)
-        session.bytecode = self.bytecode
-        session.wanted = lambda: files.stop_asked() is None
-        settings = Settings(
-            root=self.root,
-            plan_by_agent=options.plan == "agent",
-            prompts=self.root / options.prompts if options.prompts else None,
-            critique_tokens=options.critique_tokens,
-            timeout=options.agent_timeout,
-            silence=options.agent_silence,
-            confirmed=options.confirmed,
-            nonce=secrets.token_hex(4),
-            redact=self.redact,
-        )
-        discreet = DiscreetSession(session, self.redact)
-        tools = Tools(
-            settings,
-            files,
-            artifact,
-            discreet,
-            agents,
-            judge,
-            self.config.hook,
-            live,
-            self.project,
-            self._checkpoints(state),
-        )
-        return Driver(state, store, tools, self._listen)
-
-    def _checkpoints(self, state: RunState) -> Checkpoints | None:
-        if self.project is None:
-            return None
-        found = Checkpoints(self.root, state.run_id)
-        if found.reason:
-            self.say(f"no checkpoints in git: {found.reason}")
-            return None
-        return found
-
-    def _keep_best(self, state: RunState, files: RunFiles) -> None:
-        """The best files instead of the last, where the person wants that."""
-        best = state.best
-        if self.project is None or self.options.keep != "best" or state.stop.passed or best is None:
-            return
-        if best.iteration != state.iteration:
-            keeping.restored(self.project, files.read_history().events, best.iteration)
-            files.write_artifact(self.redact(self.project.change().text), self.root / state.artifact)
-            self.say(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
-
-    def _agent(self, spec: str) -> Agent:
-        made = self._make(spec)
-        if not self.options.record:
-            return made
-        return Recorded(made, self.config.invocation_params.dir / self.options.record)
-
-    def _make(self, spec: str) -> Agent:
-        if spec not in self.made:
-            own: Agent | None = self.config.hook.pytest_loop_make_agent(spec=spec)
-            self.made[spec] = Discreet(own or make(spec, self.root, declared(self.root)), self.redact)
-        return self.made[spec]
-
-    def _session(self, arguments: tuple[str, ...]) -> ColdSession:
-        return ColdSession(
-            arguments,
-            Path(self.config.invocation_params.dir),
-            self.options.session_timeout,
-            dict(os.environ),
-            lambda _data: None,
-        )
-
-    def _listen(self, event: Event, state: RunState) -> None:
-        for line in show.event_lines(event, state):
-            self.say(line)
-
-    def _heard(self, data: bytes) -> None:
-        self._stream.write(data.decode("utf-8", "replace"))
-        self._stream.flush()
-
 
 def main(config: pytest.Config, values: argparse.Namespace) -> int:
     """Carry out what the options ask for; bad input is a usage error, never a traceback."""
@@ -372,39 +211,6 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)
     except LoopError as error:
         raise pytest.UsageError(str(error)) from None
-
-
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Other ways to end a process are an interrupt too: the run stays whole, and its children end with it.
-
-    Who asks twice is not heard a second time: what is left to do then is short, and must be done. A signal that was
-    ignored stays so: `nohup` means it.
-    """
-    known = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    numbers = [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        for number in numbers:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {}
-    with contextlib.suppress(ValueError):  # only the main thread hears signals
-        before = {number: signal.signal(number, interrupt) for number in numbers}
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
-        _restore(before)
-        raise
-    _restore(before)
-
-
-def _restore(handlers: dict[int, Any]) -> None:
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
 
 
 def _exit_code(state: RunState) -> int:
