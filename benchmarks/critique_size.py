@@ -18,7 +18,7 @@ from pytest_loop.core.model import Phase
 from pytest_loop.core.order import Order
 from pytest_loop.core.run import Critique, RunState, Step, Target, Task
 from pytest_loop.core.text import fenced, tokens
-from pytest_loop.evaluate.session import ColdSession
+from pytest_loop.evaluate.session import ChildSession
 
 TARGET = 0.03
 FAILING = 200
@@ -131,7 +131,7 @@ def printed(folder: Path) -> str:
 def criticised(folder: Path) -> tuple[Critique, RunState]:
     """The critique of the same suite, judged as in a run, and the run that would ask for its repair."""
     words = pytest_command("-p", "no:cacheprovider")[3:]
-    session = ColdSession(words, folder, 600, dict(os.environ), lambda _data: None)
+    session = ChildSession(words, folder, 600, dict(os.environ), lambda _data: None)
     judgement = session.evaluate(Order())
     if judgement.plan is None or len(judgement.evidence) != FAILING:
         raise SystemExit(f"expected {FAILING} reports, found {len(judgement.evidence)}:\n{judgement.output[-4000:]}")

@@ -10,6 +10,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Generator
 from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,17 @@ if TYPE_CHECKING:
 NAME = "loop-judging"
 CANARY = "loop_canary"
 ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
+CHANNEL: pytest.StashKey[int] = pytest.StashKey()
+_MACHINERY = (
+    "pytest_loop.evaluate.canary",
+    "pytest_loop.evaluate.channel",
+    "pytest_loop.evaluate.record",
+    "pytest_loop.rules.binding",
+    "pytest_loop.rules.protocol",
+    "pytest_loop.rules.reports",
+    "pytest_loop.show.status",
+    "pytest_loop.show.terminal",
+)
 
 
 class Judging:
@@ -77,7 +89,7 @@ class Judging:
             return None
         from pytest_loop.evaluate.channel import Channel
 
-        made = Channel(self.order.channel)
+        made = Channel(self.config.stash[CHANNEL])
         self.config.pluginmanager.register(made, "loop-channel")
         return made
 
@@ -297,8 +309,22 @@ def judging(config: pytest.Config) -> Judging:
     return found  # type: ignore[no-any-return]
 
 
+def summoned(config: pytest.Config, word: str) -> None:
+    """A run has started this session, and hears it through an open file."""
+    load()
+    channel, _, path = word.partition(" ")
+    config.stash[CHANNEL] = int(channel)
+    obey(config, Path(path))
+
+
+def load() -> None:
+    """Load all that judges before any code of the project, which could take its place."""
+    for name in _MACHINERY:
+        import_module(name)
+
+
 def obey(config: pytest.Config, path: Path) -> None:
-    """This session belongs to a run, which left word of what to judge and where to report."""
+    """This session belongs to a run, which left word of what to judge."""
     from pytest_loop.core.order import Order
     from pytest_loop.rules.collect import ORDER
 

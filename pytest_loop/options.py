@@ -63,10 +63,15 @@ def _phase(text: str) -> str:
     return text.upper()
 
 
-def _keep(text: str) -> str:
-    if text not in ("last", "best"):
-        raise argparse.ArgumentTypeError(f"expected last or best, found {text!r}")
-    return text
+def _word(*words: str) -> Callable[[str], str]:
+    """One of a few words."""
+
+    def read(text: str) -> str:
+        if text not in words:
+            raise argparse.ArgumentTypeError(f"expected {', '.join(words[:-1])} or {words[-1]}, found {text!r}")
+        return text
+
+    return read
 
 
 class Option(NamedTuple):
@@ -126,8 +131,15 @@ RUN = (
         "--loop-keep",
         "which files stay when it stops without success: the last, or the best",
         "last|best",
-        _keep,
+        _word("last", "best"),
         ini="last",
+    ),
+    Option(
+        "--loop-session",
+        "how sessions start: forked from a server (warm), as a new interpreter (cold), or what is possible (auto)",
+        "auto|cold|warm",
+        _word("auto", "cold", "warm"),
+        ini="auto",
     ),
     Option("--loop-max-iterations", "stop after so many evaluations", "N", whole, ini="4"),
     Option("--loop-threshold", "the scores that pass, such as A=0.8,B=0.9", "SCORES", _thresholds, ini=""),

@@ -28,9 +28,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """A run takes over before any conftest file is loaded: this process never imports the code under test."""
     if ordered := os.environ.pop(ORDERED, ""):
-        from pytest_loop.judging import obey
+        from pytest_loop.judging import summoned
 
-        obey(early_config, Path(ordered))
+        summoned(early_config, ordered)
     elif options.asks_for_a_run(early_config.known_args_namespace):
         from pytest_loop import starting
 

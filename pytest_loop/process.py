@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import IO, Any, Protocol
 
 from pytest_loop.errors import LoopError
 
@@ -27,7 +28,7 @@ GRACE = 2.0
 POLL = 0.05
 _MOMENT = 0.02
 _PIECE = 1 << 16
-_MARK = "PYTEST_LOOP_CALL"
+MARK = "PYTEST_LOOP_CALL"
 
 
 class CannotStartError(LoopError):
@@ -191,10 +192,27 @@ class _Bounded:
         return (bytes(self.head) + gap + bytes(self.tail)).decode("utf-8", "replace")
 
 
+class Child(Protocol):
+    """A process that was started, such as a `Popen`; `leaves_nothing` where it ends with all that it has started."""
+
+    pid: int
+    stdin: IO[bytes] | None
+    stdout: IO[bytes] | None
+    stderr: IO[bytes] | None
+
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *_: Any) -> None: ...
+
+
+Start = Callable[[Order, str], Child]
+
+
 class _Running:
     """A command while it runs."""
 
-    def __init__(self, process: subprocess.Popen[bytes], order: Order, mark: str) -> None:
+    def __init__(self, process: Child, order: Order, mark: str) -> None:
         self.process = process
         self.order = order
         self.mark = mark
@@ -215,7 +233,7 @@ class _Running:
 
     def completed(self, ending: Ending) -> Completed:
         stdout, stderr = (kept.text() for kept in self.kept)
-        return Completed(self.process.returncode, stdout, stderr, ending, self.kept[0].lost)
+        return Completed(self.process.wait(), stdout, stderr, ending, self.kept[0].lost)
 
     def _connect(self, wires: Wires) -> None:
         for stream, kept in zip((self.process.stdout, self.process.stderr), self.kept, strict=True):
@@ -246,7 +264,7 @@ class _Running:
 
     def _clear(self, wires: Wires) -> None:
         """Hear the last words; who left the group is ended where that was asked for, or where it holds our pipes."""
-        if self.order.thorough:
+        if self.order.thorough and not getattr(self.process, "leaves_nothing", False):
             end_stragglers(self.mark)
         for wait in (4 * POLL, GRACE):
             patience = Patience(wait)
@@ -256,10 +274,10 @@ class _Running:
                 end_stragglers(self.mark)
 
 
-def run(order: Order) -> Completed:
-    """Run a command to its end, whatever that takes."""
+def run(order: Order, start: Start | None = None) -> Completed:
+    """Run a command to its end, whatever that takes; `start` is another way to start it."""
     mark = uuid.uuid4().hex
-    process = _started(order, mark)
+    process = (start or started)(order, mark)
     with process:
         running = _Running(process, order, mark)
         try:
@@ -270,7 +288,8 @@ def run(order: Order) -> Completed:
             raise
 
 
-def _started(order: Order, mark: str) -> subprocess.Popen[bytes]:
+def started(order: Order, mark: str) -> Child:
+    """A new process, with a mark that `end_stragglers` will find."""
     try:
         return subprocess.Popen(
             order.command,
@@ -307,7 +326,7 @@ def missing(word: str, folder: Path, env: Mapping[str, str] | None = None) -> st
     return None if os.access(path, os.X_OK) else f"cannot run {word!r}: Permission denied (make it executable)"
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: Child) -> None:
     """End the whole group: politely where the command itself still runs, at once where only its children do."""
     try:
         if process.poll() is None:
@@ -318,7 +337,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         _kill_group(process)
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def _kill_group(process: Child) -> None:
     _signal(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -330,7 +349,7 @@ def _signal(group: int, number: signal.Signals) -> None:
 
 def marked(env: Mapping[str, str], mark: str) -> dict[str, str]:
     """An environment whose processes `end_stragglers` will find; marks add up, for children of children."""
-    return {**env, _MARK: f"{env[_MARK]}:{mark}" if env.get(_MARK) else mark}
+    return {**env, MARK: f"{env[MARK]}:{mark}" if env.get(MARK) else mark}
 
 
 def mark_of(folder: Path) -> str:
@@ -341,13 +360,13 @@ def mark_of(folder: Path) -> str:
 @contextlib.contextmanager
 def marking(mark: str) -> Iterator[None]:
     """All that is started meanwhile carries the mark, and is ended with it."""
-    before = os.environ.get(_MARK)
+    before = os.environ.get(MARK)
     os.environ.update(marked(os.environ, mark))
     try:
         yield
     finally:
-        del os.environ[_MARK]
-        os.environ.update({} if before is None else {_MARK: before})
+        del os.environ[MARK]
+        os.environ.update({} if before is None else {MARK: before})
         end_stragglers(mark)
 
 
@@ -373,7 +392,7 @@ def _marked_processes(mark: str) -> list[int]:
         with contextlib.suppress(OSError):
             for variable in (folder / "environ").read_bytes().split(b"\0"):
                 name, _, value = variable.partition(b"=")
-                if name == _MARK.encode() and mark.encode() in value.split(b":"):
+                if name == MARK.encode() and mark.encode() in value.split(b":"):
                     found.append(int(folder.name))
     return [pid for pid in found if pid != os.getpid()]
 

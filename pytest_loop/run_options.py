@@ -25,6 +25,7 @@ class RunOptions:
     seal: tuple[str, ...]
     unseal: tuple[str, ...]
     keep: str
+    session: str
     max_iterations: int
     is_limit_given: bool
     thresholds: dict[str, str]
@@ -94,6 +95,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         seal=tuple(reader.get("loop_seal")),
         unseal=tuple(reader.get("loop_unseal")),
         keep=reader.get("loop_keep"),
+        session=reader.get("loop_session"),
         max_iterations=reader.get("loop_max_iterations"),
         is_limit_given=values.loop_max_iterations is not None,
         thresholds=thresholds,

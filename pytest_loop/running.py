@@ -25,13 +25,14 @@ from pytest_loop.core.run import Event, RunState
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.discreet import DiscreetSession
-from pytest_loop.evaluate.session import ColdSession
+from pytest_loop.evaluate.session import ChildSession
+from pytest_loop.evaluate.warm import Warm
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import github, summary
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live
 from pytest_loop.steps import Settings, Tools
-from pytest_loop.store import RunFiles, Store
+from pytest_loop.store import RunFiles, Store, moment
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.sealed import SealedFiles
@@ -50,6 +51,7 @@ class Running:
     say: Callable[[str], None]
     project: SealedFiles | None = None
     bytecode: Bytecode | None = None
+    warm: Warm | None = None
     made: dict[str, Agent] = field(default_factory=dict)
     redact: Redactor = field(default_factory=lambda: redactor(os.environ))
 
@@ -83,8 +85,6 @@ class Running:
                     agent.close()
             if self.project:
                 self.project.close()
-            if self.bytecode:
-                self.bytecode.close()
             files.release()
         for line in show.end_lines(state):
             self.say(line)
@@ -122,9 +122,8 @@ class Running:
             self.project = keeping.opened(self.root, files, state.sealed)
             self.bytecode = Bytecode(self.root)
         live = Live(self.stream, width=shutil.get_terminal_size().columns)
-        session = self.session(state.arguments)
+        session = self.session(state.arguments, moment(state.created_at))
         session.heard = RedactedStream(self._heard, self.redact)
-        session.bytecode = self.bytecode
         session.wanted = lambda: files.stop_asked() is None
         settings = Settings(
             root=self.root,
@@ -183,15 +182,25 @@ class Running:
             self.made[spec] = Discreet(own or make(spec, self.root, declared(self.root)), self.redact)
         return self.made[spec]
 
-    def session(self, arguments: tuple[str, ...]) -> ColdSession:
-        """A session with these arguments, which nobody hears yet."""
-        return ColdSession(
+    def session(self, arguments: tuple[str, ...], since: float) -> ChildSession:
+        """A session with these arguments, which nobody hears yet, of a run that exists since then."""
+        if self.warm is None and self.options.session != "cold":
+            self.warm = Warm(arguments, self.root, since, self.options.session == "warm", self.say)
+        return ChildSession(
             arguments,
             self.folder,
             self.options.session_timeout,
-            dict(os.environ),
+            os.environ,
             lambda _data: None,
+            bytecode=self.bytecode,
+            warm=self.warm,
         )
+
+    def close(self) -> None:
+        """Nothing more is judged."""
+        for tool in (self.warm, self.bytecode):
+            if tool is not None:
+                tool.close()
 
     def _listen(self, event: Event, state: RunState) -> None:
         for line in show.event_lines(event, state):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import time
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from pytest_loop.core.model import Plan
 from pytest_loop.core.run import Event, Kind, RunState, Status, Target
 from pytest_loop.errors import BusyError, LoopError, StateError
 from pytest_loop.evaluate.bytecode import Bytecode
-from pytest_loop.evaluate.session import ColdSession
+from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.interrupts import interruptible
 from pytest_loop.new_run import NewRun, NothingToJudgeError
 from pytest_loop.options import unknown_option
@@ -66,6 +67,8 @@ class Front:
             go_on = "the run can go on with pytest --loop-resume"
             self.say(f"interrupted: {go_on if self.is_begun else 'nothing was started'}")
             return int(pytest.ExitCode.INTERRUPTED)
+        finally:
+            self.running.close()
 
     @cached_property
     def running(self) -> Running:
@@ -101,7 +104,7 @@ class Front:
         alias = store.free_alias(self.options.alias or slug(task))
         files = store.run(alias)
         artifact = new.artifact() or files.artifact
-        session = self.running.session(new.arguments())
+        session = self.running.session(new.arguments(), time.time())
         plan = new.plan(session, artifact)
         state = new.state(task, alias, artifact, plan)
         if not state.agents and (found := only_one()):
@@ -127,7 +130,7 @@ class Front:
         self.is_begun = True
         return state, files
 
-    def _sealed(self, new: NewRun, state: RunState, files: RunFiles, session: ColdSession, plan: Plan) -> RunState:
+    def _sealed(self, new: NewRun, state: RunState, files: RunFiles, session: ChildSession, plan: Plan) -> RunState:
         """What judges is sealed before the first edit; the files are kept in the run's folder."""
         paths = (one.partition("::")[0] for one in (*plan.items, *(rule.id for rule in state.criteria.rules)))
         self.running.project = SealedFiles(

@@ -235,14 +235,14 @@ def test_marks_add_up_so_that_an_outer_call_finds_the_children_of_an_inner_one(t
 @linux_only
 @pytest.mark.parametrize("before", [None, "outer"])
 def test_all_that_is_started_under_a_mark_ends_with_it(monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
-    monkeypatch.delenv(process._MARK, raising=False)
+    monkeypatch.delenv(process.MARK, raising=False)
     if before:
-        monkeypatch.setenv(process._MARK, before)
+        monkeypatch.setenv(process.MARK, before)
     with process.marking("run"):
         child = subprocess.Popen(["sleep", "60"], start_new_session=True)
         assert child.poll() is None
     assert child.wait() == -signal.SIGKILL
-    assert os.environ.get(process._MARK) == before
+    assert os.environ.get(process.MARK) == before
 
 
 def test_each_folder_has_its_mark_and_keeps_it(tmp_path: Path) -> None:

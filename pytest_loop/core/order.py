@@ -17,7 +17,6 @@ class Order(Value):
     template: str = ""
     prepared: dict[str, Any] = Field(default_factory=dict)
     confirmed: tuple[str, ...] = ()
-    channel: int = -1
     judge: str = ""
     judge_key: str = ""
     canary: str = ""

@@ -1,62 +1,70 @@
-"""Compiled modules for one session: those of the project are made anew, so that nobody can leave a forged one."""
+"""Compiled modules for sessions: those of the project are made anew, so that nobody can leave a forged one."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from functools import cached_property
+from contextlib import suppress
 from pathlib import Path
+
+from pytest_loop.evaluate.places import Places
 
 VARIABLE = "PYTHONPYCACHEPREFIX"
 
 
 class Bytecode:
-    """Folders that Python keeps compiled modules in.
+    """A folder that Python keeps compiled modules in.
 
-    What lies outside of the project is compiled once: what this process has loaded, and what the first session needs.
+    What belongs to the interpreter stays in it: what this process has loaded, and what the first session needed.
+    Everything else that a session has written there, or changed, is gone before the next one begins.
     """
 
     def __init__(self, root: Path) -> None:
-        self._root = root.resolve()
-        self._known = tempfile.TemporaryDirectory(prefix="pytest-loop-", ignore_cleanup_errors=True)
-        self._is_known = False
+        self._places = Places(root)
+        self._folder = tempfile.TemporaryDirectory(prefix="pytest-loop-", ignore_cleanup_errors=True)
+        self._known: dict[str, tuple[int, int, int]] = {}
+        self._sessions = 0
         for module in list(sys.modules.values()):
             spec = getattr(module, "__spec__", None)
-            if spec is not None and spec.cached and spec.origin:
+            if spec is not None and spec.cached and spec.origin and self._places.is_installed(spec.origin):
                 self._take(Path(spec.cached), Path(spec.origin).resolve().parent)
 
-    @contextmanager
-    def fresh(self) -> Iterator[Path]:
-        """A folder for one session."""
-        with tempfile.TemporaryDirectory(prefix="pytest-loop-", ignore_cleanup_errors=True) as folder:
-            shutil.copytree(self._known.name, folder, dirs_exist_ok=True)
-            yield Path(folder)
-            if not self._is_known:
-                self._learn(Path(folder))
+    def fresh(self) -> Path:
+        """The folder, for another session."""
+        self._sessions += 1
+        for path, is_installed in self._found():
+            signature = _signature(path)
+            if self._sessions == 2 and is_installed and path not in self._known:
+                self._known[path] = signature
+            elif self._known.get(path) != signature:
+                with suppress(OSError):
+                    os.unlink(path)
+        return Path(self._folder.name)
 
     def close(self) -> None:
         """The run is over."""
-        self._known.cleanup()
+        self._folder.cleanup()
 
-    def _learn(self, folder: Path) -> None:
-        self._is_known = True
-        for path in folder.rglob("*.pyc"):
-            self._take(path, Path(folder.anchor, path.parent.relative_to(folder)))
+    def _found(self) -> list[tuple[str, bool]]:
+        """The compiled modules that are there, and whether their source belongs to the interpreter."""
+        found = []
+        for folder, _, names in os.walk(self._folder.name):
+            source = folder.removeprefix(self._folder.name) or os.sep
+            is_installed = self._places.is_installed(os.path.join(source, ""))
+            found += [(os.path.join(folder, name), is_installed) for name in names]
+        return found
 
     def _take(self, compiled: Path, source: Path) -> None:
-        """Keep a compiled module whose source lies in this folder, if that belongs to the interpreter."""
-        if not any(source.is_relative_to(prefix) for prefix in self._prefixes):
-            return
-        place = Path(self._known.name, source.relative_to(source.anchor))
+        """Keep a compiled module whose source lies in this folder."""
+        place = Path(self._folder.name, source.relative_to(source.anchor))
         with suppress(OSError):
             place.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(compiled, place / compiled.name)
+            kept = str(shutil.copyfile(compiled, place / compiled.name))
+            self._known[kept] = _signature(kept)
 
-    @cached_property
-    def _prefixes(self) -> list[Path]:
-        """Where the interpreter and its environment keep their modules; an environment may lie inside the project."""
-        found = {Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}
-        return [prefix for prefix in found if not self._root.is_relative_to(prefix)]
+
+def _signature(path: str) -> tuple[int, int, int]:
+    found = os.lstat(path)
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size

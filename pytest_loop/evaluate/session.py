@@ -8,7 +8,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import VARIABLE as COMPILED
 from pytest_loop.evaluate.bytecode import Bytecode
+from pytest_loop.evaluate.warm import ServerDiedError, Warm
 
 VARIABLE = "PYTEST_LOOP_SESSION"
 # As `python -m pytest`, but a module of the working folder never takes the place of one that is installed.
@@ -87,8 +87,8 @@ class Session(Protocol):
 
 
 @dataclass
-class ColdSession:
-    """A new interpreter for every session, with the person's own arguments."""
+class ChildSession:
+    """A process of its own for every session, with the person's own arguments; `warm` may start it sooner."""
 
     arguments: tuple[str, ...]
     folder: Path
@@ -97,22 +97,29 @@ class ColdSession:
     heard: Callable[[bytes], None]
     wanted: Callable[[], bool] = lambda: True
     bytecode: Bytecode | None = None
+    warm: Warm | None = None
 
     def evaluate(self, order: Order, *extra: str) -> Judgement:
-        with self.bytecode.fresh() if self.bytecode else nullcontext() as compiled:
-            own = {} if compiled is None else {COMPILED: str(compiled), "PYTHONDONTWRITEBYTECODE": ""}
-            return self._evaluated(order, extra, own)
+        own = {COMPILED: str(self.bytecode.fresh()), "PYTHONDONTWRITEBYTECODE": ""} if self.bytecode else {}
+        if self.warm is not None:
+            try:
+                return self._evaluated(order, extra, own, self.warm.start)
+            except ServerDiedError:
+                self.warm.broke()
+        return self._evaluated(order, extra, own, process.started)
 
-    def _evaluated(self, order: Order, extra: tuple[str, ...], own: Mapping[str, str]) -> Judgement:
+    def _evaluated(
+        self, order: Order, extra: tuple[str, ...], own: Mapping[str, str], start: process.Start
+    ) -> Judgement:
         ours, theirs = os.pipe()
         judgement = Judgement()
         listener = threading.Thread(target=_listen, args=(ours, judgement), daemon=True)
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             path = Path(folder) / "order.json"
-            path.write_text(order.model_copy(update={"channel": theirs}).model_dump_json(), encoding="utf-8")
+            path.write_text(order.model_dump_json(), encoding="utf-8")
             listener.start()
             try:
-                done = process.run(self._order(path, theirs, extra, own))
+                done = process.run(self._order(path, theirs, extra, own), start)
             except process.CannotStartError as error:
                 raise SessionError(str(error)) from None
             finally:
@@ -128,7 +135,7 @@ class ColdSession:
             [sys.executable, "-c", _START, *self.arguments, *extra],
             self.folder,
             self.timeout,
-            env={**self.environment, **own, "PYTHONSAFEPATH": "1", VARIABLE: str(path)},
+            env={**self.environment, **own, "PYTHONSAFEPATH": "1", VARIABLE: f"{channel} {path}"},
             pass_fds=(channel,),
             heard=self.heard,
             wanted=self.wanted,

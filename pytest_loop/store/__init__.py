@@ -3,7 +3,7 @@
 from pytest_loop.store.disk import write_whole
 from pytest_loop.store.history import ADOPTED, History
 from pytest_loop.store.lock import Owner
-from pytest_loop.store.names import default_root, now, slug
+from pytest_loop.store.names import default_root, moment, now, slug
 from pytest_loop.store.project import MOST_AT_ONCE, Store
 from pytest_loop.store.run_files import RunFiles
 
@@ -15,6 +15,7 @@ __all__ = [
     "RunFiles",
     "Store",
     "default_root",
+    "moment",
     "now",
     "slug",
     "write_whole",

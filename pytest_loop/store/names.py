@@ -20,6 +20,11 @@ def now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def moment(text: str) -> float:
+    """A time from a file, in seconds."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
 def slug(task: str) -> str:
     """A name for a run from the words of its task: lowercase words with hyphens, 3 to 64 characters."""
     words = "-".join(re.findall(r"[a-z0-9]+", task.lower()))[:40].strip("-")

@@ -32,7 +32,7 @@ from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.agents.protocol import reply as as_reply
 from pytest_loop.core.model import Criteria, Evidence, Outcome, Phase, Plan, Rule
 from pytest_loop.core.order import Order
-from pytest_loop.evaluate.session import ColdSession, Judgement
+from pytest_loop.evaluate.session import ChildSession, Judgement
 from pytest_loop.store import names
 
 SOURCE = "guide.rules.yaml"
@@ -44,7 +44,7 @@ RULES = {
 COUNTED = ("write", "fsync", "replace", "unlink", "ftruncate")
 
 
-class QuickSession(ColdSession):
+class QuickSession(ChildSession):
     """Judges the rules of the project's rule file without a session: only the files of the run are of interest here."""
 
     def evaluate(self, order: Order, *_extra: str) -> Judgement:
@@ -176,7 +176,7 @@ def _become(folder: Path, arguments: list[str], fault: Fault, output: Path, is_q
 
 def _run(folder: Path, arguments: list[str], is_quick: bool) -> int:
     os.chdir(folder)
-    vars(running)["ColdSession"] = QuickSession if is_quick else ColdSession
+    vars(running)["ChildSession"] = QuickSession if is_quick else ChildSession
     try:
         return int(pytest.main(["-p", "pytest_loop.plugin", *arguments], plugins=[Quick()] if is_quick else []))
     except SystemExit as end:
