@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pytest_loop.rules.checks.base import Answer
 
 NAME = "loop-judging"
+SECONDS = "loop/seconds"
+UNEVEN = "uneven"
+FEW = 2
 CANARY = "loop_canary"
 ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
 CHANNEL: pytest.StashKey[int] = pytest.StashKey()
@@ -109,6 +112,8 @@ class Judging:
             self._open_court()
         else:
             self.config.option.loop_phase = self.order.phase.value
+            if self.order.stop_early and not self.config.option.maxfail:
+                self.config.option.maxfail = 1
             if self.order.judge:
                 self._seat = (self.order.judge, self.order.judge_key)
             if self.channel is not None:
@@ -147,15 +152,32 @@ class Judging:
 
         self._dismiss = dismiss
 
+    def arrange(self, items: list[pytest.Item]) -> None:
+        """What decides first; among workers, slow rules beside cheap ones."""
+        from pytest_loop.rules.ordering import Past, arranged, rules_arranged
+
+        if self.order is not None:
+            past = Past(self.order.seconds, frozenset(self.order.failed))
+            items[:], is_uneven = arranged(items, past, is_spread=self.is_worker)
+        else:
+            cache = getattr(self.config, "cache", None)
+            items[:], is_uneven = rules_arranged(items, Past(cache.get(SECONDS, {}) if cache else {}))
+        if is_uneven and self.is_worker:
+            self.exchange.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self.exchange / UNEVEN).touch()
+
     def begin(self, session: pytest.Session) -> None:
         """Where the items are: make the plan, and see to what their reports say."""
         from pytest_loop.rules.binding import Binding
-        from pytest_loop.rules.collect import TALLY
+        from pytest_loop.rules.collect import REUSE, TALLY
         from pytest_loop.rules.protocol import SlimProtocol, is_alone
         from pytest_loop.rules.reports import Reports
+        from pytest_loop.rules.reuse import Reuse
         from pytest_loop.rules.tally import Tally
 
         session.stash[TALLY] = Tally(self.exchange if self.is_worker else None)
+        if self.order is not None:
+            session.stash[REUSE] = Reuse(self.order.known)
         binding = Binding(session, all_tests=self.order is not None)
         known = self.baseline.failures if self.baseline else ()
         self.config.pluginmanager.register(Reports(binding, known), "loop-reports")
@@ -210,8 +232,16 @@ class Judging:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
         """The first worker that has collected has left the plan, and a run wants to know it early."""
+        if (self.exchange / UNEVEN).exists():
+            self._share_finely()
         if self.plan is None and self.channel is not None and (plan := self._left()):
             self._take(plan)
+
+    def _share_finely(self) -> None:
+        """Where slow rules stand among cheap ones, a worker gets no more than it needs, unless the person said more."""
+        scheduler = getattr(self.config.pluginmanager.getplugin("dsession"), "sched", None)
+        if getattr(scheduler, "maxschedchunk", 0) is None:
+            scheduler.maxschedchunk = FEW  # type: ignore[union-attr]
 
     def _left(self) -> Plan | None:
         path = self.exchange / "plan.json"
@@ -236,6 +266,7 @@ class Judging:
 
         self.evaluations = [self._scored(one) for one in self.recorder.evaluations(self.plan, Phase(self.asked.phase))]
         self._note_suite_score()
+        self._note_seconds()
         self._save(session)
         if session.exitstatus == pytest.ExitCode.OK and not self._is_acceptable:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -271,6 +302,17 @@ class Judging:
         except SavedFileError as error:
             self.trouble = str(error)
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def _note_seconds(self) -> None:
+        """How long rules took, for the order of the next session; a run remembers that itself."""
+        cache = getattr(self.config, "cache", None)
+        if cache is None or self.order is not None:
+            return
+        from pytest_loop.rules.ordering import SLOW
+
+        slow = {nodeid: took for nodeid, took in self.recorder.seconds().items() if took >= SLOW}
+        if slow != cache.get(SECONDS, {}):
+            cache.set(SECONDS, slow)
 
     def _note_suite_score(self) -> None:
         """The score in JUnit XML; the plugin that writes it has no other public way in than its own method."""

@@ -141,6 +141,8 @@ RUN = (
         _word("auto", "cold", "warm"),
         ini="auto",
     ),
+    Option("--loop-stop-early", "end an evaluation at the first failure that keeps it from passing"),
+    Option("--loop-no-reuse", "judge every rule every time, also where nothing that it looks at has changed"),
     Option("--loop-max-iterations", "stop after so many evaluations", "N", whole, ini="4"),
     Option("--loop-threshold", "the scores that pass, such as A=0.8,B=0.9", "SCORES", _thresholds, ini=""),
     Option("--loop-budget", "stop when agents have reported this cost", "USD", amount, ini="25"),

@@ -83,11 +83,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the rules that are not active in the phase asked for."""
-    if options.options(config).phase == "B":
-        return
-    config.hook.pytest_deselected(items=[item for item in items if _phase(item) == "B"])
-    items[:] = [item for item in items if _phase(item) != "B"]
+    """Leave out the rules that are not active in the phase asked for, and put the others in order."""
+    if options.options(config).phase != "B":
+        config.hook.pytest_deselected(items=[item for item in items if _phase(item) == "B"])
+        items[:] = [item for item in items if _phase(item) != "B"]
+    is_spread = hasattr(config, "workerinput")
+    if _belongs_to_a_run(config) or (is_spread and any(item.path.name.endswith(RULE_FILES) for item in items)):
+        from pytest_loop.judging import judging
+
+        judging(config).arrange(items)
 
 
 def _phase(item: pytest.Item) -> str:

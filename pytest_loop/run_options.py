@@ -26,6 +26,8 @@ class RunOptions:
     unseal: tuple[str, ...]
     keep: str
     session: str
+    stop_early: bool
+    reuse: bool
     max_iterations: int
     is_limit_given: bool
     thresholds: dict[str, str]
@@ -96,6 +98,8 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         unseal=tuple(reader.get("loop_unseal")),
         keep=reader.get("loop_keep"),
         session=reader.get("loop_session"),
+        stop_early=reader.get("loop_stop_early"),
+        reuse=not reader.get("loop_no_reuse"),
         max_iterations=reader.get("loop_max_iterations"),
         is_limit_given=values.loop_max_iterations is not None,
         thresholds=thresholds,

@@ -25,6 +25,7 @@ from pytest_loop.core.run import Event, RunState
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.discreet import DiscreetSession
+from pytest_loop.evaluate.memory import Memory
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
 from pytest_loop.run_options import RunOptions
@@ -52,6 +53,7 @@ class Running:
     project: SealedFiles | None = None
     bytecode: Bytecode | None = None
     warm: Warm | None = None
+    memory: Memory = field(default_factory=Memory)
     made: dict[str, Agent] = field(default_factory=dict)
     redact: Redactor = field(default_factory=lambda: redactor(os.environ))
 
@@ -135,6 +137,8 @@ class Running:
             confirmed=options.confirmed,
             nonce=secrets.token_hex(4),
             redact=self.redact,
+            reuse=options.reuse,
+            stop_early=options.stop_early,
         )
         discreet = DiscreetSession(session, self.redact)
         tools = Tools(
@@ -194,6 +198,7 @@ class Running:
             lambda _data: None,
             bytecode=self.bytecode,
             warm=self.warm,
+            memory=self.memory,
         )
 
     def close(self) -> None:

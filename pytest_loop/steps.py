@@ -55,6 +55,8 @@ class Settings:
     timeout: float = 1800.0
     silence: float = 600.0
     confirmed: tuple[str, ...] = ()
+    reuse: bool = True
+    stop_early: bool = False
 
 
 @dataclass(frozen=True)
@@ -210,12 +212,18 @@ class Work:
         return before.artifact_sha256 == one.artifact_sha256 and one.score > before.score
 
     def _judged(self, artifact_hash: str) -> tuple[Assessment, Judgement]:
-        """One session, and what it says about every rule."""
+        """One session, and what it says about every rule; what would be a success is judged whole."""
+        found = self._session(artifact_hash, reuse=self.tools.settings.reuse)
+        if found[0].passed and found[1].is_reused:
+            return self._session(artifact_hash, reuse=False)
+        return found
+
+    def _session(self, artifact_hash: str, *, reuse: bool) -> tuple[Assessment, Judgement]:
         state = self.state
         judge = self._seated()
         broker = Broker(judge.answer, judge.dismiss) if judge else None
         try:
-            judgement = self.tools.session.evaluate(self._order(broker))
+            judgement = self.tools.session.evaluate(self._order(broker, reuse))
         finally:
             if judge and broker:
                 broker.close()
@@ -251,7 +259,7 @@ class Work:
             yield from suspicions(sources, known, is_linted=is_linted)
             yield from copied(sources, project.judges())
 
-    def _order(self, broker: Broker | None) -> Order:
+    def _order(self, broker: Broker | None, reuse: bool) -> Order:
         rules = self.state.criteria.by_id
         prepared = (self.state.prepared_checks or {}).get("checks", [])
         return Order(
@@ -262,6 +270,8 @@ class Work:
             confirmed=self.tools.settings.confirmed,
             judge=broker.address if broker else "",
             judge_key=broker.key if broker else "",
+            reuse=reuse,
+            stop_early=self.tools.settings.stop_early,
         )
 
     def _seated(self) -> Judge | None:

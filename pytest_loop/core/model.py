@@ -90,12 +90,17 @@ class Finding(Value):
 
 
 class Evidence(Value):
-    """What one item reported about its rules."""
+    """What one item reported about its rules.
+
+    `inputs` is a hash of all that the verdict depends on, where that is known; `reused` says that it was not found now.
+    """
 
     outcome: Outcome
     text: str = ""
     findings: tuple[Finding, ...] = ()
     seconds: float = 0.0
+    inputs: str = ""
+    reused: bool = False
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.findings)) or self.text

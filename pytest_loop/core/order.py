@@ -10,7 +10,7 @@ from pytest_loop.core.model import Phase, Value
 
 
 class Order(Value):
-    """One EVALUATE: in which phase, of which artifact, with which checks, and where to report."""
+    """One EVALUATE: in which phase, of which artifact, with which checks, and what is known from those before."""
 
     phase: Phase = Phase.A
     artifact: str = ""
@@ -20,3 +20,8 @@ class Order(Value):
     judge: str = ""
     judge_key: str = ""
     canary: str = ""
+    reuse: bool = False
+    stop_early: bool = False
+    seconds: dict[str, float] = Field(default_factory=dict)
+    failed: tuple[str, ...] = ()
+    known: dict[str, Any] = Field(default_factory=dict)

@@ -30,6 +30,10 @@ class Recorder:
         if self._told is not None:
             self._told(nodeid=nodeid, evidence=evidence)
 
+    def seconds(self) -> dict[str, float]:
+        """How long each item took."""
+        return {nodeid: float(one.get("seconds", 0.0)) for nodeid, one in self._evidence.items()}
+
     @property
     def heard(self) -> bool:
         return bool(self._evidence)

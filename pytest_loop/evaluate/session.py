@@ -18,6 +18,7 @@ from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import VARIABLE as COMPILED
 from pytest_loop.evaluate.bytecode import Bytecode
+from pytest_loop.evaluate.memory import Memory, is_bad
 from pytest_loop.evaluate.warm import ServerDiedError, Warm
 
 VARIABLE = "PYTEST_LOOP_SESSION"
@@ -66,6 +67,11 @@ class Judgement:
         found = [one for nodeid, one in self.evidence.items() if nodeid.startswith(f"{path}::")]
         return found if found and path not in self.problems else [self.missing()]
 
+    @property
+    def is_reused(self) -> bool:
+        """Whether a part of it was not found now."""
+        return any(one.reused for one in self.evidence.values())
+
     def missing(self, nodeid: str = "") -> Evidence:
         """What is known of an item that did not report."""
         if self.problems:
@@ -98,8 +104,16 @@ class ChildSession:
     wanted: Callable[[], bool] = lambda: True
     bytecode: Bytecode | None = None
     warm: Warm | None = None
+    memory: Memory = field(default_factory=Memory)
 
     def evaluate(self, order: Order, *extra: str) -> Judgement:
+        found = self._judged(self.memory.reminded(order), extra)
+        if order.stop_early and found.plan is not None and any(map(is_bad, found.evidence.values())):
+            found.evidence |= self.memory.of_others(found.plan.items, found.evidence)
+        self.memory.learn(found.evidence)
+        return found
+
+    def _judged(self, order: Order, extra: tuple[str, ...]) -> Judgement:
         own = {COMPILED: str(self.bytecode.fresh()), "PYTHONDONTWRITEBYTECODE": ""} if self.bytecode else {}
         if self.warm is not None:
             try:
@@ -143,10 +157,11 @@ class ChildSession:
         )
 
     def _check(self, judgement: Judgement, done: process.Completed) -> None:
-        """Without a plan nothing was judged; rules of a module that cannot be imported did not report."""
+        """Without a plan nothing was judged; one that ended early has judged what it failed by."""
         if done.ending is process.Ending.REQUEST:
             raise SessionStoppedError("the evaluation was stopped on request")
-        interrupted = judgement.finished == 2 and not judgement.problems
+        is_decided = any(map(is_bad, judgement.evidence.values()))
+        interrupted = judgement.finished == 2 and not judgement.problems and not is_decided
         if judgement.plan is None or interrupted or judgement.finished in (3, 4):
             last = [line for line in done.output.splitlines() if line.strip()][-3:]
             raise SessionError(f"the evaluation could not be carried out ({judgement.ending}): {' / '.join(last)}")

@@ -38,13 +38,14 @@ class Door:
         return (yield)
 
 door = Door()
+job = None
 try:
     code = pytest.main(sys.argv[1:], plugins=[door])
 except BaseException as ending:
-    if not hasattr(ending, "job"):
+    job = getattr(ending, "job", None)
+    if job is None:
         raise
-    code = ending.job()
-door.server.leave(code)
+door.server.leave(job() if job else code)
 """
 # What may differ from session to session without another server.
 _OF_ONE_SESSION = frozenset({COMPILED, "PYTHONDONTWRITEBYTECODE", process.MARK})

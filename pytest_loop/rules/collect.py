@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from pytest_loop.rules.checks.base import Answer, Context, findings
 from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED, Kinds, check
 from pytest_loop.rules.document import Documents
 from pytest_loop.rules.files import TEMPLATES, Judged, Loaded, load
+from pytest_loop.rules.reuse import Reuse
 from pytest_loop.rules.tally import Tally
 
 LOADED = pytest.StashKey[list[Loaded]]()
@@ -29,6 +31,7 @@ TALLY = pytest.StashKey[Tally]()
 BAD_FILES = pytest.StashKey[int]()
 ORDER = pytest.StashKey[Order]()
 ASK = pytest.StashKey[Callable[..., Answer]]()
+REUSE = pytest.StashKey[Reuse]()
 
 
 class RuleFailed(Exception):  # noqa: N818 - the way in which an item says that its rule failed
@@ -159,19 +162,28 @@ class _Judging(pytest.Item):
     index: int
     key: str
     unbound: tuple[str, ...] = ()
+    kept: Mapping[str, Any] = MappingProxyType({})
 
     def judge(self, context: Context) -> None:
         rule = self.judged.rule
         tally = self.session.stash[TALLY] if rule.repeat > 1 else None
         if tally and (known := tally.decision(self.key, rule.need)) is not None:
             pytest.skip(f"already certain: the rule {'passes' if known else 'fails'}")
-        evidence = self._evidence(context)
+        evidence = self._known_or_found(context)
         if tally:
             tally.add(self.key, self.index, evidence.outcome is Outcome.PASSED)
         if evidence.outcome is not Outcome.PASSED:
             raise RuleFailed(evidence, self._told(evidence))
 
-    def _evidence(self, context: Context) -> Evidence:
+    def _known_or_found(self, context: Context) -> Evidence:
+        reuse = self.session.stash.get(REUSE, None)
+        if reuse is None:
+            return self._found(context)
+        evidence = reuse.judged(self.nodeid, self.judged, context, lambda: self._found(context))
+        self.kept = {name: value for name in ("inputs", "reused") if (value := getattr(evidence, name))}
+        return evidence
+
+    def _found(self, context: Context) -> Evidence:
         try:
             found = findings(self.judged.check, context)
         except NotJudgedError as reason:

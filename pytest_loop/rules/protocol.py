@@ -77,10 +77,10 @@ def _call(item: RuleItem, keywords: dict[str, Any]) -> pytest.TestReport:
     rule = item.judged.rule
     item.user_properties.extend(properties(rule, "pass").items())
     report = _passed(item, keywords, "call", started, time.time())
-    evidence = {"outcome": "passed", "seconds": report.duration}
+    evidence = {"outcome": "passed", "seconds": report.duration, **item.kept}
     report.loop = {  # type: ignore[attr-defined]
         "evidence": evidence,
-        "shown": "passed",
+        "shown": "reused" if item.kept.get("reused") else "passed",
         "severity": rule.severity.value,
         "phase": rule.phase.value,
     }

@@ -36,7 +36,7 @@ class Reports:
         keys = self.binding.items.get(item.nodeid)
         if keys and (report.when == "call" or not report.passed):
             rules = [self.binding.rules[key] for key in keys]
-            evidence = _evidence(call, report, item.config.rootpath)
+            evidence = _evidence(call, report, item.config.rootpath).model_copy(update=getattr(item, "kept", {}))
             self._settle(item, report, evidence, dict(zip(keys, rules, strict=True)))
         return report
 
@@ -112,6 +112,8 @@ def _finding(report: pytest.TestReport, root: Path) -> Finding:
 def _shown(item: pytest.Item, evidence: Evidence, rule: Rule, known: bool) -> str:
     """The word under which pytest counts the item."""
     if evidence.outcome in (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED):
+        if evidence.reused:
+            return "reused"
         return str(evidence.outcome.value)
     if evidence.outcome is Outcome.ASSUMED:
         return "assumed"

@@ -15,6 +15,7 @@ _LETTERS = {
     "info": ("i", {"cyan": True}),
     "assumed": ("a", {"yellow": True}),
     "missed": ("m", {"yellow": True}),
+    "reused": ("r", {"green": True}),
     "known": ("k", {"yellow": True}),
 }
 

@@ -300,7 +300,7 @@ def test_a_package_that_lives_elsewhere_is_read_anew(
     made.write("test_it.py", USES)
     assert made.outcomes() == {"test_version": "passed"}
     before = made.server
-    (folder / "library.py").write_text("import os\nVERSION = 2\nPID = os.getpid()\n")
+    (folder / "library.py").write_text("import os\nVERSION = 22\nPID = os.getpid()\n")
     assert made.both() == {"test_version": "failed"}
     assert made.server == before
 

@@ -24,6 +24,13 @@ class Answer(NamedTuple):
     evidence: str = ""
 
 
+class Inputs(NamedTuple):
+    """What a check looks at: files, and programs that it runs."""
+
+    files: tuple[Path, ...] = ()
+    tools: tuple[Path, ...] = ()
+
+
 @dataclass(frozen=True)
 class Context:
     """What a check may look at: the artifact, the folder of its rule file, the project, the fixtures it asked for.
@@ -60,6 +67,10 @@ class Context:
             raise CheckError("this check reads the artifact, and the rule file names none: add `artifact: PATH`")
         return self.inside(self.artifact)
 
+    def only_artifact(self) -> Inputs | None:
+        """What a check depends on that looks at nothing but the artifact."""
+        return Inputs((self._place,)) if self.artifact is not None else None
+
     def inside(self, path: Path) -> Path:
         resolved = (self.folder / path).resolve()
         if not resolved.is_relative_to(self.root.resolve()):
@@ -76,9 +87,14 @@ class Check(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
     reads_artifact: ClassVar[bool] = False
     is_quiet: ClassVar[bool] = False  # runs no code of the user, and prints nothing
+    is_slow: ClassVar[bool] = False  # runs or asks somebody, which takes its time
 
     def run(self, context: Context) -> Iterable[Finding]:
         raise CheckError(f"{type(self).__name__} has no run(context), asked for in {context.folder}")
+
+    def depends_on(self, context: Context) -> Inputs | None:
+        """All that the answer depends on; None where that is not certain."""
+        return context.only_artifact() if self.reads_artifact else None
 
 
 def findings(check: Any, context: Context) -> tuple[Finding, ...]:

@@ -26,6 +26,8 @@ def _reference(text: str) -> str:
 class Python(Check):
     """`function(artifact, workspace)` returns true or nothing; false or an exception fails, with its text."""
 
+    is_slow: ClassVar[bool] = True
+
     python: Annotated[str, AfterValidator(_reference)]
 
     def run(self, context: Context) -> Iterable[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+import shutil
 from abc import abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +17,7 @@ from pytest_loop import process
 from pytest_loop.core.model import Finding
 from pytest_loop.errors import CheckError
 from pytest_loop.rules import patterns
-from pytest_loop.rules.checks.base import Check, Context, Seconds, shown
+from pytest_loop.rules.checks.base import Check, Context, Inputs, Seconds, TextList, shown
 from pytest_loop.rules.checks.data import OPERATORS, Comparison, JmesPath, Number, search
 
 DEFAULT_TIMEOUT = 60.0
@@ -59,10 +60,14 @@ def filled(text: str, context: Context, *, quoted: bool) -> str:
 
 class _Runs(Check):
     is_quiet: ClassVar[bool] = True
+    is_slow: ClassVar[bool] = True
 
     timeout: Seconds = DEFAULT_TIMEOUT
     shell: bool = False
     expect_exit: Annotated[int, Field(ge=-255, le=255)] = 0
+    inputs: TextList | None = Field(
+        default=None, description="all files that it reads (globs): its verdict is kept while none of them changes"
+    )
 
     @property
     @abstractmethod
@@ -74,6 +79,16 @@ class _Runs(Check):
         if not self.shell:
             words(self.line)
         return self
+
+    def depends_on(self, context: Context) -> Inputs | None:
+        """What the person declared, the artifact where the command names it, and the program itself."""
+        if self.inputs is None:
+            return None
+        files = {path for pattern in self.inputs for path in context.folder.glob(pattern) if path.is_file()}
+        if "{artifact}" in self.line:
+            files.add(context.path())
+        program = shutil.which(self.line.split()[0], path=None)
+        return Inputs(tuple(sorted(files)), (Path(program),) if program else ())
 
     def _completed(self, context: Context) -> process.Completed:
         if self.shell:

@@ -9,7 +9,7 @@ from pydantic import ConfigDict
 
 from pytest_loop.core.model import Finding
 from pytest_loop.errors import CheckError, NotJudgedError
-from pytest_loop.rules.checks.base import Check, Context, findings
+from pytest_loop.rules.checks.base import Check, Context, Inputs, findings
 
 
 class _Composed(Check):
@@ -18,6 +18,9 @@ class _Composed(Check):
     is_quiet: ClassVar[bool] = True  # it asks the checks inside
 
     checks: tuple[Any, ...]
+
+    def depends_on(self, context: Context) -> Inputs:  # noqa: ARG002 - each of those inside says it of itself
+        return Inputs()
 
 
 class AllOf(_Composed):

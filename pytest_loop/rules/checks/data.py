@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pytest_loop.core.model import Finding
 from pytest_loop.errors import CheckError
 from pytest_loop.rules import patterns
-from pytest_loop.rules.checks.base import Check, Context, shown
+from pytest_loop.rules.checks.base import Check, Context, Inputs, shown
 from pytest_loop.rules.deadline import SECONDS, deadline
 from pytest_loop.rules.syntax import FORMATS, Malformed, parse, read_text
 
@@ -40,6 +40,11 @@ class JsonSchema(_Data):
     """The parsed artifact is valid for a JSON Schema: a path, or the schema itself."""
 
     json_schema: str | dict[str, Any]
+
+    def depends_on(self, context: Context) -> Inputs | None:
+        """A schema may refer to others, in other files."""
+        is_whole = isinstance(self.json_schema, dict) and "$ref" not in str(self.json_schema)
+        return super().depends_on(context) if is_whole else None
 
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()

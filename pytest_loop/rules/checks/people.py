@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from pytest_loop.core.model import Finding
 from pytest_loop.errors import CheckError, NotJudgedError
-from pytest_loop.rules.checks.base import Answer, Check, Context
+from pytest_loop.rules.checks.base import Answer, Check, Context, Inputs
 
 Words = Annotated[str, Field(min_length=1)]
 
@@ -17,7 +17,12 @@ Words = Annotated[str, Field(min_length=1)]
 class Judge(Check):
     """A judge agent answers the question."""
 
+    is_slow: ClassVar[bool] = True
+
     judge: Words
+
+    def depends_on(self, context: Context) -> Inputs | None:
+        return context.only_artifact()
 
     def run(self, context: Context) -> Iterable[Finding]:
         if context.ask is None:
@@ -46,7 +51,12 @@ class Manual(Check):
 class Sentence(Check):
     """A plain sentence that nobody turned into checks: a judge decides whether it is true, where there is one."""
 
+    is_slow: ClassVar[bool] = True
+
     sentence: Words
+
+    def depends_on(self, context: Context) -> Inputs | None:
+        return context.only_artifact() if context.ask is not None else None
 
     def run(self, context: Context) -> Iterable[Finding]:
         if context.ask is not None:

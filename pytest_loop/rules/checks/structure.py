@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from pytest_loop.core.model import Finding
 from pytest_loop.errors import CheckError
-from pytest_loop.rules.checks.base import Check, Context, Count
+from pytest_loop.rules.checks.base import Check, Context, Count, Inputs
 from pytest_loop.rules.document import Document, syntax_problem
 from pytest_loop.rules.markdown import Link, Markdown, Section
 from pytest_loop.rules.syntax import Malformed
@@ -203,6 +203,9 @@ class Links(Check):
     is_quiet: ClassVar[bool] = True
 
     links: Literal[True]
+
+    def depends_on(self, context: Context) -> Inputs | None:  # noqa: ARG002 - on what is at the other end, too
+        return None
 
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()

@@ -1,0 +1,73 @@
+"""A rule whose inputs are the same as before keeps its verdict; which inputs it has must be certain."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_loop.core.model import Evidence
+from pytest_loop.rules.checks.base import Context, Inputs
+from pytest_loop.rules.checks.kinds import each
+from pytest_loop.rules.files import Judged
+
+_OURS = ("PYTEST_", "PYTHON", "COV_", "COVERAGE_")
+
+
+class Reuse:
+    """The verdicts of the evaluation before, by item, each with a hash of everything that it depends on."""
+
+    def __init__(self, known: Mapping[str, Any]) -> None:
+        self._known = known
+        self._hashes: dict[tuple[object, ...], str] = {}
+        kept = sorted((name, value) for name, value in os.environ.items() if not name.startswith(_OURS))
+        self._environment = _hash(json.dumps(kept).encode())
+
+    def judged(self, nodeid: str, judged: Judged, context: Context, judge: Callable[[], Evidence]) -> Evidence:
+        """What is known already, or what is found now."""
+        inputs = self._inputs(judged, context)
+        if not inputs:
+            return judge()
+        known = self._known.get(nodeid)
+        if known and known.get("inputs") == inputs:
+            return Evidence.model_validate({**known, "reused": True})
+        return judge().model_copy(update={"inputs": inputs})
+
+    def _inputs(self, judged: Judged, context: Context) -> str:
+        """A hash of what the rule says and of what it looks at; empty where that is not known."""
+        if judged.fixtures or judged.rule.repeat > 1:
+            return ""
+        parts = [type(judged.check).__name__, judged.check.model_dump_json(), str(judged.rule.must_not)]
+        for one in each(judged.check):
+            found: Inputs | None = one.depends_on(context) if hasattr(one, "depends_on") else None
+            if found is None:
+                return ""
+            parts += [f"{path}={self._file(path)}" for path in found.files]
+            parts += [f"{path}={_signature(path)}" for path in found.tools]
+            if found.tools:
+                parts.append(self._environment)
+        return _hash("\n".join(parts).encode())
+
+    def _file(self, path: Path) -> str:
+        key = (path, _signature(path))
+        if key not in self._hashes:
+            try:
+                self._hashes[key] = _hash(path.read_bytes())
+            except OSError as error:
+                self._hashes[key] = type(error).__name__
+        return self._hashes[key]
+
+
+def _signature(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]
