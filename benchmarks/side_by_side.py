@@ -61,7 +61,7 @@ def measure(candidates: Sequence[Candidate], rounds: int) -> Costs:
     """The costs by name, in rounds A B A B ...; one round before them is not counted (caches of files and bytecode)."""
     costs: Costs = {one.name: [] for one in candidates}
     with tempfile.TemporaryDirectory() as bytecode:
-        environment = _environment(bytecode)
+        environment = {**clean_environment(), "PYTHONPYCACHEPREFIX": bytecode}
         for number in range(rounds + 1):
             for one in candidates:
                 cost = _run(one, environment)
@@ -71,11 +71,10 @@ def measure(candidates: Sequence[Candidate], rounds: int) -> Costs:
     return costs
 
 
-def _environment(bytecode: str) -> dict[str, str]:
+def clean_environment() -> dict[str, str]:
     """A session as people have it: modules are compiled once, output is buffered, and nobody adds options."""
     unusual = ("PYTEST_", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(unusual)}
-    return {**kept, "PYTHONPYCACHEPREFIX": bytecode}
+    return {key: value for key, value in os.environ.items() if not key.startswith(unusual)}
 
 
 def _run(one: Candidate, environment: Mapping[str, str]) -> Cost:

@@ -150,7 +150,7 @@ class Server:
         """What a session wants: another worker, or to say what it has imported."""
         try:
             message, files = receive(child.wire)
-        except (EOFError, ValueError):
+        except EOFError:
             self.selector.unregister(child.wire)
             child.wire.close()
             return False

@@ -23,7 +23,7 @@ def send(wire: socket.socket, message: dict[str, Any], files: Sequence[int] = ()
 
 
 def receive(wire: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The next message and the files that came with it; raises `EOFError` where the other side has gone."""
+    """The next message and the files that came with it; raises `EOFError` where nothing sensible can follow."""
     try:
         said, files, _, _ = socket.recv_fds(wire, 1, _MOST, socket.MSG_CMSG_CLOEXEC)
     except OSError:
@@ -32,4 +32,10 @@ def receive(wire: socket.socket) -> tuple[dict[str, Any], list[int]]:
         raise EOFError
     with os.fdopen(files[0], "rb") as file:
         file.seek(0)
-        return json.load(file), files[1:]
+        text = file.read()
+    try:
+        return dict(json.loads(text)), files[1:]
+    except (TypeError, ValueError):
+        for other in files[1:]:
+            os.close(other)
+        raise EOFError from None  # whoever says such things is not heard any more

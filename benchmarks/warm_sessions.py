@@ -1,0 +1,146 @@
+"""An EVALUATE that is forked from the server against a cold `python -m pytest -q` of the same project, just edited."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from content_rules import write_artifact, write_rules
+from side_by_side import arguments, clean_environment, pytest_command, spread, table
+
+from pytest_loop.core.order import Order
+from pytest_loop.evaluate.session import ChildSession
+from pytest_loop.evaluate.warm import Warm
+
+LEARNING = 15.0
+MODULES = 20
+TESTS = 10
+LIBRARIES = (
+    "asyncio",
+    "decimal",
+    "hypothesis",
+    "jmespath",
+    "jsonschema",
+    "pydantic",
+    "sqlite3",
+    "unittest.mock",
+    "yaml",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A project, how it is edited between sessions, and the part of a cold session that a warm one may take."""
+
+    name: str
+    target: float
+    write: Callable[[Path], None]
+    edit: Callable[[Path, int], None]
+    words: tuple[str, ...] = ()
+
+
+def one_test(folder: Path) -> None:
+    edit_source(folder, 0)
+    (folder / "test_shop.py").write_text("import shop\ndef test_it(): assert shop.total() >= 0\n", encoding="utf-8")
+
+
+def edit_source(folder: Path, number: int) -> None:
+    (folder / "shop.py").write_text(f"def total():\n    return {number}\n", encoding="utf-8")
+
+
+def many_tests(folder: Path) -> None:
+    edit_source(folder, 0)
+    for number in range(MODULES):
+        first, second = (LIBRARIES[(number + step) % len(LIBRARIES)] for step in (0, 1))
+        lines = [f"import {first}", f"import {second}", "import pytest", "import shop", ""]
+        lines += [f"def test_{at}(tmp_path):\n    assert shop.total() + {at} >= {at}\n" for at in range(TESTS)]
+        (folder / f"test_part_{number:02}.py").write_text("\n".join(lines), encoding="utf-8")
+
+
+def rules(folder: Path) -> None:
+    write_artifact(folder)
+    write_rules(folder / "content.rules.yaml", 2_000)
+
+
+def edit_artifact(folder: Path, number: int) -> None:
+    path = folder / "artifact.md"
+    head, _, _ = path.read_text(encoding="utf-8").partition("edited")
+    path.write_text(f"{head}edited {number}\n", encoding="utf-8")
+
+
+CASES = (
+    Case("one test, source edited", 0.20, one_test, edit_source),
+    Case("200 tests, third-party imports", 0.40, many_tests, edit_source),
+    Case("2,000 rules, artifact edited", 0.50, rules, edit_artifact),
+    Case("one test, -n 2", 0.25, one_test, edit_source, ("-n2",)),
+)
+
+
+@contextmanager
+def project(case: Case) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+        case.write(folder)
+        yield folder
+
+
+def measured(case: Case, rounds: int) -> tuple[list[float], list[float]]:
+    """Seconds of warm and of cold sessions, in rounds; the first two teach the server what sessions import."""
+    environment = clean_environment()
+    with project(case) as folder:
+        command = pytest_command("-p", "no:cacheprovider", *case.words)
+        words = (*command[3:], "--rootdir", str(folder), "-c", str(folder / "pytest.ini"))
+        server = Warm(words, folder, time.time(), is_needed=True)
+        session = ChildSession(words, folder, 600.0, environment, lambda _data: None, warm=server)
+
+        def warm() -> None:
+            found = session.evaluate(Order())
+            assert found.finished == 0, found
+
+        def cold() -> None:
+            subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+        try:
+            for _ in range(2):
+                warm()
+                cold()
+                time.sleep(LEARNING / 2)
+            times = []
+            for number in range(rounds):
+                case.edit(folder, number + 1)
+                times.append((_seconds(warm), _seconds(cold)))
+        finally:
+            server.close()
+    return [one for one, _ in times], [other for _, other in times]
+
+
+def _seconds(action: Callable[[], None]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    parser = arguments(__doc__, rounds=15)
+    parser.add_argument("--only", default="", metavar="TEXT", help="the cases whose name has this in it")
+    asked = parser.parse_args()
+    rows = []
+    for case in CASES:
+        if asked.only in case.name:
+            warm, cold = measured(case, asked.rounds)
+            ratio = spread([one / other for one, other in zip(warm, cold, strict=True)], 3)
+            rows.append([case.name, f"{median(warm):.3f}", f"{median(cold):.3f}", ratio, f"{case.target:.2f}"])
+    print(f"Sessions, {asked.rounds} rounds on {os.cpu_count()} cores, wall time")
+    print(table(["", "warm s", "cold s", "ratio (quartiles)", "target"], rows))
+
+
+if __name__ == "__main__":
+    main()
