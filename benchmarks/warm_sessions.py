@@ -19,7 +19,7 @@ from pytest_loop.core.order import Order
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
 
-LEARNING = 15.0
+LEARNING = 8.0
 MODULES = 20
 TESTS = 10
 LIBRARIES = (
@@ -60,7 +60,7 @@ def many_tests(folder: Path) -> None:
     for number in range(MODULES):
         first, second = (LIBRARIES[(number + step) % len(LIBRARIES)] for step in (0, 1))
         lines = [f"import {first}", f"import {second}", "import pytest", "import shop", ""]
-        lines += [f"def test_{at}(tmp_path):\n    assert shop.total() + {at} >= {at}\n" for at in range(TESTS)]
+        lines += [f"def test_{at}():\n    assert shop.total() + {at} >= {at}\n" for at in range(TESTS)]
         (folder / f"test_part_{number:02}.py").write_text("\n".join(lines), encoding="utf-8")
 
 

@@ -38,6 +38,7 @@ _MACHINERY = (
     "pytest_loop.evaluate.channel",
     "pytest_loop.evaluate.record",
     "pytest_loop.rules.binding",
+    "pytest_loop.rules.ordering",
     "pytest_loop.rules.protocol",
     "pytest_loop.rules.reports",
     "pytest_loop.show.status",
@@ -363,6 +364,16 @@ def load() -> None:
     """Load all that judges before any code of the project, which could take its place."""
     for name in _MACHINERY:
         import_module(name)
+
+
+def get_ready() -> None:
+    """Load it, and let its models be built, which otherwise happens when the first of each is made."""
+    from pytest_loop.core import model
+    from pytest_loop.core.order import Order
+
+    load()
+    for one in (Order, model.Plan, model.Criteria, model.Rule, model.Evidence, model.Finding):
+        one.model_rebuild()
 
 
 def obey(config: pytest.Config, path: Path) -> None:

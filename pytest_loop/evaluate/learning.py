@@ -22,37 +22,52 @@ IDLE = 0.2
 
 
 @dataclass
+class _Lesson:
+    """What one process asked for, from first to last; what came along with something before is `covered`."""
+
+    names: dict[str, None]
+    covered: set[str] = field(default_factory=set)
+
+
+@dataclass
 class Learning:
     """Loads modules ahead while nobody asks for a session; only what was there before the run, `since`."""
 
     places: Places
     since: float
     prepared: Prepared = field(default_factory=Prepared)
-    _wanted: dict[str, None] = field(default_factory=dict)
+    _heard: list[_Lesson] = field(default_factory=list)
     _refused: set[str] = field(default_factory=set)
 
     def hear(self, names: Iterable[object]) -> None:
-        """A session has imported these."""
-        self._wanted.update((name, None) for name in map(str, names))
-        if PATCHING & self._wanted.keys():
-            self._wanted.clear()
+        """A session has imported these, in this order."""
+        lesson = _Lesson(dict.fromkeys(map(str, names)))
+        if lesson.names and not PATCHING & lesson.names.keys():
+            self._heard.append(lesson)
 
     def go_on(self, driver: socket.socket, clear: Callable[[], None]) -> list[ModuleType]:
         """Load one after the other, until somebody speaks; gives the modules that are new."""
         new: list[ModuleType] = []
+        if not self._heard or _speaks(driver, IDLE):
+            return new
         with self._own_bytecode():
-            while self._wanted and not select.select([driver], [], [], IDLE)[0]:
-                name = next(iter(self._wanted))
-                if name not in self.prepared.roots and self._refused.isdisjoint(_packages(name)):
+            while self._heard and not _speaks(driver):
+                lesson = self._heard[0]
+                name = next(iter(lesson.names))
+                root = self.prepared.roots.get(name)
+                if root is None and name not in lesson.covered and self._refused.isdisjoint(_packages(name)):
                     root = self._rehearsed(name, driver)
                     clear()
                     if root:
                         new += self.prepared.load(root)
-                    elif select.select([driver], [], [], 0)[0]:
+                    elif _speaks(driver):
                         break
                     else:
                         self._refused.add(name)
-                del self._wanted[name]
+                lesson.covered.update(root.modules if root else ())
+                del lesson.names[name]
+                if not lesson.names:
+                    self._heard.pop(0)
         if new:
             gc.collect()
             gc.freeze()
@@ -86,6 +101,10 @@ class Learning:
                 yield
             finally:
                 sys.pycache_prefix, sys.dont_write_bytecode = before
+
+
+def _speaks(driver: socket.socket, within: float = 0.0) -> bool:
+    return bool(select.select([driver], [], [], within)[0])
 
 
 def _packages(name: str) -> list[str]:

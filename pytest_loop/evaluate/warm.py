@@ -33,7 +33,7 @@ class Door:
     def pytest_load_initial_conftests(self, early_config):
         from pytest_loop import judging
         from pytest_loop.evaluate.server import serve
-        judging.load()
+        judging.get_ready()
         serve(early_config, self)
         return (yield)
 
