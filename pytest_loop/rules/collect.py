@@ -29,6 +29,7 @@ TALLY = pytest.StashKey[Tally]()
 BAD_FILES = pytest.StashKey[int]()
 ORDER = pytest.StashKey[Order]()
 ASK = pytest.StashKey[Callable[..., Answer]]()
+_PASSED = Evidence(outcome=Outcome.PASSED)
 
 
 class RuleFailed(Exception):  # noqa: N818 - the way in which an item says that its rule failed
@@ -48,6 +49,11 @@ class RuleFile(pytest.Module):
     def shown(self) -> str:
         """The file as reports name it: its path from pytest's rootdir."""
         return os.path.relpath(self.path, self.config.rootpath)
+
+    @cached_property
+    def hook(self) -> Any:
+        """The hooks of this folder: the same for all its rules, and pytest would look for them again for each."""
+        return self.ihook
 
     def collect(self) -> Iterable[pytest.Item]:
         with _garbage_kept():
@@ -169,7 +175,10 @@ class _Judging(pytest.Item):
         if tally:
             tally.add(self.key, self.index, evidence.outcome is Outcome.PASSED)
         if evidence.outcome is not Outcome.PASSED:
-            raise RuleFailed(evidence, self._told(evidence))
+            raise self.failure(evidence)
+
+    def failure(self, evidence: Evidence) -> RuleFailed:
+        return RuleFailed(evidence, self._told(evidence))
 
     def _evidence(self, context: Context) -> Evidence:
         try:
@@ -184,7 +193,7 @@ class _Judging(pytest.Item):
         )
         if self.judged.rule.must_not:
             found = () if found else (Finding(expected="this never to be true", found="that it is"),)
-        return Evidence(outcome=Outcome.FAILED if found else Outcome.PASSED, findings=found)
+        return Evidence(outcome=Outcome.FAILED, findings=found) if found else _PASSED
 
     def _told(self, evidence: Evidence) -> str:
         """The failure as a person reads it below the rule's name: each finding, and the advice."""
@@ -215,6 +224,8 @@ class _Judging(pytest.Item):
 class RuleItem(_Judging):
     """A rule that needs no fixture: judged without the machinery for them."""
 
+    parent: RuleFile
+
     def __init__(self, *, judged: Judged, context: Context, index: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.judged = judged
@@ -228,7 +239,7 @@ class RuleItem(_Judging):
     def location(self) -> tuple[str, int | None, str]:
         """The way to the file is the same for all its rules, and pytest would look for it again for each."""
         _, line, name = self.reportinfo()
-        return self.parent.shown, line, name  # type: ignore[union-attr]
+        return self.parent.shown, line, name
 
 
 class FixtureRuleItem(_Judging, pytest.Function):
