@@ -32,7 +32,14 @@ _OURS = ("_pytest.", "pytest_loop.")
 # What pytest does around an item: it explains asserts, helps twisted, catches warnings, and watches the time.
 _AROUND = ("_pytest.assertion", "_pytest.faulthandler", "_pytest.runner", "_pytest.unittest", "_pytest.warnings")
 # Who hears every report and makes nothing of the end of an item that passed.
-_INDIFFERENT = tuple(f"_pytest.{name}" for name in ("cacheprovider", "logging", "main", "stepwise", "terminal"))
+_INDIFFERENT = (
+    "_pytest.cacheprovider",
+    "_pytest.logging",
+    "_pytest.main",
+    "_pytest.stepwise",
+    "_pytest.terminal",
+    "pytest_loop.",
+)
 
 
 def is_alone(config: pytest.Config) -> bool:
@@ -64,8 +71,14 @@ def _module(plugin: Any) -> str:
 
 def _is_end_heard(config: pytest.Config) -> bool:
     """Whether the report of a teardown that passed makes a difference to anybody."""
-    heard = not _are_of((*_INDIFFERENT, "pytest_loop."), _impls(config, "pytest_runtest_logreport"))
+    heard = not _are_of(_INDIFFERENT, _impls(config, "pytest_runtest_logreport"))
     return heard or config.getoption("durations", None) is not None
+
+
+def _is_each_named(config: pytest.Config) -> bool:
+    """Whether it makes a difference that every rule has begun: the terminal names a file once, unless it is verbose."""
+    heard = not _are_of(("_pytest.logging", "_pytest.terminal"), _impls(config, "pytest_runtest_logstart"))
+    return heard or config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0
 
 
 class SlimProtocol:
@@ -73,6 +86,7 @@ class SlimProtocol:
 
     def __init__(self, config: pytest.Config) -> None:
         self.is_end_heard = _is_end_heard(config)
+        self.is_finish_heard = not _are_of(("_pytest.logging",), _impls(config, "pytest_runtest_logfinish"))
         self.warned: dict[str, tuple[_Judged, list[warnings.WarningMessage]]] = {}
 
     @pytest.hookimpl(tryfirst=True)
@@ -94,7 +108,8 @@ class SlimProtocol:
         hook.pytest_runtest_logreport(report=call)
         if self.is_end_heard:
             hook.pytest_runtest_logreport(report=_passed(item, keywords, "teardown"))
-        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if self.is_finish_heard:
+            hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
 
 class SlimLoop:
@@ -102,12 +117,16 @@ class SlimLoop:
 
     def __init__(self, protocol: SlimProtocol) -> None:
         self.protocol = protocol
+        self.is_each_named = True
+        self.named: object = None
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         if session.config.option.collectonly or session.testsfailed:
             return None
+        self.is_each_named = _is_each_named(session.config)
         for item, following in zip_longest(session.items, session.items[1:]):
             if not (_is_slim(item, following) and self._has_run(item)):
+                self.named = None
                 session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if session.shouldfail:
                 raise session.Failed(session.shouldfail)
@@ -118,7 +137,8 @@ class SlimLoop:
     def _has_run(self, item: RuleItem) -> bool:
         """Run a quiet rule; one that warns has yet to do so where pytest, which knows what to do then, hears it."""
         hook = item.parent.hook
-        hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        if self.is_each_named or self.named is not item.parent:
+            hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             judged = _judged(item)
@@ -126,6 +146,7 @@ class SlimLoop:
             self.protocol.warned[item.nodeid] = judged, warned
             return False
         self.protocol.report(item, judged, hook)
+        self.named = None if judged.error else item.parent
         return True
 
 
