@@ -35,8 +35,10 @@ _MACHINERY = (
     "pytest_loop.evaluate.channel",
     "pytest_loop.evaluate.record",
     "pytest_loop.rules.binding",
+    "pytest_loop.rules.markdown",
     "pytest_loop.rules.protocol",
     "pytest_loop.rules.reports",
+    "pytest_loop.rules.toml",
     "pytest_loop.show.status",
     "pytest_loop.show.terminal",
 )
