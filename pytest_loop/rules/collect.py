@@ -71,10 +71,14 @@ class RuleFile(pytest.Module):
         self.session.stash.setdefault(LOADED, []).append(loaded)
         autouse = bool(pytest.Function.from_parent(self, name="probe", callobj=_probe).fixturenames)
         shared = cache(partial(self._context, root, loaded))
+        marked = pytest.mark.loop_rule
         for judged in loaded.rules:
             key = f"{loaded.criteria.source}::{judged.rule.id}"
             context = shared(judged.folder, judged.rule.id in order.confirmed)
-            yield from self._items(_prepared(judged, order.prepared.get(key), kinds), key, context, autouse)
+            if key in order.prepared:
+                judged = _prepared(judged, order.prepared[key], kinds)
+            is_plain = not (autouse or judged.fixtures)
+            yield from self._items(judged, key, context, RuleItem if is_plain else FixtureRuleItem, marked)
 
     def _context(self, root: Path, loaded: Loaded, folder: Path, is_confirmed: bool) -> Context:
         ask = self.config.stash.get(ASK, None)
@@ -88,10 +92,11 @@ class RuleFile(pytest.Module):
             is_confirmed=is_confirmed,
         )
 
-    def _items(self, judged: Judged, key: str, context: Context, autouse: bool) -> Iterator[pytest.Item]:
+    def _items(
+        self, judged: Judged, key: str, context: Context, item: type[_Judging], marked: pytest.MarkDecorator
+    ) -> Iterator[pytest.Item]:
         rule = judged.rule
-        item = RuleItem if not (autouse or judged.fixtures) else FixtureRuleItem
-        mark = pytest.mark.loop_rule(
+        mark = marked(
             rule.id,
             severity=rule.severity.value,
             weight=_number(rule.weight),
@@ -134,12 +139,18 @@ def _prepared(judged: Judged, raw: Any, kinds: Kinds) -> Judged:
 
 @contextlib.contextmanager
 def _garbage_kept() -> Iterator[None]:
-    """Thousands of rules are made and all of them stay: looking for garbage among them takes longer than the rest."""
+    """Thousands of rules are made and all of them stay: looking for garbage among them takes longer than the rest.
+
+    What is frozen and thawed is old to the collector, without having been looked at.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()
         if was_on:
             gc.enable()
 

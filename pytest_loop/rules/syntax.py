@@ -138,6 +138,12 @@ class _Reader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's loader wh
     def ascend_resolver(self) -> None:
         self.depth -= 1
 
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: tuple[bool, bool]) -> Any:
+        """The tag of a node; of most words the first letter says that they are text, and nothing else."""
+        if kind is yaml.ScalarNode and not (implicit[0] and value[:1] in self.yaml_implicit_resolvers):
+            return _TEXT
+        return super().resolve(kind, value, implicit)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         self._note_twice(node)
         return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
