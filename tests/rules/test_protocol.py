@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_loop.rules import patterns
+
 Write = Callable[..., Path]
 
 RULES = """
@@ -41,8 +43,8 @@ def project(pytester: pytest.Pytester, rule_file: Write) -> pytest.Pytester:
 
 
 def _said(project: pytest.Pytester, *args: str) -> tuple[int, str]:
-    """The exit code and the output of a session, without its times."""
-    result = project.runpytest("-p", "no:cacheprovider", *args)
+    """The exit code and the output of a session that remembers none before it, without its times."""
+    result = project.runpytest("--cache-clear", *args)
     return int(result.ret), re.sub(r"\d+\.\d\ds|0x\w+", "...", str(result.stdout) + str(result.stderr))
 
 
@@ -56,7 +58,7 @@ def _said(project: pytest.Pytester, *args: str) -> tuple[int, str]:
         ["-x"],
         ["--maxfail=1", "-rA"],
         ["--collect-only"],
-        ["--stepwise", "-p", "cacheprovider"],
+        ["--stepwise"],
         ["-k", "one or three"],
     ],
     ids=" ".join,
@@ -121,7 +123,9 @@ def warning(pytester: pytest.Pytester, rule_file: Write) -> Callable[..., pytest
     def run(*args: str) -> pytest.RunResult:
         rule_file(WARNS)
         (pytester.path / "doc.md").write_text("Title\n")
-        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *args)
+        patterns._compiled.cache_clear()
+        re.purge()
+        return pytester.runpytest("-p", "no:cacheprovider", "-W", "default", *args)
 
     return run
 
