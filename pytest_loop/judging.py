@@ -38,9 +38,11 @@ _MACHINERY = (
     "pytest_loop.evaluate.channel",
     "pytest_loop.evaluate.record",
     "pytest_loop.rules.binding",
+    "pytest_loop.rules.markdown",
     "pytest_loop.rules.ordering",
     "pytest_loop.rules.protocol",
     "pytest_loop.rules.reports",
+    "pytest_loop.rules.toml",
     "pytest_loop.show.status",
     "pytest_loop.show.terminal",
 )
@@ -171,7 +173,7 @@ class Judging:
         """Where the items are: make the plan, and see to what their reports say."""
         from pytest_loop.rules.binding import Binding
         from pytest_loop.rules.collect import REUSE, TALLY
-        from pytest_loop.rules.protocol import SlimProtocol, is_alone
+        from pytest_loop.rules.protocol import SlimLoop, SlimProtocol, is_alone, is_unwatched
         from pytest_loop.rules.reports import Reports
         from pytest_loop.rules.reuse import Reuse
         from pytest_loop.rules.tally import Tally
@@ -183,7 +185,10 @@ class Judging:
         known = self.baseline.failures if self.baseline else ()
         self.config.pluginmanager.register(Reports(binding, known), "loop-reports")
         if not known and is_alone(self.config):
-            self.config.pluginmanager.register(SlimProtocol(), "loop-protocol")
+            slim = SlimProtocol(self.config)
+            self.config.pluginmanager.register(slim, "loop-protocol")
+            if is_unwatched(self.config):
+                self.config.pluginmanager.register(SlimLoop(slim), "loop-rounds")
         if self.order is not None and self.order.canary:
             from pytest_loop.evaluate.canary import Canary
 

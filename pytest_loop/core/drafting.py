@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
 from pytest_loop.core.criteria import RunCriteria, RunRule, levels
+from pytest_loop.core.model import TESTS as TESTS
 from pytest_loop.core.model import Criteria, Outcome, Phase, Plan, Rule, Severity
 from pytest_loop.core.text import one_line
 
-TESTS = "tests"
 SHORTEST_PLAN = 3
 LONGEST_PLAN = 5
 LONGEST_STEP = 200

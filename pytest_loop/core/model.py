@@ -131,6 +131,7 @@ def weight(rules: Iterable[Rule]) -> Fraction:
     return sum((Fraction(above * count, below) for (above, below), count in times.items()), Fraction(0))
 
 
+TESTS = "tests"  # the criteria of tests that no rule file names
 DEFAULT_THRESHOLDS: dict[Phase, Fraction] = {Phase.A: Fraction(4, 5), Phase.B: Fraction(9, 10)}
 
 

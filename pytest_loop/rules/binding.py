@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.drafting import TESTS
-from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Plan, Rule, Severity
+from pytest_loop.core.model import DEFAULT_THRESHOLDS, TESTS, Criteria, Phase, Plan, Rule, Severity
 from pytest_loop.rules.checks.base import shown
 from pytest_loop.rules.checks.code import Tests, is_node_id
 from pytest_loop.rules.checks.kinds import each

@@ -32,6 +32,7 @@ BAD_FILES = pytest.StashKey[int]()
 ORDER = pytest.StashKey[Order]()
 ASK = pytest.StashKey[Callable[..., Answer]]()
 REUSE = pytest.StashKey[Reuse]()
+_PASSED = Evidence(outcome=Outcome.PASSED)
 
 
 class RuleFailed(Exception):  # noqa: N818 - the way in which an item says that its rule failed
@@ -52,6 +53,11 @@ class RuleFile(pytest.Module):
         """The file as reports name it: its path from pytest's rootdir."""
         return os.path.relpath(self.path, self.config.rootpath)
 
+    @cached_property
+    def hook(self) -> Any:
+        """The hooks of this folder: the same for all its rules, and pytest would look for them again for each."""
+        return self.ihook
+
     def collect(self) -> Iterable[pytest.Item]:
         with _garbage_kept():
             return list(self._collected())
@@ -68,10 +74,14 @@ class RuleFile(pytest.Module):
         self.session.stash.setdefault(LOADED, []).append(loaded)
         autouse = bool(pytest.Function.from_parent(self, name="probe", callobj=_probe).fixturenames)
         shared = cache(partial(self._context, root, loaded))
+        marked = pytest.mark.loop_rule
         for judged in loaded.rules:
             key = f"{loaded.criteria.source}::{judged.rule.id}"
             context = shared(judged.folder, judged.rule.id in order.confirmed)
-            yield from self._items(_prepared(judged, order.prepared.get(key), kinds), key, context, autouse)
+            if key in order.prepared:
+                judged = _prepared(judged, order.prepared[key], kinds)
+            is_plain = not (autouse or judged.fixtures)
+            yield from self._items(judged, key, context, RuleItem if is_plain else FixtureRuleItem, marked)
 
     def _context(self, root: Path, loaded: Loaded, folder: Path, is_confirmed: bool) -> Context:
         ask = self.config.stash.get(ASK, None)
@@ -85,10 +95,11 @@ class RuleFile(pytest.Module):
             is_confirmed=is_confirmed,
         )
 
-    def _items(self, judged: Judged, key: str, context: Context, autouse: bool) -> Iterator[pytest.Item]:
+    def _items(
+        self, judged: Judged, key: str, context: Context, item: type[_Judging], marked: pytest.MarkDecorator
+    ) -> Iterator[pytest.Item]:
         rule = judged.rule
-        item = RuleItem if not (autouse or judged.fixtures) else FixtureRuleItem
-        mark = pytest.mark.loop_rule(
+        mark = marked(
             rule.id,
             severity=rule.severity.value,
             weight=_number(rule.weight),
@@ -131,12 +142,19 @@ def _prepared(judged: Judged, raw: Any, kinds: Kinds) -> Judged:
 
 @contextlib.contextmanager
 def _garbage_kept() -> Iterator[None]:
-    """Thousands of rules are made and all of them stay: looking for garbage among them takes longer than the rest."""
+    """Thousands of rules are made and all of them stay: looking for garbage among them takes longer than the rest.
+
+    What is frozen and thawed is old to the collector, without having been looked at.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        is_frozen = bool(gc.get_freeze_count())
+        gc.freeze()
+        if not is_frozen:  # a forked session keeps what it has
+            gc.unfreeze()
         if was_on:
             gc.enable()
 
@@ -173,7 +191,10 @@ class _Judging(pytest.Item):
         if tally:
             tally.add(self.key, self.index, evidence.outcome is Outcome.PASSED)
         if evidence.outcome is not Outcome.PASSED:
-            raise RuleFailed(evidence, self._told(evidence))
+            raise self.failure(evidence)
+
+    def failure(self, evidence: Evidence) -> RuleFailed:
+        return RuleFailed(evidence, self._told(evidence))
 
     def _known_or_found(self, context: Context) -> Evidence:
         reuse = self.session.stash.get(REUSE, None)
@@ -196,7 +217,7 @@ class _Judging(pytest.Item):
         )
         if self.judged.rule.must_not:
             found = () if found else (Finding(expected="this never to be true", found="that it is"),)
-        return Evidence(outcome=Outcome.FAILED if found else Outcome.PASSED, findings=found)
+        return Evidence(outcome=Outcome.FAILED, findings=found) if found else _PASSED
 
     def _told(self, evidence: Evidence) -> str:
         """The failure as a person reads it below the rule's name: each finding, and the advice."""
@@ -227,6 +248,8 @@ class _Judging(pytest.Item):
 class RuleItem(_Judging):
     """A rule that needs no fixture: judged without the machinery for them."""
 
+    parent: RuleFile
+
     def __init__(self, *, judged: Judged, context: Context, index: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.judged = judged
@@ -240,7 +263,7 @@ class RuleItem(_Judging):
     def location(self) -> tuple[str, int | None, str]:
         """The way to the file is the same for all its rules, and pytest would look for it again for each."""
         _, line, name = self.reportinfo()
-        return self.parent.shown, line, name  # type: ignore[union-attr]
+        return self.parent.shown, line, name
 
 
 class FixtureRuleItem(_Judging, pytest.Function):

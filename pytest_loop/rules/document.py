@@ -7,12 +7,14 @@ import warnings
 from bisect import bisect_right
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 
 from pytest_loop.errors import CheckError
-from pytest_loop.rules.markdown import Block, Markdown
 from pytest_loop.rules.syntax import FORMATS, Malformed, is_readable, parse, read_text, with_text_keys
+
+if TYPE_CHECKING:
+    from pytest_loop.rules.markdown import Block, Markdown
 
 SUFFIXES = {
     **FORMATS,
@@ -42,6 +44,8 @@ class Document:
 
     @cached_property
     def markdown(self) -> Markdown:
+        from pytest_loop.rules.markdown import Markdown
+
         return Markdown(self.text)
 
     @cached_property
@@ -162,6 +166,8 @@ def _python(text: str) -> None:
 
 
 def _markdown(text: str) -> None:
+    from pytest_loop.rules.markdown import Markdown
+
     for block in Markdown(text).blocks:
         if not block.closed:
             raise Malformed(block.line - 1, "a closing fence", "the end of the text")

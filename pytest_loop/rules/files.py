@@ -272,7 +272,8 @@ def _validated(data: dict[Any, Any], source: _Source) -> RuleFile | None:
 
 def _lay(merged: dict[str, _Merged], source: _Source, model: RuleFile) -> None:
     for at, entry in enumerate(model.rules):
-        fields = {name: getattr(entry, name) for name in entry.model_fields_set}
+        values = vars(entry)
+        fields = {name: values[name] for name in entry.model_fields_set}
         known = merged.get(entry.id)
         if known is None:
             merged[entry.id] = _Merged(fields, source, at)

@@ -8,46 +8,184 @@ not pass, or a plugin wants to see its setup, call or teardown.
 from __future__ import annotations
 
 import time
-from typing import Any
+import warnings
+from collections.abc import Iterable
+from itertools import zip_longest
+from typing import Any, NamedTuple, TypeGuard
 
 import pytest
 
+from pytest_loop.core.model import Evidence, Outcome
+from pytest_loop.rules.checks.base import broken
 from pytest_loop.rules.collect import RuleFailed, RuleItem
 from pytest_loop.rules.reports import properties
 
 _SEEN = ("pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_teardown", "pytest_runtest_makereport")
-_OURS = ("_pytest.", "pytest_loop.", "xdist.")
+_HEARD = (
+    "pytest_runtest_logstart",
+    "pytest_runtest_logreport",
+    "pytest_runtest_logfinish",
+    "pytest_report_teststatus",
+    "pytest_exception_interact",
+)
+_OURS = ("_pytest.", "pytest_loop.")
+# What pytest does around an item: it explains asserts, helps twisted, catches warnings, and watches the time.
+_AROUND = ("_pytest.assertion", "_pytest.faulthandler", "_pytest.runner", "_pytest.unittest", "_pytest.warnings")
+# Who hears every report and makes nothing of the end of an item that passed.
+_INDIFFERENT = (
+    "_pytest.cacheprovider",
+    "_pytest.logging",
+    "_pytest.main",
+    "_pytest.stepwise",
+    "_pytest.terminal",
+    "pytest_loop.",
+)
 
 
 def is_alone(config: pytest.Config) -> bool:
     """Whether nobody but pytest itself watches how an item is run."""
-    impls = [impl for name in _SEEN for impl in getattr(config.hook, name).get_hookimpls()]
-    return all(_module(impl.plugin).startswith(_OURS) for impl in impls)
+    return _are_of((*_OURS, "xdist."), _impls(config, *_SEEN))
+
+
+def is_unwatched(config: pytest.Config) -> bool:
+    """Whether nobody could tell that a quiet rule is run without what pytest does around an item."""
+    loops = [impl for impl in _impls(config, "pytest_runtestloop") if not (impl.wrapper or impl.hookwrapper)]
+    return (
+        _are_of(_OURS, [*loops, *_impls(config, *_HEARD)])
+        and _are_of((*_AROUND, "pytest_loop."), _impls(config, "pytest_runtest_protocol"))
+        and not config.getini("faulthandler_timeout")
+    )
+
+
+def _impls(config: pytest.Config, *hooks: str) -> list[Any]:
+    return [impl for name in hooks for impl in getattr(config.hook, name).get_hookimpls()]
+
+
+def _are_of(modules: tuple[str, ...], impls: Iterable[Any]) -> bool:
+    return all(_module(impl.plugin).startswith(modules) for impl in impls)
 
 
 def _module(plugin: Any) -> str:
     return str(getattr(plugin, "__name__", None) or type(plugin).__module__)
 
 
+def _is_end_heard(config: pytest.Config) -> bool:
+    """Whether the report of a teardown that passed makes a difference to anybody."""
+    heard = not _are_of(_INDIFFERENT, _impls(config, "pytest_runtest_logreport"))
+    return heard or config.getoption("durations", None) is not None
+
+
+def _is_each_named(config: pytest.Config) -> bool:
+    """Whether it makes a difference that every rule has begun: the terminal names a file once, unless it is verbose."""
+    heard = not _are_of(("_pytest.logging", "_pytest.terminal"), _impls(config, "pytest_runtest_logstart"))
+    return heard or config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0
+
+
 class SlimProtocol:
     """Takes the place of pytest's own protocol for quiet rules; they have no setup that could be reported."""
 
+    def __init__(self, config: pytest.Config) -> None:
+        self.is_end_heard = _is_end_heard(config)
+        self.is_finish_heard = not _are_of(("_pytest.logging",), _impls(config, "pytest_runtest_logfinish"))
+        self.warned: dict[str, tuple[_Judged, list[warnings.WarningMessage]]] = {}
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        if not isinstance(item, RuleItem) or not item.judged.is_quiet or not _is_followed(item, nextitem):
+        if not _is_slim(item, nextitem):
             return None
-        hook = item.ihook
-        hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        hook = item.parent.hook
+        if known := self.warned.pop(item.nodeid, None):
+            self.report(item, _warned(item, *known), hook)
+        else:
+            hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+            self.report(item, _judged(item), hook)
+        return True
+
+    def report(self, item: RuleItem, judged: _Judged, hook: Any) -> None:
+        """Report a rule; one that does not pass is reported in the ordinary way."""
         keywords = {item.name: 1, "loop_rule": 1}
-        hook.pytest_runtest_logreport(report=_call(item, keywords))
-        hook.pytest_runtest_logreport(report=_passed(item, keywords, "teardown"))
-        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        call = _told(item, judged.error) if judged.error else _passing(item, keywords, judged)
+        hook.pytest_runtest_logreport(report=call)
+        if self.is_end_heard:
+            hook.pytest_runtest_logreport(report=_passed(item, keywords, "teardown"))
+        if self.is_finish_heard:
+            hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+
+class SlimLoop:
+    """Takes the place of pytest's own loop, which does a lot around each item that a quiet rule has no use for."""
+
+    def __init__(self, protocol: SlimProtocol) -> None:
+        self.protocol = protocol
+        self.is_each_named = True
+        self.named: object = None
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        if session.config.option.collectonly or session.testsfailed:
+            return None
+        self.is_each_named = _is_each_named(session.config)
+        for item, following in zip_longest(session.items, session.items[1:]):
+            if not (_is_slim(item, following) and self._has_run(item)):
+                self.named = None
+                session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.shouldfail:
+                raise session.Failed(session.shouldfail)
+            if session.shouldstop:
+                raise session.Interrupted(session.shouldstop)
+        return True
+
+    def _has_run(self, item: RuleItem) -> bool:
+        """Run a quiet rule; one that warns has yet to do so where pytest, which knows what to do then, hears it."""
+        hook = item.parent.hook
+        if self.is_each_named or self.named is not item.parent:
+            hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            judged = _judged(item)
+        if warned:
+            self.protocol.warned[item.nodeid] = judged, warned
+            return False
+        self.protocol.report(item, judged, hook)
+        self.named = None if judged.error else item.parent
         return True
 
 
-def _is_followed(item: RuleItem, nextitem: pytest.Item | None) -> bool:
+def _is_slim(item: pytest.Item, following: pytest.Item | None) -> TypeGuard[RuleItem]:
     """The last rule of a file goes the ordinary way: with it pytest takes down what earlier tests have left."""
-    return isinstance(nextitem, RuleItem) and nextitem.parent is item.parent
+    return (
+        isinstance(item, RuleItem)
+        and item.judged.is_quiet
+        and isinstance(following, RuleItem)
+        and following.parent is item.parent
+    )
+
+
+class _Judged(NamedTuple):
+    """What running a rule came to, and when."""
+
+    error: BaseException | None
+    started: float
+    ended: float
+
+
+def _judged(item: RuleItem) -> _Judged:
+    error: BaseException | None = None
+    started = time.time()
+    try:
+        item.runtest()
+    except (RuleFailed, pytest.skip.Exception) as raised:
+        error = raised
+    return _Judged(error, started, time.time())
+
+
+def _warned(item: RuleItem, judged: _Judged, warned: list[warnings.WarningMessage]) -> _Judged:
+    """Warn again, where a warning may be an error; the check is not run again, for it may have been a command."""
+    try:
+        for one in warned:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno, source=one.source)
+    except Warning as error:
+        return judged._replace(error=item.failure(Evidence(outcome=Outcome.ERROR, text=str(broken(error)))))
+    return judged
 
 
 def _passed(
@@ -67,16 +205,10 @@ def _passed(
     )
 
 
-def _call(item: RuleItem, keywords: dict[str, Any]) -> pytest.TestReport:
-    """Judge the rule; one that does not pass is reported in the ordinary way."""
-    started = time.time()
-    try:
-        item.runtest()
-    except (RuleFailed, pytest.skip.Exception) as error:
-        return _told(item, error)
+def _passing(item: RuleItem, keywords: dict[str, Any], judged: _Judged) -> pytest.TestReport:
     rule = item.judged.rule
-    item.user_properties.extend(properties(rule, "pass").items())
-    report = _passed(item, keywords, "call", started, time.time())
+    item.user_properties += properties(rule.severity, rule.weight, rule.phase, "pass")
+    report = _passed(item, keywords, "call", judged.started, judged.ended)
     evidence = {"outcome": "passed", "seconds": report.duration, **item.kept}
     report.loop = {  # type: ignore[attr-defined]
         "evidence": evidence,

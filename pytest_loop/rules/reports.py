@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator
+from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.model import Evidence, Finding, Outcome, Rule, Severity, Verdict
+from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Rule, Severity, Verdict
 from pytest_loop.core.scoring import verdict
 from pytest_loop.rules.binding import Binding
 from pytest_loop.rules.collect import TALLY, FixtureRuleItem, RuleFailed, RuleItem
@@ -56,22 +58,23 @@ class Reports:
         _note_properties(item, report, main, answer)
 
 
-def properties(rule: Rule, verdict: str) -> dict[str, str]:
-    """What JUnit XML says about a rule."""
-    weight = f"{float(rule.weight):g}"
-    return {
-        "loop.severity": rule.severity.value,
-        "loop.weight": weight,
-        "loop.phase": rule.phase.value,
-        "loop.verdict": verdict,
-    }
+@cache
+def properties(severity: Severity, weight: Fraction, phase: Phase, verdict: str) -> tuple[tuple[str, str], ...]:
+    """What JUnit XML says about a rule; the same for most rules of a file."""
+    return (
+        ("loop.severity", severity.value),
+        ("loop.weight", f"{float(weight):g}"),
+        ("loop.phase", phase.value),
+        ("loop.verdict", verdict),
+    )
 
 
 def _note_properties(item: pytest.Item, report: pytest.TestReport, rule: Rule, answer: Verdict) -> None:
     """JUnit properties; the last phase that has something to say wins."""
-    names = properties(rule, answer.value)
+    ours = properties(rule.severity, rule.weight, rule.phase, answer.value)
+    names = [name for name, _ in ours]
     item.user_properties[:] = [pair for pair in item.user_properties if pair[0] not in names]
-    item.user_properties.extend(names.items())
+    item.user_properties += ours
     report.user_properties = list(item.user_properties)
 
 

@@ -5,17 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import sys
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
 import yaml
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 LARGEST = 8 * 1024 * 1024
 DEEPEST = 100
@@ -111,9 +105,9 @@ def _json(text: str, twice: list[Malformed]) -> Any:
     try:
         return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
     except json.JSONDecodeError as error:
-        raise Malformed(error.lineno, "JSON", f"{_lower(error.msg)} in column {error.colno}") from None
+        raise Malformed(error.lineno, "JSON", f"{lowered(error.msg)} in column {error.colno}") from None
     except ValueError as error:  # a number of more than 4,300 digits
-        raise Malformed(1, "JSON", _lower(str(error))) from None
+        raise Malformed(1, "JSON", lowered(str(error))) from None
 
 
 def _line_of_second(text: str, key: str) -> int:
@@ -124,14 +118,9 @@ def _line_of_second(text: str, key: str) -> int:
 
 
 def _toml(text: str) -> Any:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        message, _, place = str(error).partition(" (at ")
-        line = re.search(r"line (\d+)", place)
-        raise Malformed(int(line[1]) if line else text.count("\n") + 1, "TOML", _lower(message)) from None
-    except ValueError as error:  # a number of more than 4,300 digits
-        raise Malformed(1, "TOML", _lower(str(error))) from None
+    from pytest_loop.rules.toml import read
+
+    return read(text)
 
 
 class _Reader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's loader where there is one
@@ -148,6 +137,12 @@ class _Reader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's loader wh
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: tuple[bool, bool]) -> Any:
+        """The tag of a node; of most words the first letter says that they are text, and nothing else."""
+        if kind is yaml.ScalarNode and not (implicit[0] and value[:1] in self.yaml_implicit_resolvers):
+            return _TEXT
+        return super().resolve(kind, value, implicit)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         self._note_twice(node)
@@ -203,7 +198,7 @@ def _yaml(text: str, twice: list[Malformed]) -> tuple[Any, yaml.Node | None]:
         code = error.character if isinstance(error.character, int) else ord(error.character)
         raise Malformed(_line(text, error.position), "YAML", f"the character U+{code:04X}") from None
     except ValueError as error:  # a date that does not exist, a number of more than 4,300 digits
-        raise Malformed(1, "YAML", _lower(str(error))) from None
+        raise Malformed(1, "YAML", lowered(str(error))) from None
 
 
 def _yaml_problem(error: yaml.MarkedYAMLError, text: str) -> Malformed:
@@ -235,5 +230,6 @@ def _line(text: str, offset: int) -> int:
     return text.count("\n", 0, max(offset, 0)) + 1
 
 
-def _lower(message: str) -> str:
+def lowered(message: str) -> str:
+    """A message of a library as a part of a sentence."""
     return message[:1].lower() + message[1:]

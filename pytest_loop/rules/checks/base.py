@@ -116,7 +116,12 @@ def findings(check: Any, context: Context) -> tuple[Finding, ...]:
     except LoopError:
         raise
     except Exception as error:  # a third party's check that broke; what it says is all that helps
-        raise CheckError(f"the check broke: {type(error).__name__}: {error}") from error
+        raise broken(error) from error
+
+
+def broken(error: Exception) -> CheckError:
+    """What becomes of an error that a check has not foreseen."""
+    return CheckError(f"the check broke: {type(error).__name__}: {error}")
 
 
 def shown(value: object) -> str:

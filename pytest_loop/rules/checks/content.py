@@ -69,10 +69,10 @@ class _Texts(_Content):
     def _places(self, part: _Part, text: str, limit: int) -> list[int]:
         body, wanted = (part.folded, text.casefold()) if self.ignore_case else (part.text, text)
         places: list[int] = []
-        at = body.find(wanted)
-        while at >= 0 and len(places) < limit:
+        at = 0
+        while len(places) < limit and (at := body.find(wanted, at)) >= 0:
             places.append(at)
-            at = body.find(wanted, at + len(wanted))
+            at += len(wanted)
         return places
 
 

@@ -154,11 +154,10 @@ def _named(names: Any) -> str:
     return " and ".join(f"`{name}`" for name in names)
 
 
-def each(root: Any) -> Iterator[Any]:
+def each(root: Any) -> list[Any]:
     """A check and all checks inside it."""
-    yield root
-    for part in getattr(root, "checks", ()):
-        yield from each(part)
+    parts = vars(root).get("checks", ())
+    return [root, *(inner for part in parts for inner in each(part))] if parts else [root]
 
 
 def reads_artifact(root: Any) -> bool:
