@@ -10,13 +10,13 @@ import tempfile
 import uuid
 from collections.abc import Callable, Generator
 from functools import cached_property, partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_loop.options import Options, options
+from pytest_loop.serving import load
 
 if TYPE_CHECKING:
     from pytest_loop.core.model import Evaluation, Plan
@@ -33,19 +33,6 @@ FEW = 2
 CANARY = "loop_canary"
 ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
 CHANNEL: pytest.StashKey[int] = pytest.StashKey()
-_MACHINERY = (
-    "pytest_loop.evaluate.canary",
-    "pytest_loop.evaluate.channel",
-    "pytest_loop.evaluate.record",
-    "pytest_loop.rules.binding",
-    "pytest_loop.rules.markdown",
-    "pytest_loop.rules.ordering",
-    "pytest_loop.rules.protocol",
-    "pytest_loop.rules.reports",
-    "pytest_loop.rules.toml",
-    "pytest_loop.show.status",
-    "pytest_loop.show.terminal",
-)
 
 
 class Judging:
@@ -103,7 +90,7 @@ class Judging:
     def recorder(self) -> Recorder:
         from pytest_loop.evaluate.record import Recorder
 
-        made = Recorder(self.channel.tell if self.channel else None)
+        made = Recorder(self.channel.tell_evidence if self.channel else None)
         self.config.pluginmanager.register(made, "loop-recorder")
         return made
 
@@ -363,22 +350,6 @@ def summoned(config: pytest.Config, word: str) -> None:
     channel, _, path = word.partition(" ")
     config.stash[CHANNEL] = int(channel)
     obey(config, Path(path))
-
-
-def load() -> None:
-    """Load all that judges before any code of the project, which could take its place."""
-    for name in _MACHINERY:
-        import_module(name)
-
-
-def get_ready() -> None:
-    """Load it, and let its models be built, which otherwise happens when the first of each is made."""
-    from pytest_loop.core import model
-    from pytest_loop.core.order import Order
-
-    load()
-    for one in (Order, model.Plan, model.Criteria, model.Rule, model.Evidence, model.Finding):
-        one.model_rebuild()
 
 
 def obey(config: pytest.Config, path: Path) -> None:

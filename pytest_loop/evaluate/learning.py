@@ -9,7 +9,7 @@ import select
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from types import ModuleType
@@ -31,12 +31,17 @@ class _Lesson:
 
 @dataclass
 class Learning:
-    """Loads modules ahead while nobody asks for a session; only what was there before the run, `since`."""
+    """Loads modules ahead while nobody asks for a session; only what was there before the run, `since`.
+
+    `read` knows what to do with rule files.
+    """
 
     places: Places
     since: float
+    read: Callable[[Mapping[str, str]], None]
     prepared: Prepared = field(default_factory=Prepared)
     _heard: list[_Lesson] = field(default_factory=list)
+    _rules: dict[str, str] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)
 
     def hear(self, names: Iterable[object]) -> None:
@@ -45,11 +50,17 @@ class Learning:
         if lesson.names and not PATCHING & lesson.names.keys():
             self._heard.append(lesson)
 
+    def hear_rules(self, files: Mapping[str, str]) -> None:
+        """A session has read these rule files, each in its project."""
+        self._rules |= {str(path): str(root) for path, root in files.items()}
+
     def go_on(self, driver: socket.socket, clear: Callable[[], None]) -> list[ModuleType]:
         """Load one after the other, until somebody speaks; gives the modules that are new."""
         new: list[ModuleType] = []
-        if not self._heard or _speaks(driver, IDLE):
+        if not (self._heard or self._rules) or _speaks(driver, IDLE):
             return new
+        self.read(self._rules)
+        self._rules.clear()
         with self._own_bytecode():
             while self._heard and not _speaks(driver):
                 lesson = self._heard[0]
@@ -68,9 +79,8 @@ class Learning:
                 del lesson.names[name]
                 if not lesson.names:
                     self._heard.pop(0)
-        if new:
-            gc.collect()
-            gc.freeze()
+        gc.collect()
+        gc.freeze()
         return new
 
     def _rehearsed(self, name: str, driver: socket.socket) -> Root | None:

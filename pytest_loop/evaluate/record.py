@@ -28,7 +28,7 @@ class Recorder:
     def _keep(self, nodeid: str, evidence: dict[str, Any]) -> None:
         self._evidence[nodeid] = evidence
         if self._told is not None:
-            self._told(nodeid=nodeid, evidence=evidence)
+            self._told(nodeid, evidence)
 
     def seconds(self) -> dict[str, float]:
         """How long each item took."""

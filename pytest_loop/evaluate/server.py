@@ -53,11 +53,12 @@ class Child:
 
 @dataclass
 class Server:
-    """Forks a session at a time, and ends whatever is left of it."""
+    """Forks a session at a time, and ends whatever is left of it; `judges` is the module that knows what judges."""
 
     driver: socket.socket
     places: Places
     learning: Learning
+    judges: Any
     children: list[Child] = field(default_factory=list)
 
     def open(self, config: pytest.Config, door: object) -> None:
@@ -158,6 +159,7 @@ class Server:
             return self._run_worker(message["worker"], files, child)
         _close(files)
         self.learning.hear(message.get("modules", ()))
+        self.learning.hear_rules(message.get("rules", {}))
         return False
 
     # -- processes
@@ -216,19 +218,20 @@ class Server:
 
     def leave(self, code: int) -> None:
         """The end of a forked process: tell the server what was imported from outside of the project."""
-        asked = self.learning.prepared.asked
+        modules = [name for name in self.learning.prepared.asked if forked.is_installed(name, self.places)]
         with suppress(OSError):
-            send(self.driver, {"modules": [name for name in asked if forked.is_installed(name, self.places)]})
+            send(self.driver, {"modules": modules, "rules": self.judges.rule_files()})
         forked.end(code)
 
 
-def serve(config: pytest.Config, door: Any) -> None:
+def serve(config: pytest.Config, door: Any, judges: Any) -> None:
     """Everything but the project is loaded; only a forked session comes back from here."""
     told = json.loads(os.environ.pop(VARIABLE))
     driver = socket.socket(fileno=told["wire"])
     driver.set_inheritable(False)
     places = Places(Path(told["root"]))
-    door.server = Server(driver, places, Learning(places, told["since"]))
+    judges.get_ready()
+    door.server = Server(driver, places, Learning(places, told["since"], judges.read), judges)
     door.server.open(config, door)
     config.pluginmanager.unregister(door)
 

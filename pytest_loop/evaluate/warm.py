@@ -31,10 +31,9 @@ import pytest
 class Door:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self, early_config):
-        from pytest_loop import judging
+        from pytest_loop import serving
         from pytest_loop.evaluate.server import serve
-        judging.get_ready()
-        serve(early_config, self)
+        serve(early_config, self, serving)
         return (yield)
 
 door = Door()

@@ -137,7 +137,7 @@ def _unusable(name: str, model: object, kinds: Kinds) -> str | None:
 
 def _prepared(judged: Judged, raw: Any, kinds: Kinds) -> Judged:
     """The rule with the check that somebody made of its sentence."""
-    return replace(judged, check=check(raw, kinds), is_quiet=False) if raw else judged
+    return replace(judged, check=check(raw, kinds), is_quiet=False, raw=raw) if raw else judged
 
 
 @contextlib.contextmanager
@@ -200,9 +200,10 @@ class _Judging(pytest.Item):
         reuse = self.session.stash.get(REUSE, None)
         if reuse is None:
             return self._found(context)
-        evidence = reuse.judged(self.nodeid, self.judged, context, lambda: self._found(context))
-        self.kept = {name: value for name in ("inputs", "reused") if (value := getattr(evidence, name))}
-        return evidence
+        inputs = reuse.inputs(self.judged, context)
+        known = reuse.known(self.nodeid, inputs)
+        self.kept = {"inputs": inputs, "reused": known is not None} if inputs else {}
+        return known or self._found(context)
 
     def _found(self, context: Context) -> Evidence:
         try:

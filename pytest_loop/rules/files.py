@@ -97,6 +97,7 @@ class Judged:
     line: int
     fixtures: tuple[str, ...] = ()
     is_quiet: bool = False
+    raw: Any = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,38 @@ class _Merged:
             self.check_source, self.check_at = source, at
 
 
+@dataclass
+class Meanings:
+    """What texts of rule files come to. A process that forks sessions keeps that, since texts seldom change."""
+
+    is_kept: bool = False
+    read: dict[Path, Path] = field(default_factory=dict)
+    _files: dict[tuple[str, str], tuple[RuleFile, Locate | None]] = field(default_factory=dict)
+    _checks: dict[str, Any] = field(default_factory=dict)
+
+    def check(self, raw: Any, kinds: Kinds) -> Any:
+        """A built-in check; those of others are made anew."""
+        if kinds is not BUILT_IN:
+            return check(raw, kinds)
+        text = repr(raw)
+        if text not in self._checks:
+            self._checks[text] = check(raw, kinds)
+        return self._checks[text]
+
+    def file(self, source: _Source) -> RuleFile | None:
+        """What a whole text means, if that is known."""
+        model, source.locate = self._files.get((source.kind, source.text), (None, None))
+        return model
+
+    def keep(self, source: _Source, model: RuleFile | None) -> None:
+        """Remember a file that nobody had to complain about."""
+        if self.is_kept and model is not None and not source.problems:
+            self._files[source.kind, source.text] = model, source.locate
+
+
+MEANINGS = Meanings()
+
+
 def load(
     path: Path, root: Path, kinds: Kinds = BUILT_IN, name: str | None = None, instead: str | None = None
 ) -> Loaded:
@@ -159,6 +192,7 @@ def load(
     run, which takes the place of the one that the file names.
     """
     problems: list[Problem] = []
+    MEANINGS.read[path] = root
     chain = list(_chain(path, root, problems))
     if not chain:
         raise RuleFileError(problems)
@@ -239,6 +273,8 @@ def _read(path: Path, root: Path, folder: Path, problems: list[Problem]) -> tupl
     twice: list[Malformed] = []
     try:
         source.text = read_text(path)
+        if known := MEANINGS.file(source):
+            return source, known
         data, node = located(source.text, source.kind, twice)
     except Malformed as error:
         problems.append(Problem(name, error.line, str(error)))
@@ -250,7 +286,9 @@ def _read(path: Path, root: Path, folder: Path, problems: list[Problem]) -> tupl
         found = "an empty file" if data is None else shown(data)
         source.complain(f"expected a mapping with `rules`, found {found}")
         return source, None
-    return source, _validated(data, source)
+    model = _validated(data, source)
+    MEANINGS.keep(source, model)
+    return source, model
 
 
 def _validated(data: dict[Any, Any], source: _Source) -> RuleFile | None:
@@ -294,7 +332,7 @@ def _judged(one: _Merged, main: _Source, kinds: Kinds) -> Judged | None:
     if fields.get("check") is None:
         return None
     try:
-        judge = check(fields["check"], kinds)
+        judge = MEANINGS.check(fields["check"], kinds) if MEANINGS.is_kept else check(fields["check"], kinds)
     except Invalid as invalid:
         for reason in invalid.complaints:
             one.check_source.complain(reason.text, "rules", one.check_at, "check", *reason.path)
@@ -303,7 +341,7 @@ def _judged(one: _Merged, main: _Source, kinds: Kinds) -> Judged | None:
         return None
     quiet = all(getattr(part, "is_quiet", False) for part in each(judge))
     fixtures = tuple(fields.get("fixtures") or ())
-    return Judged(rule(fields), judge, one.check_source.folder, _line(one, main), fixtures, quiet)
+    return Judged(rule(fields), judge, one.check_source.folder, _line(one, main), fixtures, quiet, fields["check"])
 
 
 def rule(fields: dict[str, Any]) -> Rule:

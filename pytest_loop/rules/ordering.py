@@ -40,7 +40,7 @@ class _Block:
 
 def arranged(items: Sequence[pytest.Item], past: Past, *, is_spread: bool) -> tuple[list[pytest.Item], bool]:
     """The items in another order, and whether slow ones are among cheap ones."""
-    blocks = sorted(_blocks(items, past), key=lambda block: block.rank)
+    blocks = sorted(_blocks(items, past, is_spread), key=lambda block: block.rank)
     if not is_spread:
         return [item for block in blocks for item in block.items], False
     groups = [list(group) for _, group in groupby(blocks, key=lambda block: block.rank)]
@@ -65,12 +65,13 @@ def _mixed(blocks: Sequence[_Block]) -> Iterator[_Block]:
     yield from cheap[len(slow) :]
 
 
-def _blocks(items: Sequence[pytest.Item], past: Past) -> Iterator[_Block]:
+def _blocks(items: Sequence[pytest.Item], past: Past, is_timed: bool) -> Iterator[_Block]:
     for _, group in groupby(items, key=lambda item: item if isinstance(item, RuleItem) else item.path):
         together = list(group)
         failed = any(item.nodeid in past.failed for item in together)
         decides = any(_decides(item) for item in together)
-        yield _Block(together, sum(_seconds(item, past) for item in together), (not failed, not decides))
+        seconds = sum(_seconds(item, past) for item in together) if is_timed else 0.0
+        yield _Block(together, seconds, (not failed, not decides))
 
 
 def _decides(item: pytest.Item) -> bool:

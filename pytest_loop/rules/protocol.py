@@ -31,6 +31,8 @@ _HEARD = (
 _OURS = ("_pytest.", "pytest_loop.")
 # What pytest does around an item: it explains asserts, helps twisted, catches warnings, and watches the time.
 _AROUND = ("_pytest.assertion", "_pytest.faulthandler", "_pytest.runner", "_pytest.unittest", "_pytest.warnings")
+# Who hears that an item begins and makes little of it: a run wants to know where a session died, which no rule does.
+_UNMOVED = ("_pytest.logging", "_pytest.terminal", "pytest_loop.evaluate.channel")
 # Who hears every report and makes nothing of the end of an item that passed.
 _INDIFFERENT = (
     "_pytest.cacheprovider",
@@ -77,7 +79,7 @@ def _is_end_heard(config: pytest.Config) -> bool:
 
 def _is_each_named(config: pytest.Config) -> bool:
     """Whether it makes a difference that every rule has begun: the terminal names a file once, unless it is verbose."""
-    heard = not _are_of(("_pytest.logging", "_pytest.terminal"), _impls(config, "pytest_runtest_logstart"))
+    heard = not _are_of(_UNMOVED, _impls(config, "pytest_runtest_logstart"))
     return heard or config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0
 
 

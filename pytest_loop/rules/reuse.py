@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +26,16 @@ class Reuse:
         kept = sorted((name, value) for name, value in os.environ.items() if not name.startswith(_OURS))
         self._environment = _hash(json.dumps(kept).encode())
 
-    def judged(self, nodeid: str, judged: Judged, context: Context, judge: Callable[[], Evidence]) -> Evidence:
-        """What is known already, or what is found now."""
-        inputs = self._inputs(judged, context)
-        if not inputs:
-            return judge()
+    def known(self, nodeid: str, inputs: str) -> Evidence | None:
+        """What was found when the inputs were the same."""
         known = self._known.get(nodeid)
-        if known and known.get("inputs") == inputs:
-            return Evidence.model_validate({**known, "reused": True})
-        return judge().model_copy(update={"inputs": inputs})
+        return Evidence.model_validate(known) if known and inputs and known.get("inputs") == inputs else None
 
-    def _inputs(self, judged: Judged, context: Context) -> str:
+    def inputs(self, judged: Judged, context: Context) -> str:
         """A hash of what the rule says and of what it looks at; empty where that is not known."""
         if judged.fixtures or judged.rule.repeat > 1:
             return ""
-        parts = [type(judged.check).__name__, judged.check.model_dump_json(), str(judged.rule.must_not)]
+        parts = [repr(judged.raw), str(judged.rule.must_not)]
         for one in each(judged.check):
             found: Inputs | None = one.depends_on(context) if hasattr(one, "depends_on") else None
             if found is None:

@@ -28,15 +28,17 @@ class Project:
     def judge(self, raw: Any, *, fixtures: tuple[str, ...] = (), artifact: bool = True, **fields: Any) -> Evidence:
         """One evaluation; what it finds is known to the next."""
         rule = Rule(id="a.it", description="it", **fields)
-        judged = Judged(rule, check(raw), self.folder, 1, fixtures)
+        judged = Judged(rule, check(raw), self.folder, 1, fixtures, raw=raw)
         place = Path("artifact.md") if artifact else None
         context = Context(self.folder, self.folder, place, Documents(self.folder), ask=lambda _: Answer(passed=True))
 
-        def found() -> Evidence:
-            self.judgings += 1
-            return Evidence(outcome=Outcome.FAILED, findings=(Finding(expected="a", found="b"),))
-
-        evidence = Reuse(self.known).judged(NODE, judged, context, found)
+        reuse = Reuse(self.known)
+        inputs = reuse.inputs(judged, context)
+        if known := reuse.known(NODE, inputs):
+            return known.model_copy(update={"reused": True})
+        self.judgings += 1
+        found = (Finding(expected="a", found="b"),)
+        evidence = Evidence(outcome=Outcome.FAILED, findings=found, inputs=inputs)
         self.known = {NODE: evidence.model_dump(mode="json", exclude_defaults=True)}
         return evidence
 

@@ -1,0 +1,58 @@
+"""What judges, loaded before any code of the project; a process that forks sessions knows more of it ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+_MACHINERY = (
+    "pytest_loop.evaluate.canary",
+    "pytest_loop.evaluate.channel",
+    "pytest_loop.evaluate.record",
+    "pytest_loop.rules.binding",
+    "pytest_loop.rules.markdown",
+    "pytest_loop.rules.ordering",
+    "pytest_loop.rules.protocol",
+    "pytest_loop.rules.reports",
+    "pytest_loop.rules.toml",
+    "pytest_loop.show.status",
+    "pytest_loop.show.terminal",
+    "pytest_loop.judging",
+)
+
+
+def load() -> None:
+    """Nothing of the project can take its place."""
+    for name in _MACHINERY:
+        import_module(name)
+
+
+def get_ready() -> None:
+    """Load it, and let its models be built, which otherwise happens when the first of each is made."""
+    from pytest_loop.core import model
+    from pytest_loop.core.order import Order
+    from pytest_loop.rules.files import MEANINGS
+
+    load()
+    for one in (Order, model.Plan, model.Criteria, model.Rule, model.Evidence, model.Finding):
+        one.model_rebuild()
+    MEANINGS.is_kept = True
+
+
+def rule_files() -> dict[str, str]:
+    """The rule files that this process has read, each with its project."""
+    from pytest_loop.rules.files import MEANINGS
+
+    return {str(path): str(root) for path, root in MEANINGS.read.items()}
+
+
+def read(files: Mapping[str, str]) -> None:
+    """Rule files are texts, and what a text means is always the same: a session whose text is another reads it anew."""
+    from pytest_loop.errors import RuleFileError
+    from pytest_loop.rules.files import load as load_rules
+
+    for path, root in files.items():
+        with suppress(RuleFileError, OSError):
+            load_rules(Path(path), Path(root))
