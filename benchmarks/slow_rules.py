@@ -1,16 +1,22 @@
-"""Two slow rules among many cheap ones: `-n 2` against `-n0`, in the order that the plugin gives them."""
+"""Two slow rules among many cheap ones, judged as a run judges them: `-n 2` against `-n0`."""
 
 from __future__ import annotations
 
 import tempfile
+import time
 from pathlib import Path
 from statistics import median
 
-from side_by_side import Candidate, arguments, measure, pytest_command, ratios, spread, table
+from side_by_side import arguments, clean_environment, pytest_command, spread, table
+
+from pytest_loop.core.order import Order
+from pytest_loop.evaluate.session import ChildSession
+from pytest_loop.evaluate.warm import Warm
 
 TARGET = 1.8
 SECONDS = 3
 CHEAP = 100
+WAYS = ("-n0", "-n2")
 
 
 def write(folder: Path) -> None:
@@ -24,18 +30,39 @@ def write(folder: Path) -> None:
     (folder / "mixed.rules.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def session(folder: Path, way: str) -> ChildSession:
+    command = pytest_command(way, "-p", "no:cacheprovider")
+    words = (*command[3:], "--rootdir", str(folder), "-c", str(folder / "pytest.ini"))
+    warm = Warm(words, folder, time.time())
+    return ChildSession(words, folder, 600.0, clean_environment(), lambda _data: None, warm=warm)
+
+
+def seconds(one: ChildSession) -> float:
+    started = time.perf_counter()
+    found = one.evaluate(Order())
+    assert found.finished == 0, found
+    assert len(found.evidence) == CHEAP + 2
+    return time.perf_counter() - started
+
+
 def main() -> None:
     asked = arguments(__doc__, rounds=15).parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder = Path(name).resolve()
         write(folder)
-        proof = f"{CHEAP + 2} passed"
-        candidates = [
-            Candidate(words, folder, pytest_command(words, "-p", "no:cacheprovider"), proof) for words in ("-n0", "-n2")
-        ]
-        costs = measure(candidates, asked.rounds)
-    rows = [[one.name, f"{median(cost.wall for cost in costs[one.name]):.2f}"] for one in candidates]
-    rows.append(["times faster (quartiles)", spread(ratios(costs, "-n0", "-n2", lambda cost: cost.wall))])
+        sessions = {way: session(folder, way) for way in WAYS}
+        times: dict[str, list[float]] = {way: [] for way in WAYS}
+        for number in range(asked.rounds + 1):
+            for way, one in sessions.items():
+                took = seconds(one)
+                if number:  # the first one starts its server
+                    times[way].append(took)
+        for one in sessions.values():
+            if one.warm:
+                one.warm.close()
+    rows = [[way, f"{median(times[way]):.2f}"] for way in WAYS]
+    faster = [slow / quick for slow, quick in zip(times["-n0"], times["-n2"], strict=True)]
+    rows.append(["times faster (quartiles)", spread(faster)])
     print(f"2 rules of {SECONDS} s and {CHEAP} cheap ones, {asked.rounds} rounds")
     print(table(["", "wall s"], rows))
     print(f"target: at least {TARGET} times faster")
