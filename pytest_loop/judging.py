@@ -158,6 +158,7 @@ class Judging:
 
     def begin(self, session: pytest.Session) -> None:
         """Where the items are: make the plan, and see to what their reports say."""
+        from pytest_loop.rules import garbage
         from pytest_loop.rules.binding import Binding
         from pytest_loop.rules.collect import REUSE, TALLY
         from pytest_loop.rules.protocol import SlimLoop, SlimProtocol, is_alone, is_unwatched
@@ -168,7 +169,8 @@ class Judging:
         session.stash[TALLY] = Tally(self.exchange if self.is_worker else None)
         if self.order is not None:
             session.stash[REUSE] = Reuse(self.order.known)
-        binding = Binding(session, all_tests=self.order is not None)
+        with garbage.kept():
+            binding = Binding(session, all_tests=self.order is not None)
         known = self.baseline.failures if self.baseline else ()
         self.config.pluginmanager.register(Reports(binding, known), "loop-reports")
         if not known and is_alone(self.config):
@@ -256,8 +258,11 @@ class Judging:
         if self.plan is None or not self.recorder.heard:
             return
         from pytest_loop.core.model import Phase
+        from pytest_loop.rules import garbage
 
-        self.evaluations = [self._scored(one) for one in self.recorder.evaluations(self.plan, Phase(self.asked.phase))]
+        with garbage.kept():
+            found = self.recorder.evaluations(self.plan, Phase(self.asked.phase))
+        self.evaluations = [self._scored(one) for one in found]
         self._note_suite_score()
         self._note_seconds()
         self._save(session)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -18,6 +16,7 @@ from pydantic import BaseModel
 from pytest_loop.core.model import Evidence, Finding, Outcome
 from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
+from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.base import Answer, Context, findings
 from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED, Kinds, check
 from pytest_loop.rules.document import Documents
@@ -59,7 +58,7 @@ class RuleFile(pytest.Module):
         return self.ihook
 
     def collect(self) -> Iterable[pytest.Item]:
-        with _garbage_kept():
+        with garbage.kept():
             return list(self._collected())
 
     def _collected(self) -> Iterator[pytest.Item]:
@@ -138,25 +137,6 @@ def _unusable(name: str, model: object, kinds: Kinds) -> str | None:
 def _prepared(judged: Judged, raw: Any, kinds: Kinds) -> Judged:
     """The rule with the check that somebody made of its sentence."""
     return replace(judged, check=check(raw, kinds), is_quiet=False, raw=raw) if raw else judged
-
-
-@contextlib.contextmanager
-def _garbage_kept() -> Iterator[None]:
-    """Thousands of rules are made and all of them stay: looking for garbage among them takes longer than the rest.
-
-    What is frozen and thawed is old to the collector, without having been looked at.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        is_frozen = bool(gc.get_freeze_count())
-        gc.freeze()
-        if not is_frozen:  # a forked session keeps what it has
-            gc.unfreeze()
-        if was_on:
-            gc.enable()
 
 
 def _probe() -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable
-from itertools import zip_longest
 from typing import Any, NamedTuple, TypeGuard
 
 import pytest
 
 from pytest_loop.core.model import Evidence, Outcome
+from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.base import broken
 from pytest_loop.rules.collect import RuleFailed, RuleItem
 from pytest_loop.rules.reports import properties
@@ -26,7 +26,6 @@ _HEARD = (
     "pytest_runtest_logreport",
     "pytest_runtest_logfinish",
     "pytest_report_teststatus",
-    "pytest_exception_interact",
 )
 _OURS = ("_pytest.", "pytest_loop.")
 # What pytest does around an item: it explains asserts, helps twisted, catches warnings, and watches the time.
@@ -89,22 +88,22 @@ class SlimProtocol:
     def __init__(self, config: pytest.Config) -> None:
         self.is_end_heard = _is_end_heard(config)
         self.is_finish_heard = not _are_of(("_pytest.logging",), _impls(config, "pytest_runtest_logfinish"))
-        self.warned: dict[str, tuple[_Judged, list[warnings.WarningMessage]]] = {}
+        self.left: dict[str, _Judged] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         if not _is_slim(item, nextitem):
             return None
-        hook = item.parent.hook
-        if known := self.warned.pop(item.nodeid, None):
-            self.report(item, _warned(item, *known), hook)
+        if known := self.left.pop(item.nodeid, None):
+            self.report(item, _warned(item, known))
         else:
-            hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-            self.report(item, _judged(item), hook)
+            item.parent.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+            self.report(item, _judged(item))
         return True
 
-    def report(self, item: RuleItem, judged: _Judged, hook: Any) -> None:
+    def report(self, item: RuleItem, judged: _Judged) -> None:
         """Report a rule; one that does not pass is reported in the ordinary way."""
+        hook = item.parent.hook
         keywords = {item.name: 1, "loop_rule": 1}
         call = _told(item, judged.error) if judged.error else _passing(item, keywords, judged)
         hook.pytest_runtest_logreport(report=call)
@@ -126,30 +125,43 @@ class SlimLoop:
         if session.config.option.collectonly or session.testsfailed:
             return None
         self.is_each_named = _is_each_named(session.config)
-        for item, following in zip_longest(session.items, session.items[1:]):
-            if not (_is_slim(item, following) and self._has_run(item)):
-                self.named = None
-                session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if session.shouldfail:
-                raise session.Failed(session.shouldfail)
-            if session.shouldstop:
-                raise session.Interrupted(session.shouldstop)
+        items = session.items
+        at = self._passed(session, 0)
+        while at < len(items):
+            following = items[at + 1] if at + 1 < len(items) else None
+            session.config.hook.pytest_runtest_protocol(item=items[at], nextitem=following)
+            self.named = None
+            _go_on(session)
+            at = self._passed(session, at + 1)
         return True
 
-    def _has_run(self, item: RuleItem) -> bool:
-        """Run a quiet rule; one that warns has yet to do so where pytest, which knows what to do then, hears it."""
-        hook = item.parent.hook
-        if self.is_each_named or self.named is not item.parent:
-            hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        with warnings.catch_warnings(record=True) as warned:
+    def _passed(self, session: pytest.Session, at: int) -> int:
+        """Run quiet rules from `at` for as long as they pass, and give the place of the first other item.
+
+        A rule that fails or warns is judged, and left to pytest, which knows what to do then.
+        """
+        items = session.items
+        with garbage.kept(), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            judged = _judged(item)
-        if warned:
-            self.protocol.warned[item.nodeid] = judged, warned
-            return False
-        self.protocol.report(item, judged, hook)
-        self.named = None if judged.error else item.parent
-        return True
+            while at + 1 < len(items) and _is_slim(item := items[at], items[at + 1]):
+                if self.is_each_named or self.named is not item.parent:
+                    self.named = item.parent
+                    item.parent.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+                judged = _judged(item)
+                if judged.error or warned:
+                    self.protocol.left[item.nodeid] = judged._replace(warned=tuple(warned))
+                    break
+                self.protocol.report(item, judged)
+                _go_on(session)
+                at += 1
+        return at
+
+
+def _go_on(session: pytest.Session) -> None:
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
 
 
 def _is_slim(item: pytest.Item, following: pytest.Item | None) -> TypeGuard[RuleItem]:
@@ -168,6 +180,7 @@ class _Judged(NamedTuple):
     error: BaseException | None
     started: float
     ended: float
+    warned: tuple[warnings.WarningMessage, ...] = ()
 
 
 def _judged(item: RuleItem) -> _Judged:
@@ -180,10 +193,10 @@ def _judged(item: RuleItem) -> _Judged:
     return _Judged(error, started, time.time())
 
 
-def _warned(item: RuleItem, judged: _Judged, warned: list[warnings.WarningMessage]) -> _Judged:
+def _warned(item: RuleItem, judged: _Judged) -> _Judged:
     """Warn again, where a warning may be an error; the check is not run again, for it may have been a command."""
     try:
-        for one in warned:
+        for one in judged.warned:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno, source=one.source)
     except Warning as error:
         return judged._replace(error=item.failure(Evidence(outcome=Outcome.ERROR, text=str(broken(error)))))
