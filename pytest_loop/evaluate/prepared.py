@@ -200,10 +200,22 @@ class Prepared:
         root = self.roots.get(name)
         if root is None or not self._fits(root):
             self.asked.append(name)
-            return None
+            return self._native(name)
         self._show(root.modules)
         for action, module, category in root.filters:
             warnings.simplefilter(action, getattr(sys.modules[module], category))  # type: ignore[arg-type]
+        return importlib.machinery.ModuleSpec(name, _Given(sys.modules.pop(name)))
+
+    def _native(self, name: str) -> importlib.machinery.ModuleSpec | None:
+        """A module that is no Python code can be loaded only once in a process, and brings modules of its own."""
+        module = self.modules.get(name)
+        loader = getattr(module, "__loader__", None)
+        if module is None or not isinstance(loader, importlib.machinery.ExtensionFileLoader):
+            return None
+        if name in sys.modules or self._found(name) != _origin(module.__spec__):
+            return None
+        own = [one for one in self.modules if one.startswith(f"{name}.") and self.modules[one].__spec__ is None]
+        self._show([name, *own])
         return importlib.machinery.ModuleSpec(name, _Given(sys.modules.pop(name)))
 
     def _fits(self, root: Root) -> bool:
@@ -226,7 +238,8 @@ class Prepared:
         sys.modules.update((name, self.modules[name]) for name in names)
         for name in self._hidden.intersection(names):
             parent, _, leaf = name.rpartition(".")
-            setattr(sys.modules[parent], leaf, self.modules[name])
+            if parent in sys.modules:
+                setattr(sys.modules[parent], leaf, self.modules[name])
 
     def _hide(self) -> None:
         """Also from the packages that they are parts of: `import xml` alone does not give `xml.etree`."""

@@ -171,6 +171,15 @@ USES = """
 """
 
 
+NATIVE = """
+    import os
+    import _sqlite3
+    VERSION = int(os.environ.get("FAST", "1"))
+    PID = os.getpid()
+    assert _sqlite3.connect
+"""
+
+
 def is_prepared(made: Any) -> bool:
     path: Path = made.path / "prepared"
     return path.exists() and path.read_text() == "True"
@@ -331,3 +340,16 @@ def test_a_plugin_that_was_installed_is_seen(
     environment.install("sized-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: sized\nVersion: 1.0\n")
     environment.install("sized-1.0.dist-info/entry_points.txt", "[pytest11]\nsized = sized\n")
     assert made.both() == {"test_size": "passed"}
+
+
+def test_a_module_that_is_no_python_can_be_imported_where_its_package_is_imported_anew(
+    project: Callable[..., Any], environment: Any
+) -> None:
+    """Python loads such a module once in a process; the server has done so already."""
+    environment.install("fast/__init__.py", NATIVE)
+    made = project()
+    made.write("test_it.py", USES.replace("import library", "import fast as library"))
+    made.judge()
+    made.until(lambda: is_prepared(made))
+    made.write("conftest.py", "import os\nos.environ['FAST'] = '2'\n")
+    assert made.both() == {"test_version": "failed"}
