@@ -99,7 +99,7 @@ class Server:
             message, files = receive(self.driver)
         except EOFError:
             self._end_all()
-            os._exit(0)
+            forked.end(0)
         if "run" in message:
             return self._run(message["run"], files)
         self._end_all()

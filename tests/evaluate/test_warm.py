@@ -287,7 +287,10 @@ def test_capture_timeouts_and_the_rest_work_as_ever(project: Callable[..., Any])
         assert ("hello" in seen.judge().output) is (mode != "sys")
 
 
-def test_coverage_is_measured_as_ever(project: Callable[..., Any], workers: tuple[str, ...]) -> None:
+def test_coverage_is_measured_as_ever(
+    project: Callable[..., Any], workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COVERAGE_PROCESS_START", raising=False)  # one measurement in a process is enough
     made = project(*workers, "-p", "pytest_cov", "--cov=shop", "--cov-report=term-missing")
     made.write("shop.py", "def f():\n    return 1\n\ndef g():\n    return 2\n")
     made.write("test_it.py", "import shop\ndef test_it(): assert shop.f() == 1\n")
