@@ -57,6 +57,6 @@ def _distributions(folder: str) -> list[str]:
 
 def _names(folder: str) -> list[str]:
     try:
-        return sorted(name for name in os.listdir(folder) if name != "__pycache__")
+        return sorted(name for name in os.listdir(folder) if not name.startswith((".", "__pycache__")))
     except OSError:
         return []
