@@ -122,7 +122,7 @@ class Running:
         artifact = Artifact(self.root / state.artifact)
         if state.sealed and self.project is None:
             self.project = keeping.opened(self.root, files, state.sealed)
-            self.bytecode = Bytecode(self.root)
+            self.bytecode = Bytecode(self.root, is_new=False)
         live = Live(self.stream, width=shutil.get_terminal_size().columns)
         session = self.session(state.arguments, moment(state.created_at))
         session.heard = RedactedStream(self._heard, self.redact)

@@ -140,7 +140,7 @@ class Front:
             self.options.allow,
         )
         self.say("running the tests twice before the first edit ...")
-        session.bytecode = self.running.bytecode = Bytecode(self.root)
+        session.bytecode = self.running.bytecode = Bytecode(self.root, is_new=True)
         return new.sealed(state, self.running.project, session)
 
     def _confirm(self) -> None:

@@ -17,15 +17,21 @@ VARIABLE = "PYTHONPYCACHEPREFIX"
 class Bytecode:
     """A folder that Python keeps compiled modules in.
 
-    What belongs to the interpreter stays in it: what this process has loaded, and what the first session needed.
-    Everything else that a session has written there, or changed, is gone before the next one begins.
+    What belongs to the interpreter stays in it: what this process has loaded, and, where the run is new, so that nobody
+    has edited anything yet, what its first session needed. Everything else that a session has left there is gone
+    before the next one begins.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, is_new: bool) -> None:
         self._places = Places(root)
+        self._is_new = is_new
+        self._sessions = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """A folder with what this process has loaded."""
         self._folder = tempfile.TemporaryDirectory(prefix="pytest-loop-", ignore_cleanup_errors=True)
         self._known: dict[str, tuple[int, int, int]] = {}
-        self._sessions = 0
         for module in list(sys.modules.values()):
             spec = getattr(module, "__spec__", None)
             if spec is not None and spec.cached and spec.origin and self._places.is_installed(spec.origin):
@@ -34,27 +40,42 @@ class Bytecode:
     def fresh(self) -> Path:
         """The folder, for another session."""
         self._sessions += 1
-        for path, is_installed in self._found():
-            signature = _signature(path)
-            if self._sessions == 2 and is_installed and path not in self._known:
-                self._known[path] = signature
-            elif self._known.get(path) != signature:
-                with suppress(OSError):
-                    os.unlink(path)
+        if self._sessions == 2 and self._is_new:
+            self._learn()
+        try:
+            self._clear(self._folder.name, {str(parent) for path in self._known for parent in Path(path).parents})
+        except OSError:  # a session has put something else in its place
+            self._folder.cleanup()
+            self._begin()
         return Path(self._folder.name)
 
     def close(self) -> None:
         """The run is over."""
         self._folder.cleanup()
 
-    def _found(self) -> list[tuple[str, bool]]:
-        """The compiled modules that are there, and whether their source belongs to the interpreter."""
-        found = []
+    def _learn(self) -> None:
+        """Keep what the first session has compiled of the interpreter."""
         for folder, _, names in os.walk(self._folder.name):
             source = folder.removeprefix(self._folder.name) or os.sep
-            is_installed = self._places.is_installed(os.path.join(source, ""))
-            found += [(os.path.join(folder, name), is_installed) for name in names]
-        return found
+            if self._places.is_installed(os.path.join(source, "")):
+                paths = (os.path.join(folder, name) for name in names)
+                self._known |= {path: _signature(path) for path in paths if path not in self._known}
+
+    def _clear(self, folder: str, kept: set[str]) -> None:
+        """Leave nothing but what is known, as it is known, in folders that it needs, which are folders themselves."""
+        if os.path.islink(folder):
+            raise NotADirectoryError(folder)
+        os.chmod(folder, 0o700)
+        with os.scandir(folder) as entries:
+            found = list(entries)
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.path in kept:
+                    self._clear(entry.path, kept)
+                else:
+                    _remove(entry.path)
+            elif self._known.get(entry.path) != _signature(entry.path):
+                os.unlink(entry.path)
 
     def _take(self, compiled: Path, source: Path) -> None:
         """Keep a compiled module whose source lies in this folder."""
@@ -68,3 +89,10 @@ class Bytecode:
 def _signature(path: str) -> tuple[int, int, int]:
     found = os.lstat(path)
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size
+
+
+def _remove(folder: str) -> None:
+    """A folder with all that is in it, also where it does not let itself be looked into."""
+    for path, _, _ in os.walk(folder):
+        os.chmod(path, 0o700)
+    shutil.rmtree(folder)

@@ -20,8 +20,9 @@ class Fingerprint:
         self._files = {path: _signature(path) for path in settings}
         self._folders = {folder: self._folder(folder) for folder in sys.path if folder}
         for folder in self._folders:
-            for name in _distributions(folder):
-                path = os.path.join(folder, name, "entry_points.txt")
+            points = [os.path.join(name, "entry_points.txt") for name in _distributions(folder)]
+            for name in (*points, *(name for name in _names(folder) if name.endswith(".pth"))):
+                path = os.path.join(folder, name)
                 self._files[path] = _signature(path)
 
     def add(self, modules: Iterable[ModuleType]) -> None:
@@ -57,6 +58,7 @@ def _distributions(folder: str) -> list[str]:
 
 def _names(folder: str) -> list[str]:
     try:
-        return sorted(name for name in os.listdir(folder) if not name.startswith((".", "__pycache__")))
+        found = os.listdir(folder)
     except OSError:
         return []
+    return sorted(name for name in found if name.endswith(".pth") or not name.startswith((".", "__pycache__")))
