@@ -136,7 +136,7 @@ def _unusable(name: str, model: object, kinds: Kinds) -> str | None:
 
 def _prepared(judged: Judged, raw: Any, kinds: Kinds) -> Judged:
     """The rule with the check that somebody made of its sentence."""
-    return replace(judged, check=check(raw, kinds), is_quiet=False, raw=raw) if raw else judged
+    return replace(judged, check=check(raw, kinds), is_quiet=False, is_slow=True, raw=raw) if raw else judged
 
 
 def _probe() -> None:

@@ -97,6 +97,7 @@ class Judged:
     line: int
     fixtures: tuple[str, ...] = ()
     is_quiet: bool = False
+    is_slow: bool = False
     raw: Any = None
 
 
@@ -339,9 +340,13 @@ def _judged(one: _Merged, main: _Source, kinds: Kinds) -> Judged | None:
         return None
     if fields.get("description") is None:
         return None
-    quiet = all(getattr(part, "is_quiet", False) for part in each(judge))
+    parts = tuple(each(judge))
+    quiet = all(getattr(part, "is_quiet", False) for part in parts)
+    slow = any(getattr(part, "is_slow", False) for part in parts)
     fixtures = tuple(fields.get("fixtures") or ())
-    return Judged(rule(fields), judge, one.check_source.folder, _line(one, main), fixtures, quiet, fields["check"])
+    return Judged(
+        rule(fields), judge, one.check_source.folder, _line(one, main), fixtures, quiet, slow, fields["check"]
+    )
 
 
 def rule(fields: dict[str, Any]) -> Rule:

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.model import Phase
-from pytest_loop.rules.checks.kinds import each
 from pytest_loop.rules.collect import RuleItem
 
 SLOW = 0.3
@@ -88,4 +87,4 @@ def _seconds(item: pytest.Item, past: Past) -> float:
     known = past.seconds.get(item.nodeid)
     if known is not None or not isinstance(item, RuleItem):
         return known or 0.0
-    return _UNKNOWN if any(getattr(one, "is_slow", False) for one in each(item.judged.check)) else 0.0
+    return _UNKNOWN if item.judged.is_slow else 0.0

@@ -30,7 +30,8 @@ _HEARD = (
 _OURS = ("_pytest.", "pytest_loop.")
 # What pytest does around an item: it explains asserts, helps twisted, catches warnings, and watches the time.
 _AROUND = ("_pytest.assertion", "_pytest.faulthandler", "_pytest.runner", "_pytest.unittest", "_pytest.warnings")
-# Who hears that an item begins and makes little of it: a run wants to know where a session died, which no rule does.
+# Who hears that an item begins and makes little of it: a run wants to know where a session can die, which is where
+# something is run; that is named all the same.
 _UNMOVED = ("_pytest.logging", "_pytest.terminal", "pytest_loop.evaluate.channel")
 # Who hears every report and makes nothing of the end of an item that passed.
 _INDIFFERENT = (
@@ -144,7 +145,7 @@ class SlimLoop:
         with garbage.kept(), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             while at + 1 < len(items) and _is_slim(item := items[at], items[at + 1]):
-                if self.is_each_named or self.named is not item.parent:
+                if self.is_each_named or self.named is not item.parent or item.judged.is_slow:
                     self.named = item.parent
                     item.parent.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
                 judged = _judged(item)
