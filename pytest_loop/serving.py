@@ -33,7 +33,7 @@ def get_ready() -> None:
     """Load it, and let its models be built, which otherwise happens when the first of each is made."""
     from pytest_loop.core import model
     from pytest_loop.core.order import Order
-    from pytest_loop.rules.files import MEANINGS
+    from pytest_loop.rules.meanings import MEANINGS
 
     load()
     for one in (Order, model.Plan, model.Criteria, model.Rule, model.Evidence, model.Finding):
@@ -43,7 +43,7 @@ def get_ready() -> None:
 
 def rule_files() -> dict[str, str]:
     """The rule files that this process has read, each with its project."""
-    from pytest_loop.rules.files import MEANINGS
+    from pytest_loop.rules.meanings import MEANINGS
 
     return {str(path): str(root) for path, root in MEANINGS.read.items()}
 

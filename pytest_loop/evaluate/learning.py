@@ -19,6 +19,7 @@ from pytest_loop.evaluate.prepared import PATCHING, Prepared, Root, rehearse
 
 LONGEST_REHEARSAL = 20.0
 IDLE = 0.2
+MOST_LESSONS = 16
 
 
 @dataclass
@@ -48,7 +49,7 @@ class Learning:
         """A session has imported these, in this order."""
         lesson = _Lesson(dict.fromkeys(map(str, names)))
         if lesson.names and not PATCHING & lesson.names.keys():
-            self._heard.append(lesson)
+            self._heard = [*self._heard, lesson][-MOST_LESSONS:]
 
     def hear_rules(self, files: Mapping[str, str]) -> None:
         """A session has read these rule files, each in its project."""

@@ -7,84 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import ValidationError
 
 from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Rule, Severity
-from pytest_loop.core.voting import is_need
 from pytest_loop.errors import Problem, RuleFileError
 from pytest_loop.rules.checks.base import shown
-from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, check, each, reads_artifact, schema
+from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, each, reads_artifact, schema
+from pytest_loop.rules.form import FixCommand, RuleFile
+from pytest_loop.rules.meanings import MEANINGS
 from pytest_loop.rules.messages import complaints
 from pytest_loop.rules.positions import Locate, locator
 from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
 
 TEMPLATES = Path(__file__).parent / "templates"
-MOST_REPEATS = 1_000
 LONGEST_CHAIN = 10
-_ID = r"^[A-Za-z0-9_](?:[\w.\-/]*[\w])?$"
-
-
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
-
-
-class Threshold(_Entry):
-    """What a phase asks for."""
-
-    threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class Phases(_Entry):
-    """The score that passes, by phase."""
-
-    A: Threshold | None = None
-    B: Threshold | None = None
-
-
-class FixCommand(_Entry):
-    """A command that repairs what the rule complains about, without an agent."""
-
-    command: Annotated[str, Field(min_length=1)]
-
-
-_NEED_SCHEMA = {"anyOf": [{"enum": ["majority", "all", "any"]}, {"type": "number", "exclusiveMinimum": 0}]}
-
-
-def _need(value: Any) -> Any:
-    if isinstance(value, bool) or not is_need(str(value)):
-        words = "majority, all, any, a count or a share"
-        raise ValueError(f"expected {words} for `need`, found {shown(value)}")
-    return value
-
-
-class Entry(_Entry):
-    """A rule as it stands in a file; what is missing may come from the file that is extended."""
-
-    id: Annotated[str, Field(pattern=_ID, max_length=200)]
-    description: Annotated[str, Field(min_length=1)] | None = None
-    severity: Literal["fail", "warn", "info"] | None = None
-    weight: Annotated[int | float, Field(ge=0, allow_inf_nan=False)] | None = None
-    phase: Literal["A", "B"] | None = None
-    check: Any = None
-    fix: str | FixCommand | None = None
-    must_not: bool | None = None
-    holdout: Annotated[bool, Field(description="judged, and never shown to an agent")] | None = None
-    repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] | None = None
-    need: Annotated[Any, AfterValidator(_need), WithJsonSchema(_NEED_SCHEMA)] = None
-    fixtures: list[str] | None = None
-
-
-class RuleFile(_Entry):
-    """A rule file."""
-
-    criteria: Annotated[str, Field(min_length=1)] | None = None
-    version: Annotated[int, Field(ge=1)] = 1
-    extends: Annotated[str, Field(min_length=1)] | None = None
-    artifact: Annotated[str, Field(min_length=1)] | None = None
-    phases: Phases | None = None
-    rules: list[Entry] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,38 +88,6 @@ class _Merged:
         self.source, self.at = source, at
         if "check" in fields:
             self.check_source, self.check_at = source, at
-
-
-@dataclass
-class Meanings:
-    """What texts of rule files come to. A process that forks sessions keeps that, since texts seldom change."""
-
-    is_kept: bool = False
-    read: dict[Path, Path] = field(default_factory=dict)
-    _files: dict[tuple[str, str], tuple[RuleFile, Locate | None]] = field(default_factory=dict)
-    _checks: dict[str, Any] = field(default_factory=dict)
-
-    def check(self, raw: Any, kinds: Kinds) -> Any:
-        """A built-in check; those of others are made anew."""
-        if kinds is not BUILT_IN:
-            return check(raw, kinds)
-        text = repr(raw)
-        if text not in self._checks:
-            self._checks[text] = check(raw, kinds)
-        return self._checks[text]
-
-    def file(self, source: _Source) -> RuleFile | None:
-        """What a whole text means, if that is known."""
-        model, source.locate = self._files.get((source.kind, source.text), (None, None))
-        return model
-
-    def keep(self, source: _Source, model: RuleFile | None) -> None:
-        """Remember a file that nobody had to complain about."""
-        if self.is_kept and model is not None and not source.problems:
-            self._files[source.kind, source.text] = model, source.locate
-
-
-MEANINGS = Meanings()
 
 
 def load(
@@ -274,8 +180,9 @@ def _read(path: Path, root: Path, folder: Path, problems: list[Problem]) -> tupl
     twice: list[Malformed] = []
     try:
         source.text = read_text(path)
-        if known := MEANINGS.file(source):
-            return source, known
+        if known := MEANINGS.file(source.kind, source.text):
+            source.locate = known.locate
+            return source, known.form
         data, node = located(source.text, source.kind, twice)
     except Malformed as error:
         problems.append(Problem(name, error.line, str(error)))
@@ -288,7 +195,8 @@ def _read(path: Path, root: Path, folder: Path, problems: list[Problem]) -> tupl
         source.complain(f"expected a mapping with `rules`, found {found}")
         return source, None
     model = _validated(data, source)
-    MEANINGS.keep(source, model)
+    if model is not None and not problems:
+        MEANINGS.keep(source.kind, source.text, model, source.locate)
     return source, model
 
 
@@ -333,7 +241,7 @@ def _judged(one: _Merged, main: _Source, kinds: Kinds) -> Judged | None:
     if fields.get("check") is None:
         return None
     try:
-        judge = MEANINGS.check(fields["check"], kinds) if MEANINGS.is_kept else check(fields["check"], kinds)
+        judge = MEANINGS.check(fields["check"], kinds)
     except Invalid as invalid:
         for reason in invalid.complaints:
             one.check_source.complain(reason.text, "rules", one.check_at, "check", *reason.path)

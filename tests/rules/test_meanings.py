@@ -9,7 +9,8 @@ import pytest
 from pytest_loop.errors import RuleFileError
 from pytest_loop.rules import files
 from pytest_loop.rules.checks.kinds import BUILT_IN
-from pytest_loop.rules.files import MEANINGS, Meanings, load
+from pytest_loop.rules.files import load
+from pytest_loop.rules.meanings import MEANINGS, MOST, Meanings
 
 RULES = """
     artifact: guide.md
@@ -69,3 +70,11 @@ def test_checks_of_others_are_made_anew(kept: Meanings, rule_file: Callable[...,
     first, second = (load(path, path.parent, kinds).rules[0].check for _ in range(2))
     assert first == second
     assert first is not second
+
+
+def test_texts_that_change_all_the_time_do_not_pile_up(kept: Meanings, rule_file: Callable[..., Path]) -> None:
+    for number in range(MOST + 3):
+        path = rule_file(RULES.replace("contains: x", f"contains: x{number}"))
+        assert load(path, path.parent).rules[1].check.contains == [f"x{number}"]
+    assert len(kept._files) == 3
+    assert len(kept._checks) == 4
