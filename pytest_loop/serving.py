@@ -33,9 +33,11 @@ def get_ready() -> None:
     """Load it, and let its models be built, which otherwise happens when the first of each is made."""
     from pytest_loop.core import model
     from pytest_loop.core.order import Order
+    from pytest_loop.rules import garbage
     from pytest_loop.rules.meanings import MEANINGS
 
     load()
+    garbage.is_frozen = True
     for one in (Order, model.Plan, model.Criteria, model.Rule, model.Evidence, model.Finding):
         one.model_rebuild()
     MEANINGS.is_kept = True

@@ -19,22 +19,24 @@ class Channel:
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
         self._descriptor = descriptor
-        self._kept: list[bytes] = []
+        self._kept: list[tuple[str, dict[str, Any]]] = []
 
     def tell(self, **message: Any) -> None:
         """At once."""
-        self._kept.append(json.dumps(message).encode() + b"\n")
-        data = memoryview(b"".join(self._kept))
-        self._kept.clear()
-        while data:
-            data = data[os.write(self._descriptor, data) :]
+        self._write(message)
 
     def tell_evidence(self, nodeid: str, evidence: dict[str, Any]) -> None:
         """Together with the next message, or with others of its kind: rules that only look at files are many."""
+        self._kept.append((nodeid, evidence))
         if len(self._kept) >= MOST_KEPT:
-            self.tell(nodeid=nodeid, evidence=evidence)
-        else:
-            self._kept.append(json.dumps({"nodeid": nodeid, "evidence": evidence}).encode() + b"\n")
+            self._write()
+
+    def _write(self, *messages: dict[str, Any]) -> None:
+        kept = [{"evidence": self._kept}] if self._kept else []
+        data = memoryview("".join(f"{json.dumps(one)}\n" for one in (*kept, *messages)).encode())
+        self._kept.clear()
+        while data:
+            data = data[os.write(self._descriptor, data) :]
 
     def tell_plan(self, plan: Plan) -> None:
         self.tell(plan=plan.model_dump(mode="json"))

@@ -1,7 +1,8 @@
 """The process that warm sessions are forked from: pytest and its plugins are loaded, nothing of the project is.
 
 It waits where pytest would load the first conftest file. A forked session goes on from there; a forked worker of xdist
-goes back to where Python had started. Whatever it depends on is looked at before every fork.
+goes back to where Python had started. Whatever the server depends on is looked at while a session gets ready, and only
+then the session may go on.
 """
 
 from __future__ import annotations
@@ -108,10 +109,6 @@ class Server:
         return False
 
     def _run(self, order: dict[str, Any], files: list[int]) -> bool:
-        if stale := self.fingerprint.changed():
-            _close(files)
-            send(self.driver, {"stale": stale})
-            return False
         child = self._fork(0)
         if child is None:
             out, err, channel = files
@@ -123,11 +120,18 @@ class Server:
                 from pytest_loop.evaluate import workers
 
                 workers.install(self.driver)
+            receive(self.driver)  # that it may go on; a session of a server that is out of date is killed here
             if order["words"] == sys.argv[1:]:
                 return True
             sys.argv[1:] = order["words"]
             raise Leave(pytest.main)
         _close(files)
+        if stale := self.fingerprint.changed():
+            self._end_all()
+            send(self.driver, {"stale": stale})
+            return False
+        with suppress(OSError):
+            send(child.wire, {"go": True})
         child.handle = os.pidfd_open(child.pid)
         self.selector.register(child.handle, selectors.EVENT_READ, lambda: self._has_ended(child))
         send(self.driver, {"pid": child.pid})

@@ -190,7 +190,8 @@ def _note(message: dict[str, Any], judgement: Judgement) -> None:
     if "plan" in message:
         judgement.plan = Plan.model_validate(message["plan"])
     elif "evidence" in message:
-        judgement.evidence[message["nodeid"]] = Evidence.model_validate(message["evidence"])
+        for nodeid, evidence in message["evidence"]:
+            judgement.evidence[nodeid] = Evidence.model_validate(evidence)
     elif "problem" in message:
         judgement.problems[str(message["problem"])] = str(message["text"])
     elif "canary" in message:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Rule, Severity
 from pytest_loop.errors import Problem, RuleFileError
 from pytest_loop.rules.checks.base import shown
-from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, each, reads_artifact, schema
+from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, check, each, reads_artifact, schema
 from pytest_loop.rules.form import FixCommand, RuleFile
 from pytest_loop.rules.meanings import MEANINGS
 from pytest_loop.rules.messages import complaints
@@ -103,11 +103,8 @@ def load(
     chain = list(_chain(path, root, problems))
     if not chain:
         raise RuleFileError(problems)
-    merged: dict[str, _Merged] = {}
-    for source, model in reversed(chain):
-        _lay(merged, source, model)
     source, model = chain[0]
-    rules = [rule for one in merged.values() if (rule := _judged(one, source, kinds))]
+    rules = _rules(chain, kinds)
     declared = _artifact(chain, root)
     artifact = Path(instead) if instead else declared
     if artifact is None:
@@ -217,6 +214,21 @@ def _validated(data: dict[Any, Any], source: _Source) -> RuleFile | None:
     return model
 
 
+def _rules(chain: list[tuple[_Source, RuleFile]], kinds: Kinds) -> list[Judged]:
+    """What the files say together."""
+    texts = tuple((source.path, source.folder, source.text) for source, _ in chain)
+    if kinds is BUILT_IN and (known := MEANINGS.rules(texts)):
+        return known
+    merged: dict[str, _Merged] = {}
+    for source, model in reversed(chain):
+        _lay(merged, source, model)
+    main, _ = chain[0]
+    rules = [rule for one in merged.values() if (rule := _judged(one, main, kinds))]
+    if kinds is BUILT_IN and not main.problems:
+        MEANINGS.keep_rules(texts, rules)
+    return rules
+
+
 def _lay(merged: dict[str, _Merged], source: _Source, model: RuleFile) -> None:
     for at, entry in enumerate(model.rules):
         values = vars(entry)
@@ -241,7 +253,7 @@ def _judged(one: _Merged, main: _Source, kinds: Kinds) -> Judged | None:
     if fields.get("check") is None:
         return None
     try:
-        judge = MEANINGS.check(fields["check"], kinds)
+        judge = check(fields["check"], kinds)
     except Invalid as invalid:
         for reason in invalid.complaints:
             one.check_source.complain(reason.text, "rules", one.check_at, "check", *reason.path)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 MANY = 20_000
+# Whether this process forks sessions, and keeps frozen what it has loaded; to ask the collector is slow there.
+is_frozen = False
 
 
 @contextmanager
@@ -21,9 +23,9 @@ def kept() -> Iterator[None]:
         yield
     finally:
         if gc.get_count()[0] > MANY:
-            is_frozen = bool(gc.get_freeze_count())
+            was_frozen = is_frozen or bool(gc.get_freeze_count())
             gc.freeze()
-            if not is_frozen:  # a forked session keeps frozen what it was given
+            if not was_frozen:
                 gc.unfreeze()
         if was_on:
             gc.enable()

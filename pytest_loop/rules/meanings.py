@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_loop.rules.checks.kinds import BUILT_IN, Kinds, check
 from pytest_loop.rules.form import RuleFile
 from pytest_loop.rules.positions import Locate
 
@@ -22,34 +22,41 @@ class Known(NamedTuple):
 
 @dataclass
 class Meanings:
-    """By text, so that another text never gets them; `read` are the files asked for, each with its project."""
+    """By text, so that another text never gets them; `read` are the files asked for, each with its project.
+
+    What files come to that extend each other is known by their texts, with the folders they lie in.
+    """
 
     is_kept: bool = False
     read: dict[Path, Path] = field(default_factory=dict)
     _files: dict[tuple[str, str], Known] = field(default_factory=dict)
-    _checks: dict[str, Any] = field(default_factory=dict)
-
-    def check(self, raw: Any, kinds: Kinds) -> Any:
-        """The check that is meant; those of third parties are made anew. Raises `Invalid`."""
-        if not self.is_kept or kinds is not BUILT_IN:
-            return check(raw, kinds)
-        text = repr(raw)
-        if text not in self._checks:
-            self._checks[text] = check(raw, kinds)
-        return self._checks[text]
+    _rules: dict[Hashable, list[Any]] = field(default_factory=dict)
 
     def file(self, kind: str, text: str) -> Known | None:
         """What a whole text means, if that is known."""
         return self._files.get((kind, text))
 
     def keep(self, kind: str, text: str, form: RuleFile, locate: Locate | None) -> None:
-        """Remember a text; where there are too many of them, the old ones are forgotten."""
-        if not self.is_kept:
-            return
-        if len(self._files) >= MOST:
-            self._files.clear()
-            self._checks.clear()
-        self._files[kind, text] = Known(form, locate)
+        """Remember a text."""
+        if self.is_kept:
+            _make_room(self._files)
+            self._files[kind, text] = Known(form, locate)
+
+    def rules(self, texts: Hashable) -> list[Any] | None:
+        """What files come to together, if that is known."""
+        return self._rules.get(texts)
+
+    def keep_rules(self, texts: Hashable, rules: list[Any]) -> None:
+        """Remember what files come to."""
+        if self.is_kept:
+            _make_room(self._rules)
+            self._rules[texts] = rules
+
+
+def _make_room(known: dict[Any, Any]) -> None:
+    """Where there are too many, the old ones are forgotten."""
+    if len(known) >= MOST:
+        known.clear()
 
 
 MEANINGS = Meanings()

@@ -58,7 +58,7 @@ class Reuse:
 
 def _signature(path: Path) -> tuple[int, ...]:
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - a third of the time of Path.stat, and asked for every rule
     except OSError:
         return ()
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino

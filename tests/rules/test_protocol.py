@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pytest_loop.rules import patterns
+from pytest_loop.rules import patterns, protocol
 
 Write = Callable[..., Path]
 
@@ -145,3 +146,34 @@ def test_the_warning_of_a_rule_can_be_an_error(
     result = warning()
     result.stdout.fnmatch_lines(["*the check broke: FutureWarning: Possible nested set at position 1*"])
     assert result.parseoutcomes() == {"errors": 1, "passed": 1, "warnings": 1}
+
+
+SHOWN = """
+    def pytest_sessionstart(session):
+        config = session.config
+        writer = config.get_terminal_writer()
+        flush = writer.flush
+        def counted():
+            config.shown = getattr(config, "shown", 0) + 1
+            flush()
+        writer.flush = counted
+    def pytest_unconfigure(config):
+        config.rootpath.joinpath("shown").write_text(str(config.shown))
+"""
+
+
+@pytest.mark.parametrize(("longest", "is_each_shown"), [(0.0, True), (60.0, False)])
+def test_the_terminal_shows_quiet_rules_together(
+    pytester: pytest.Pytester,
+    rule_file: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    longest: float,
+    is_each_shown: bool,
+) -> None:
+    monkeypatch.setattr(protocol, "LONGEST_UNSEEN", longest)
+    rules = [{"id": f"a.{at}", "description": "it", "check": {"contains": "x"}} for at in range(100)]
+    rule_file(json.dumps({"artifact": "doc.md", "rules": rules}), "many.rules.json")
+    (pytester.path / "doc.md").write_text("x\n")
+    pytester.makeconftest(SHOWN)
+    pytester.runpytest_inprocess().assert_outcomes(passed=100)
+    assert (int((pytester.path / "shown").read_text()) >= 100) is is_each_shown
