@@ -288,9 +288,11 @@ def test_capture_timeouts_and_the_rest_work_as_ever(project: Callable[..., Any])
 
 
 def test_coverage_is_measured_as_ever(
-    project: Callable[..., Any], workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    project: Callable[..., Any], workers: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("COVERAGE_PROCESS_START", raising=False)  # one measurement in a process is enough
+    for name in ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"):  # one measurement in a process is enough
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COVERAGE_FILE", str(tmp_path / ".coverage"))  # it erases what it finds there
     made = project(*workers, "-p", "pytest_cov", "--cov=shop", "--cov-report=term-missing")
     made.write("shop.py", "def f():\n    return 1\n\ndef g():\n    return 2\n")
     made.write("test_it.py", "import shop\ndef test_it(): assert shop.f() == 1\n")
