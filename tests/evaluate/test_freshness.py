@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("_unmeasured")
+IS_EVERY = bool(os.environ.get("PYTEST_LOOP_EVERY_CHANGE"))
 SHOP = """
     from pathlib import Path
 
@@ -45,6 +48,12 @@ RULES = """
         check: {contains: "3"}
 """
 PASSED = {"test_total": "passed", "test_fixture": "passed", "test_environment": "passed", "a.three": "passed"}
+
+
+@pytest.fixture(params=[(), ("-n2",)] if IS_EVERY else [()], ids=["plain", "n2"] if IS_EVERY else ["plain"])
+def workers(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """Every story is told in one process; with `tox -e warm` also with two xdist workers."""
+    return request.param  # type: ignore[no-any-return]
 
 
 def shop(made: Any) -> Any:
@@ -110,6 +119,21 @@ def test_what_changes_in_the_project_is_seen_at_once(
     assert made.both() == expected
     assert (made.server == before) is is_same_server
     assert made.said == []
+
+
+def test_one_change_after_the_other_is_seen_by_workers_too(project: Callable[..., Any]) -> None:
+    made = shop(project("-n2"))
+    assert made.outcomes() == PASSED
+    for change, different in (
+        (edit("shop.py", "sum(", "1 + sum("), {"test_total": "failed"}),
+        (edit("test_shop.py", "== 6", "== 7"), {"test_total": "passed"}),
+        (edit("conftest.py", "return 1", "return 2"), {"test_fixture": "failed"}),
+        (edit("shop.rules.yaml", '"3"', '"4"'), {"a.three": "failed"}),
+        (edit("prices.txt", "2 3", "2 4"), {"test_total": "failed", "a.three": "passed"}),
+        (added, {"test_more": "failed"}),
+    ):
+        change(made)
+        assert different.items() <= made.both().items()
 
 
 def test_another_environment_is_seen_at_once(

@@ -125,6 +125,7 @@ def test_a_session_that_runs_out_of_memory_fails_and_the_next_one_does_not(proje
     assert made.outcomes() == {"test_it": "passed"}
 
 
+@pytest.mark.usefixtures("_unmeasured")
 @pytest.mark.parametrize("how", ["daemon", "forked"])
 def test_what_a_session_leaves_behind_ends_with_it(
     project: Callable[..., Any], workers: tuple[str, ...], how: str
@@ -203,6 +204,7 @@ def measured(server: int) -> tuple[int, int, int]:
     return len(list((folder / "fd").iterdir())), len(list(Path("/proc/self/fd").iterdir())), memory
 
 
+@pytest.mark.usefixtures("_unmeasured")
 @pytest.mark.parametrize("words", [(), ("-n2",)], ids=["plain", "n2"])
 def test_many_sessions_leave_nothing(
     project: Callable[..., Any], words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -234,8 +236,7 @@ def test_many_sessions_leave_nothing(
 
 
 # -- what it must get along with
-
-
+@pytest.mark.usefixtures("_unmeasured")
 def test_capture_timeouts_and_the_rest_work_as_ever(project: Callable[..., Any]) -> None:
     text = """
         import asyncio, faulthandler, os, sys, pytest
