@@ -1,0 +1,212 @@
+"""Whatever a candidate does, the engine goes on, the project stays as it is, and no process is left."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from textwrap import indent
+
+import pytest
+
+from pytest_loop.repair import landlock
+from tests.repair.conftest import Repair, Write
+
+ENDLESS = """
+    def steps(number):
+        found = 0
+        while number > 1:
+            number = number / 2 if number % 2 == 0 else number * 3 + 1
+            found -= 1
+        return found
+    """
+
+
+def test_endless_loops_end(write: Write, repair: Repair) -> None:
+    tests = "from code_ import steps\ndef test_a(): assert steps(6) == 8\ndef test_b(): assert steps(1) == 0\n"
+    found = repair(write({"code_.py": ENDLESS, "test_it.py": tests}))
+    assert any("found += 1" in one.after or "found -= -1" in one.after for one in found.patches)
+
+
+def test_a_test_that_is_endless_itself_is_repaired(write: Write, repair: Repair) -> None:
+    code = "def count(number):\n    found = 0\n    while number:\n        found += 1\n        number += 1\n    return found\n"
+    tests = "from code_ import count\ndef test_a(): assert count(3) == 3\ndef test_b(): assert count(0) == 0\n"
+    found = repair(write({"code_.py": code, "test_it.py": tests}))
+    assert found.failing == ("test_it.py::test_a",)
+    assert not found.patches[0].remaining
+
+
+def test_memory_has_an_end(write: Write, repair: Repair) -> None:
+    code = "def many(number):\n    return len('x' * number * 10 ** 10)\n"
+    tests = "from code_ import many\ndef test_a(): assert many(2) == 2\ndef test_b(): assert many(0) == 0\n"
+    found = repair(write({"code_.py": code, "test_it.py": tests}), seconds=30.0)
+    assert found.failing == ("test_it.py::test_a",)
+    assert found.tried > 0
+
+
+def test_a_test_that_kills_itself_is_a_test_that_fails(write: Write, repair: Repair) -> None:
+    code = "def sign(number):\n    return 1 if number < 0 else -1\n"
+    tests = """
+        import os, signal
+        from code_ import sign
+
+        def test_a():
+            if sign(5) != 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        def test_b():
+            if sign(-5) != -1:
+                os._exit(0)
+
+        def test_c():
+            assert sign(5) in (1, -1)
+        """
+    found = repair(write({"code_.py": code, "test_it.py": tests}))
+    assert found.failing == ("test_it.py::test_a", "test_it.py::test_b")
+    assert found.passing == 1
+    assert not found.patches[0].remaining
+
+
+DAEMONS = """
+    import os, subprocess
+
+    def start():
+        subprocess.Popen(["sleep", "{seconds}"], start_new_session=True)
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                os.execvp("sleep", ["sleep", "{seconds}"])
+            os._exit(0)
+        os.wait()
+
+    def add(one, two):
+        start()
+        return one - two
+    """
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="orphans are found on Linux only")
+def test_what_a_candidate_starts_is_gone_in_the_end(write: Write, repair: Repair) -> None:
+    seconds = f"{300 + os.getpid() % 97}.{time.time_ns() % 10**6}"
+    code = DAEMONS.replace("{seconds}", seconds)
+    tests = "from code_ import add\ndef test_a(): assert add(1, 2) == 3\ndef test_b(): assert add(1, 0) == 1\n"
+    found = repair(write({"code_.py": code, "test_it.py": tests}), seconds=10.0)
+    assert "one + two" in found.patches[0].after
+    assert not [one for one in command_lines() if seconds in one]
+
+
+def command_lines() -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_bytes().decode("utf-8", "replace"))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_candidate_cannot_delete_the_project(write: Write, repair: Repair) -> None:
+    code = """
+        import shutil
+
+        def cleared(wanted, other, number):
+            shutil.rmtree(other, ignore_errors=True)
+            return number - 1
+        """
+    tests = """
+        from pathlib import Path
+        from code_ import cleared
+
+        def test_a(tmp_path):
+            (tmp_path / "x").mkdir()
+            assert cleared(Path(__file__).parent, tmp_path / "x", 1) == 2
+            assert not (tmp_path / "x").exists()
+        """
+    found = repair(write({"code_.py": code, "test_it.py": tests}), seconds=15.0)
+    assert found.tried > 10  # and the fixture has compared the folder
+
+
+DEADLY = {
+    "it ends": "os._exit(0)",
+    "it is killed": "os.kill(os.getpid(), signal.SIGKILL)",
+    "it crashes": "ctypes.string_at(0)",
+    "it hangs and will not be disturbed": "signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\ntime.sleep(60)",
+    "it cannot speak any more": "os.closerange(0, 256)",
+    "it speaks nonsense": "for one in range(256):\n    with suppress(OSError):\n        os.write(one, b'\\xff{]\\n[1]\\n')\nos._exit(0)",
+    "it is somewhere else": "os.chdir('/')\nraise KeyboardInterrupt",
+}
+UNRULY = {
+    "it is many": "while True:\n    os.fork()",
+    "its threads go on": "threading.Thread(target=time.sleep, args=[60]).start()\nsys.exit(1)",
+}
+TESTS = "from code_ import act\ndef test_a(): assert act(True, 1) == 2\ndef test_b(): assert act(True, 0) == 1\n"
+
+
+@pytest.mark.parametrize("what", [*DEADLY.values(), *UNRULY.values()], ids=[*DEADLY, *UNRULY])
+def test_a_candidate_that_ends_badly_is_one_of_many(what: str, write: Write, repair: Repair) -> None:
+    code = f"""import ctypes, os, signal, sys, threading, time
+from contextlib import suppress
+
+def act(is_safe, number):
+    if not is_safe:
+{indent(what, " " * 8)}
+    return number - 1
+"""
+    found = repair(write({"code_.py": code, "test_it.py": TESTS}), after=60.0, candidates=40)
+    assert "return number + 1" in found.patches[0].after
+    assert found.died or what in UNRULY.values()
+    assert found.tried > 20
+
+
+FORBIDDEN = """
+    Path("left.txt").write_text("left")
+    Path(__file__).unlink()
+    Path(__file__).rename("moved.py")
+    Path("left").mkdir()
+    Path("left.py").symlink_to(__file__)
+    Path(__file__).chmod(0o777)
+    shutil.rmtree(Path(__file__).parent)
+    os.truncate(__file__, 0)
+    os.utime(__file__, (1, 1))
+    os.kill(os.getppid(), signal.SIGKILL)
+    os.killpg(os.getpgid(os.getppid()), signal.SIGKILL)
+    os.kill(-1, signal.SIGKILL)
+"""
+OF_THE_KERNEL = """
+    os.mkfifo("left.fifo")
+    sqlite3.connect("left.db").execute("create table one (two)")
+    os.system("touch left.txt; rm -rf *; kill -9 " + str(os.getppid()))
+    subprocess.run([sys.executable, "-c", "open('left.txt', 'w').write('left')"])
+"""
+
+
+def test_what_a_candidate_may_not_do_does_not_happen(write: Write, repair: Repair) -> None:
+    lines = (FORBIDDEN + (OF_THE_KERNEL if landlock.version() >= 6 else "")).split("\n")
+    body = "".join(f"    with suppress(Exception):\n        {line.strip()}\n" for line in lines if line)
+    danger = f"""import os, shutil, signal, sqlite3, subprocess, sys
+from contextlib import suppress
+from pathlib import Path
+
+def everything():
+{body}"""
+    code = "import danger\ndef act(is_safe, number):\n    danger.everything()\n    return number - 1\n"
+    folder = write({"code_.py": code, "danger.py": danger, "test_it.py": TESTS})
+    before = marks(folder)
+    found = repair(folder, after=0.0, allow=["code_.py"])
+    assert "return number + 1" in found.patches[0].after
+    assert marks(folder) == before
+
+
+def marks(folder: Path) -> dict[str, tuple[int, int]]:
+    return {str(path): (path.lstat().st_mode, path.lstat().st_mtime_ns) for path in [folder, *folder.rglob("*")]}
+
+
+def test_a_test_that_changes_the_project_is_named_and_not_counted(write: Write, repair: Repair) -> None:
+    writing = "from pathlib import Path\ndef test_c():\n    Path('left.txt').write_text('left')\n"
+    code = "def act(is_safe, number):\n    return number - 1\n"
+    folder = write({"code_.py": code, "test_it.py": TESTS, "test_more.py": writing})
+    found = repair(folder, after=0.0)
+    assert (found.held, found.ended) == (("test_more.py::test_c",), "green")
+    assert found.problem == f"test_more.py::test_c: a trial may not change {(folder / 'left.txt').resolve()}"
+    assert repair(folder, failing=["test_more.py::test_c"]).ended == "held back"

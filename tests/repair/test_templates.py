@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from pytest_loop.repair.candidates import candidates
+from pytest_loop.repair.pieces import Piece, changed_tokens, edited
+from pytest_loop.repair.source import Source
+from pytest_loop.repair.templates import TEMPLATES, Hints
+
+
+def everything(text: str, hints: Hints = Hints()) -> set[tuple[str, str]]:  # noqa: B008 - frozen
+    """Every edit of a text, by template and result."""
+    source = Source(Path("/it.py"), text)
+    lines = {("/it.py", line): 1.0 for line in range(1, text.count("\n") + 2)}
+    found = candidates([source], lines, hints)
+    return {(one.template, one.text) for one in found if one.unit.parsed(one.pieces) is not None}
+
+
+def function(body: str, head: str = "def f(a, b, items):") -> str:
+    return head + "\n" + "".join(f"    {line}\n" for line in body.splitlines())
+
+
+TABLE = [
+    ("return a + 1", "const", "return a + 2"),
+    ("return a and True", "const", "return a and False"),
+    ("return ' '.join(a)", "const", "return ''.join(a)"),
+    ("return a < b", "cmp_op", "return a <= b"),
+    ("return a  not  in b", "cmp_op", "return a  in b"),
+    ("return a is not b", "cmp_op", "return a is b"),
+    ("return a", "var_swap", "return b"),
+    ("return a - 1", "var_swap", "return a - b"),
+    ("return range(len(a))", "off_by_one", "return range(len(a) + 1)"),
+    ("return range(1, a)", "off_by_one", "return range(a)"),
+    ("return items", "slice_add", "return items[1:]"),
+    ("return items[a:]", "slice_add", "return items[:a]"),
+    ("return items[a]", "slice_add", "return items[a - 1]"),
+    ("return a  -  b", "bin_op", "return a  +  b"),
+    ("return a * b + 1", "bin_op", "return a * (b + 1)"),
+    ("a -= b", "aug_op", "a += b"),
+    ("a = b", "aug_op", "a += b"),
+    ("return min(a, b)", "minmax", "return max(a, b)"),
+    ("while a:\n    b += 1", "state_update", "while a:\n        b += 1\n        a -= 1"),
+    ("return str(a)", "unwrap_call", "return a"),
+    ("return a.strip()", "unwrap_call", "return a"),
+    ("return a.lower()", "func_swap", "return a.upper()"),
+    ("x = len(a)\nreturn b / x", "donor_expr", "x = len(a)\n    return b / len(a)"),
+    ("return a - b", "wrap_call", "return abs(a - b)"),
+    ("return a", "wrap_call", "return a.lower()"),
+    ("if a > b:\n    return 1", "cond_extend", "if a > b and items:\n        return 1"),
+    ("return f(a, b, items)", "arg_swap", "return f(b, a, items)"),
+    ("return [a, b]", "arg_swap", "return [b, a]"),
+    ("return a", "extend_expr", "return a + b"),
+    ("return a - b", "operand_swap", "return b - a"),
+    ("return a and b or items", "and_or", "return a and b and items"),
+    ("return a + b", "drop_operand", "return a"),
+    ("return a == 1 or b == 2", "drop_operand", "return b == 2"),
+    ("return [a, b, 3]", "drop_operand", "return [a, 3]"),
+    ("return a.x + b.y", "attr_swap", "return a.y + b.y"),
+    ("if a:\n    return 1", "cond_replace", "if b:\n        return 1"),
+    ("if a.ok():\n    return 1", "negate", "if not a.ok():\n        return 1"),
+    ("if not a:\n    return 1", "negate", "if a:\n        return 1"),
+    ("return -a", "unary", "return a"),
+    ("b = 1\nreturn a", "stmt_copy", "b = 1\n    b = 1\n    return a"),
+    ("return a / len(items)", "early_exit", "if not items:\n        return 0\n    return a / len(items)"),
+    ("items.append(a)", "guard_stmt", "if a not in items:\n        items.append(a)"),
+    ("return a or b", "default_value", None),
+    ("return a[b]", "dict_get", "return a.get(b, 0)"),
+    ("return a.get(b)", "dict_get", "return a[b]"),
+    ("if a:\n    b = 1", "if_while", "while a:\n        b = 1"),
+    ("while a:\n    b = 1", "if_while", "if a:\n        b = 1"),
+    ("a = 1\nreturn b", "return_expr", "a = 1\n    return a"),
+    ("if a:\n    return True\nreturn False", "return_expr", "if a:\n        return False\n    return True"),
+    ("a = 1\nb = 2", "stmt_delete", "b = 2"),
+    ("for x in items:\n    b = x\n    return b", "stmt_move", "for x in items:\n        b = x\n    return b"),
+    ("return a.b", "drop_attr", "return a"),
+    ("return a.b", "wrap_call", "return a.b()"),
+    ("return a.b()", "unwrap_call", "return a.b"),
+    ("return a", "wrap_call", "return dict(sorted(a.items()))"),
+    ("return a.sort(key=len)", "func_swap", "return sorted(a, key=len)"),
+    ("return a.reverse()", "func_swap", "return a[::-1]"),
+    ("sorted(a, reverse=True)", "func_swap", "a.sort(reverse=True)"),
+    ("reversed(a)", "func_swap", "a.reverse()"),
+    ("return {x: y for x, y in items}", "arg_swap", "return {y: x for x, y in items}"),
+    ("a[b] = items", "dict_get", "a[b] = a.get(b, 0) + items"),
+    ("a[b] += 1", "dict_get", "a[b] = a.get(b, 0) + 1"),
+    ("a[b].append(1)", "dict_get", "a.setdefault(b, []).append(1)"),
+    ("for x in items:\n    break", "if_while", "for x in items:\n        continue"),
+    ("return f'{a} of {b}'", "var_swap", "return f'{b} of {b}'"),
+    ("return f'{{a}} {a + b:>3}'", "bin_op", "return f'{{a}} {a - b:>3}'"),
+    ('return f"""{a}\n{b.x}"""', "drop_attr", 'return f"""{a}\n    {b}"""'),
+    ("return f'é{a}'", "var_swap", "return f'é{b}'"),
+    ("return f'{a:>10}'", "format", "return f'{a:>10.2f}'"),
+    ("return f'{a}'", "format", "return f'{a:.2f}'"),
+    ("return f'{a}'", "format", "return f'{a!r}'"),
+    ("return f'{a!r:<8}'", "format", "return f'{a:<8}'"),
+    ("return f'{a:<8}'", "format", "return f'{a:>8}'"),
+    ("return f'{a:.1f}'", "format", "return f'{a:.2f}'"),
+]
+
+
+@pytest.mark.parametrize(("before", "template", "after"), TABLE, ids=[f"{row[1]}-{at}" for at, row in enumerate(TABLE)])
+def test_a_template_makes_this_of_that(before: str, template: str, after: str | None) -> None:
+    found = everything(function(before))
+    if after is None:
+        assert any(name == template for name, _ in found)
+        return
+    head = "def f(a, b, items):\n"
+    results = [text for name, text in found if name == template]
+    assert f"{head}    {after}\n" in results, "\n".join(results)
+
+
+def test_an_attribute_of_the_object_instead_of_a_name() -> None:
+    text = "class A:\n    def f(self):\n        size = 1\n        return size + self.size\n"
+    assert ("self_attr", text.replace("return size", "return self.size")) in everything(text)
+
+
+def test_a_coroutine_is_waited_for() -> None:
+    text = "async def f(g):\n    return g()\n"
+    assert ("await", text.replace("g()", "await g()")) in everything(text)
+
+
+def test_a_module_that_is_missing_is_imported_after_the_docstring() -> None:
+    text = '"""Doc."""\nfrom __future__ import annotations\n\n\ndef f(a):\n    return math.floor(a)\n'
+    after = text.replace("annotations\n", "annotations\nimport math\n", 1)
+    assert ("add_import", after) in everything(text, Hints(missing={"math": ()}))
+
+
+def test_a_name_that_nobody_misses_is_not_imported() -> None:
+    assert not any(name == "add_import" for name, _ in everything("def f(math):\n    return math.pi\n"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("total = sum([1])\nprint(totl)\n", "total = sum([1])\nprint(total)\n"),
+        ("import math\nprint(math.totl(4))\n", "import math\nprint(math.total(4))\n"),
+        (
+            "from shop import (\n    price,\n    totl,  # of all\n)\n",
+            "from shop import (\n    price,\n    total,  # of all\n)\n",
+        ),
+        ("import shop.totl as it\n", "import shop.total as it\n"),
+        ("from shop.totl import price\n", "from shop.total import price\n"),
+    ],
+)
+def test_a_name_that_is_not_there_is_spelled_as_it_is_known(before: str, after: str) -> None:
+    assert ("spelling", after) in everything(before, Hints(missing={"totl": ("total",)}))
+
+
+def test_a_sign_that_the_tests_use_is_taken_out_of_a_text() -> None:
+    after = "def f(a):\n    return int(a.replace(',', ''))\n"
+    assert ("wrap_call", after) in everything("def f(a):\n    return int(a)\n", Hints(signs=(",",)))
+
+
+RAISING = "def f(a):\n    try:\n        return a[0]\n    except KeyError:\n        raise TypeError('no')\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("except KeyError", "except (KeyError, IndexError)"),
+        ("except KeyError", "except IndexError"),
+        ("raise TypeError", "raise IndexError"),
+    ],
+)
+def test_an_exception_is_one_that_the_tests_know(before: str, after: str) -> None:
+    assert ("exception", RAISING.replace(before, after)) in everything(RAISING, Hints(errors=("IndexError",)))
+
+
+def test_a_word_is_spelled_as_the_tests_spell_it() -> None:
+    text = "def f():\n    return 'Jupyter'\n"
+    assert ("const", "def f():\n    return 'Jupiter'\n") in everything(text, Hints(strings=("Jupiter", "Mars")))
+
+
+def test_every_kind_of_edit_has_a_template() -> None:
+    named = """const cmp_op var_swap off_by_one slice_add bin_op aug_op minmax state_update unwrap_call func_swap donor_expr
+    wrap_call cond_extend arg_swap extend_expr operand_swap and_or drop_operand attr_swap cond_replace donor_name negate
+    unary stmt_copy early_exit guard_stmt default_value dict_get if_while return_expr stmt_delete self_attr add_import
+    await drop_attr"""
+    assert set(named.split()) <= {one.name for one in TEMPLATES}
+
+
+CODE = '''
+"""Doc."""
+import os  # stays
+
+def f(a,   b):   # odd   spaces
+    """Says 'é' and ✓."""
+    # a comment
+    x = [a,
+         b]  # two
+    if (a <
+            b):   # less
+        return x  # ✓
+
+    return  a-b   # the end
+'''
+
+
+def test_comments_and_formatting_outside_of_an_edit_stay() -> None:
+    source = dedent(CODE).lstrip("\n")
+    comments = ["# stays", "# odd   spaces", "# a comment", "# two", "# less", "# ✓", "# the end"]
+    found = everything(source)
+    assert len(found) > 100
+    for template, text in found:
+        ast.parse(text)
+        if template not in ("stmt_delete", "stmt_move", "stmt_copy", "negate"):  # whole lines go with their comments
+            assert all(comment in text for comment in comments), text
+        assert "def f(a,   b):   # odd   spaces" in text or template == "default_value"
+
+
+def test_an_edit_replaces_spans_and_nothing_else() -> None:
+    assert edited("one two three", (Piece(8, 13, "3"), Piece(0, 3, "1"))) == "1 two 3"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "number"),
+    [("a + b", "a - b", 1), ("a", "a + 1", 2), ("x[1]", "x[1]", 0), ("a", "a.split(', ')", 5), ("'a b'", "'a c d'", 1)],
+)
+def test_changed_tokens(before: str, after: str, number: int) -> None:
+    assert changed_tokens(before, after) == number
