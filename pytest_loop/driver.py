@@ -15,8 +15,9 @@ from pytest_loop.core.run import Event, Kind, Reason, RunState, Step
 from pytest_loop.core.stopping import stop_reason
 from pytest_loop.core.words import own_word
 from pytest_loop.evaluate.session import SessionError, SessionStoppedError
-from pytest_loop.steps import Payload, Tools, Work, used
+from pytest_loop.steps import Payload, Work, used
 from pytest_loop.store import Store, now
+from pytest_loop.tools import Tools
 
 Happening = tuple[Kind, Payload]
 _SLOW = (Step.PRODUCE, Step.PREPARE, Step.EVALUATE, Step.REFINE)

@@ -5,9 +5,6 @@ Under xdist it lives in the controller, which has no items, and in each worker, 
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import uuid
 from collections.abc import Callable, Generator
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_loop.court import answer, opened
+from pytest_loop.exchange import Exchange
 from pytest_loop.options import Options, options
 from pytest_loop.serving import load
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 NAME = "loop-judging"
 SECONDS = "loop/seconds"
-UNEVEN = "uneven"
 FEW = 2
 CANARY = "loop_canary"
 ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
@@ -45,8 +43,7 @@ class Judging:
         self.trouble = ""
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         self.is_worker = bool(worker)
-        made = Path(tempfile.gettempdir()) / f"pytest-loop-{uuid.uuid4().hex}"
-        self.exchange = Path(worker["loop_exchange"]) if self.is_worker else made
+        self.exchange = Exchange(Path(worker["loop_exchange"]) if self.is_worker else None)
         self.is_spread = self.is_worker
         self._seat: tuple[str, str] | None = tuple(worker["loop_judge"]) if "loop_judge" in worker else None
         self._dismiss: Callable[[], None] = lambda: None
@@ -99,7 +96,9 @@ class Judging:
     def join(self) -> None:
         """Judge what the run ordered, if there is one, and give questions to its judge, or to the session's own."""
         if self.order is None:
-            self._open_court()
+            if self.asked.judge and not self.is_worker:
+                court = opened(self.config, self.asked)
+                self._seat, self._dismiss = (court.address, court.key), court.close
         else:
             self.config.option.loop_phase = self.order.phase.value
             if self.order.stop_early and not self.config.option.maxfail:
@@ -111,36 +110,8 @@ class Judging:
         if self._seat is not None:
             from pytest_loop.rules.collect import ASK
 
-            answer: Callable[..., Answer] = partial(_answer, *self._seat)
-            self.config.stash[ASK] = answer
-
-    def _open_court(self) -> None:
-        """A judge for a session of its own: it lives here, and workers ask it too."""
-        if self.is_worker or not self.asked.judge:
-            return
-        import secrets
-
-        from pytest_loop.agents.broker import Broker
-        from pytest_loop.agents.declared import declared
-        from pytest_loop.agents.judge import Judge
-        from pytest_loop.agents.protocol import AgentUnavailableError, Watch
-        from pytest_loop.agents.specs import make
-
-        spec, root = self.asked.judge, self.config.rootpath
-        try:
-            agent = self.config.hook.pytest_loop_make_agent(spec=spec) or make(spec, root, declared(root))
-        except AgentUnavailableError as error:
-            raise pytest.UsageError(f"--loop-judge: {error}") from None
-        watch = partial(Watch, self.asked.agent_timeout, self.asked.agent_silence)
-        judge = Judge(agent, root, secrets.token_hex(4), watch, self.asked.prompts, phase=self.asked.phase)
-        broker = Broker(judge.answer, judge.dismiss)
-        self._seat = (broker.address, broker.key)
-
-        def dismiss() -> None:
-            broker.close()
-            agent.close()
-
-        self._dismiss = dismiss
+            ask: Callable[..., Answer] = partial(answer, *self._seat)
+            self.config.stash[ASK] = ask
 
     def arrange(self, items: list[pytest.Item]) -> None:
         """What decides first; among workers, slow rules beside cheap ones."""
@@ -153,8 +124,7 @@ class Judging:
             cache = getattr(self.config, "cache", None)
             items[:], is_uneven = rules_arranged(items, Past(cache.get(SECONDS, {}) if cache else {}))
         if is_uneven and self.is_worker:
-            self.exchange.mkdir(mode=0o700, parents=True, exist_ok=True)
-            (self.exchange / UNEVEN).touch()
+            self.exchange.say_uneven()
 
     def begin(self, session: pytest.Session) -> None:
         """Where the items are: make the plan, and see to what their reports say."""
@@ -166,7 +136,7 @@ class Judging:
         from pytest_loop.rules.reuse import Reuse
         from pytest_loop.rules.tally import Tally
 
-        session.stash[TALLY] = Tally(self.exchange if self.is_worker else None)
+        session.stash[TALLY] = Tally(self.exchange.path if self.is_worker else None)
         if self.order is not None:
             session.stash[REUSE] = Reuse(self.order.known)
         with garbage.kept():
@@ -183,7 +153,7 @@ class Judging:
 
             self.config.pluginmanager.register(Canary(self.order.canary, self._heard_canary), "loop-canary")
         if self.is_worker:
-            self._leave(binding.plan)
+            self.exchange.leave(binding.plan)
         else:
             self._take(binding.plan)
             _ = self.recorder
@@ -206,19 +176,11 @@ class Judging:
         for has_failed in getattr(node, "workeroutput", {}).get(CANARY, ()):
             self._heard_canary(has_failed)
 
-    def _leave(self, plan: Plan) -> None:
-        """Every worker makes the same plan; the first one leaves it for the controller, which has no items."""
-        if not (self.exchange / "plan.json").exists():
-            self.exchange.mkdir(mode=0o700, parents=True, exist_ok=True)
-            draft = self.exchange / f"plan-{uuid.uuid4().hex}"
-            draft.write_text(plan.model_dump_json(), encoding="utf-8")
-            draft.replace(self.exchange / "plan.json")
-
     def introduce(self, node: Any) -> None:
         """To a worker of xdist: name the folder for what workers have to tell; it exists only once one does."""
         self.is_spread = True
         _ = self.recorder
-        node.workerinput["loop_exchange"] = str(self.exchange)
+        node.workerinput["loop_exchange"] = str(self.exchange.path)
         if self._seat is not None and self.order is None:
             node.workerinput["loop_judge"] = list(self._seat)
         if ORDER_PATH in self.config.stash:
@@ -227,7 +189,7 @@ class Judging:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
         """The first worker that has collected has left the plan, and a run wants to know it early."""
-        if (self.exchange / UNEVEN).exists():
+        if self.exchange.is_uneven:
             self._share_finely()
         if self.plan is None and self.channel is not None and (plan := self._left()):
             self._take(plan)
@@ -239,12 +201,7 @@ class Judging:
             scheduler.maxschedchunk = FEW  # type: ignore[union-attr]
 
     def _left(self) -> Plan | None:
-        path = self.exchange / "plan.json"
-        if not self.is_spread or not path.exists():
-            return None
-        from pytest_loop.core.model import Plan
-
-        return Plan.model_validate_json(path.read_bytes())
+        return self.exchange.left() if self.is_spread else None
 
     # -- the end
 
@@ -337,7 +294,7 @@ class Judging:
     def pytest_unconfigure(self) -> None:
         self._dismiss()
         if self.is_spread and not self.is_worker:
-            shutil.rmtree(self.exchange, ignore_errors=True)
+            self.exchange.clear()
 
 
 def judging(config: pytest.Config) -> Judging:
@@ -364,11 +321,3 @@ def obey(config: pytest.Config, path: Path) -> None:
 
     config.stash[ORDER] = Order.model_validate_json(path.read_bytes())
     config.stash[ORDER_PATH] = path
-
-
-def _answer(address: str, key: str, question: str, artifact: Path | None) -> Answer:
-    from pytest_loop.agents.broker import ask
-    from pytest_loop.rules.checks.base import Answer
-
-    found = ask(address, key, question, artifact)
-    return Answer(found.passed, found.reason, found.evidence)

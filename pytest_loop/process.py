@@ -1,34 +1,27 @@
-"""Runs one command: no terminal, deadlines, bounded output, and nothing of it left behind.
-
-What leaves its process group is found by a mark in its environment, where the system shows that (Linux). A process
-that leaves the group *and* starts with an empty environment is not found.
-"""
+"""Runs one command: no terminal, deadlines, bounded output, and nothing of it left behind."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import selectors
 import shutil
 import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from pytest_loop.errors import LoopError
+from pytest_loop.marks import end_stragglers, marked
+from pytest_loop.wires import Bounded, Wires
 
 KEPT = 4 * 1024 * 1024
 GRACE = 2.0
 POLL = 0.05
-_MOMENT = 0.02
-_PIECE = 1 << 16
-MARK = "PYTEST_LOOP_CALL"
 
 
 class CannotStartError(LoopError):
@@ -106,92 +99,6 @@ class Patience:
         return None
 
 
-class Wires:
-    """Bytes to and from a process, in both directions at once, so that neither side waits for the other."""
-
-    def __init__(self) -> None:
-        self._selector = selectors.DefaultSelector()
-        self._unsent = memoryview(b"")
-        self._sent: Callable[[], None] | None = None
-
-    def __enter__(self) -> Wires:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._selector.close()
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether there is nothing more to say and nothing more to hear."""
-        return not self._selector.get_map()
-
-    @property
-    def is_hearing(self) -> bool:
-        """Whether somebody at the other end can still say something."""
-        return any(key.data is not None for key in self._selector.get_map().values())
-
-    def hear(self, descriptor: int, take: Callable[[bytes], None]) -> None:
-        self._selector.register(descriptor, selectors.EVENT_READ, take)
-
-    def send(self, descriptor: int, data: bytes, sent: Callable[[], None] | None = None) -> None:
-        """`sent` is called when all is sent, or when nobody reads it any more."""
-        os.set_blocking(descriptor, False)
-        self._unsent, self._sent = memoryview(data), sent
-        self._selector.register(descriptor, selectors.EVENT_WRITE, None)
-
-    def serve(self, wait: float) -> bool:
-        """Pass on what is there; wait for it no longer than that. Says whether there was anything."""
-        ready = self._selector.select(wait)
-        for key, _ in ready:
-            going_on = self._tell(key.fd) if key.data is None else _take(key.fd, key.data)
-            if not going_on:
-                self._selector.unregister(key.fd)
-                if key.data is None and self._sent is not None:
-                    self._sent()
-        return bool(ready)
-
-    def _tell(self, descriptor: int) -> bool:
-        try:
-            self._unsent = self._unsent[os.write(descriptor, self._unsent[:_PIECE]) :]
-        except BrokenPipeError:
-            return False
-        return len(self._unsent) > 0
-
-
-def _take(descriptor: int, take: Callable[[bytes], None]) -> bool:
-    data = os.read(descriptor, _PIECE)
-    if data:
-        take(data)
-    return bool(data)
-
-
-class _Bounded:
-    """Keeps the first and the last half of `limit` bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self.half = limit // 2
-        self.head = bytearray()
-        self.tail = bytearray()
-        self.lost = 0
-
-    def add(self, data: bytes) -> None:
-        room = self.half - len(self.head)
-        self.head += data[:room]
-        self.tail += data[room:]
-        if len(self.tail) > 2 * self.half:
-            self.trim()
-
-    def trim(self) -> None:
-        extra = max(0, len(self.tail) - self.half)
-        self.lost += extra
-        del self.tail[:extra]
-
-    def text(self) -> str:
-        self.trim()
-        gap = f"\n[... {self.lost:,} bytes left out ...]\n".encode() if self.lost else b""
-        return (bytes(self.head) + gap + bytes(self.tail)).decode("utf-8", "replace")
-
-
 class Child(Protocol):
     """A process that was started, such as a `Popen`; `leaves_nothing` where it ends with all that it has started."""
 
@@ -217,7 +124,7 @@ class _Running:
         self.order = order
         self.mark = mark
         self.patience = Patience(order.timeout, order.silence, order.wanted)
-        self.kept = (_Bounded(order.limit), _Bounded(order.limit))
+        self.kept = (Bounded(order.limit), Bounded(order.limit))
 
     def collect(self) -> Ending:
         """Hear what the process says until it has ended, and end whatever it leaves behind."""
@@ -241,7 +148,7 @@ class _Running:
         if self.process.stdin is not None:
             wires.send(self.process.stdin.fileno(), self.order.stdin, self.process.stdin.close)
 
-    def _taker(self, kept: _Bounded) -> Callable[[bytes], None]:
+    def _taker(self, kept: Bounded) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:
             self.patience.heard()
             kept.add(data)
@@ -345,61 +252,3 @@ def _kill_group(process: Child) -> None:
 def _signal(group: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-
-
-def marked(env: Mapping[str, str], mark: str) -> dict[str, str]:
-    """An environment whose processes `end_stragglers` will find; marks add up, for children of children."""
-    return {**env, MARK: f"{env[MARK]}:{mark}" if env.get(MARK) else mark}
-
-
-def mark_of(folder: Path) -> str:
-    """A mark that one folder of this machine has, today and tomorrow."""
-    return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
-
-
-@contextlib.contextmanager
-def marking(mark: str) -> Iterator[None]:
-    """All that is started meanwhile carries the mark, and is ended with it."""
-    before = os.environ.get(MARK)
-    os.environ.update(marked(os.environ, mark))
-    try:
-        yield
-    finally:
-        del os.environ[MARK]
-        os.environ.update({} if before is None else {MARK: before})
-        end_stragglers(mark)
-
-
-def end_stragglers(mark: str) -> int:
-    """End the processes that carry `mark`, and those that they start meanwhile; gives how many there were.
-
-    Who is just becoming another program shows no environment for a moment: nobody is left when two looks find nobody.
-    """
-    ended: set[int] = set()
-    calm = 0
-    while calm < 2:
-        found = {pid for pid in _marked_processes(mark) if _ended(pid)} - ended
-        ended |= found
-        calm = 0 if found else calm + 1
-        time.sleep(_MOMENT)
-    return len(ended)
-
-
-def _marked_processes(mark: str) -> list[int]:
-    """Where the system does not show environments, nobody is found."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            for variable in (folder / "environ").read_bytes().split(b"\0"):
-                name, _, value = variable.partition(b"=")
-                if name == MARK.encode() and mark.encode() in value.split(b":"):
-                    found.append(int(folder.name))
-    return [pid for pid in found if pid != os.getpid()]
-
-
-def _ended(pid: int) -> bool:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except OSError:
-        return False
-    return True

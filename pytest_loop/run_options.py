@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_loop.options import Reader, amount, count, share, whole
+from pytest_loop.option_table import amount, count, share, whole, word
+from pytest_loop.options import Reader
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class RunOptions:
     plan: str
     prompts: str
     critique_tokens: int
+    localise: bool
     breakers: dict[str, float]
     status: str | None
     history: str | None
@@ -119,6 +121,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         plan=reader.setting("loop_plan") or "rules",
         prompts=reader.setting("loop_prompts") or "",
         critique_tokens=reader.setting("loop_critique_tokens", whole),
+        localise=reader.setting("loop_localise", word("yes", "no")) == "yes",
         breakers={**breakers, "min_gain": reader.setting("loop_min_gain", share)},
         status=values.loop_status,
         history=values.loop_history,

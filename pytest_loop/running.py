@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import keeping, process
+from pytest_loop import keeping, marks
 from pytest_loop.agents import prompts
 from pytest_loop.agents.declared import declared
 from pytest_loop.agents.discreet import Discreet
@@ -32,8 +32,8 @@ from pytest_loop.run_options import RunOptions
 from pytest_loop.show import github, summary
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live
-from pytest_loop.steps import Settings, Tools
 from pytest_loop.store import RunFiles, Store, moment
+from pytest_loop.tools import Settings, Tools
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.sealed import SealedFiles
@@ -76,7 +76,7 @@ class Running:
             agents = [self._agent(spec) for spec in self.named or state.agents or self.options.agents]
             judge = self._agent(self.options.judge or state.judge) if self.options.judge or state.judge else None
             driver = self._driver(state, files, store, agents, judge or (agents[0] if agents else None))
-            with process.marking(process.mark_of(files.folder)), self._muted():
+            with marks.marking(marks.mark_of(files.folder)), self._muted():
                 state = driver.run()
             self._keep_best(state, files)
         except AgentUnavailableError as error:
@@ -132,6 +132,7 @@ class Running:
             plan_by_agent=options.plan == "agent",
             prompts=self.root / options.prompts if options.prompts else None,
             critique_tokens=options.critique_tokens,
+            localise=options.localise,
             timeout=options.agent_timeout,
             silence=options.agent_silence,
             confirmed=options.confirmed,

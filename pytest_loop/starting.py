@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import commands, process
-from pytest_loop.agents.installed import only_one, unobserved
+from pytest_loop import commands, marks
+from pytest_loop.agents.installed import nobody_named, unobserved
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.model import Plan
 from pytest_loop.core.run import Event, Kind, RunState, Status, Target
@@ -107,7 +107,7 @@ class Front:
         session = self.running.session(new.arguments(), time.time())
         plan = new.plan(session, artifact)
         state = new.state(task, alias, artifact, plan)
-        if not state.agents and (found := only_one()):
+        if not state.agents and (found := nobody_named(are_files_edited=state.target is Target.WORKSPACE)):
             state = state.model_copy(update={"agents": (found,)})
         if state.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
@@ -162,7 +162,7 @@ class Front:
                 f"{error}: watch it with --loop-status={files.alias}, or end it with --loop-stop"
             ) from None
         self.is_begun = True
-        process.end_stragglers(process.mark_of(files.folder))  # who outlived a run that was killed
+        marks.end_stragglers(marks.mark_of(files.folder))  # who outlived a run that was killed
         state, history = files.read()
         files.mend(history)
         for problem in history.damage:

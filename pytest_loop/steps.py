@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents import prompts
-from pytest_loop.agents.broker import Broker
-from pytest_loop.agents.judge import Judge
+from pytest_loop.agents.builtin import NAME as BUILTIN
 from pytest_loop.agents.protocol import (
     Agent,
     AgentError,
@@ -18,61 +16,23 @@ from pytest_loop.agents.protocol import (
     AgentRequest,
     AgentUnavailableError,
     StopAskedError,
-    Watch,
 )
 from pytest_loop.agents.structured import PlanAnswer, PrepareAnswer, PreparedCheck, blocked, unwrapped, validated
 from pytest_loop.core import critique as critic
 from pytest_loop.core import machine
-from pytest_loop.core.assessing import assessment
-from pytest_loop.core.drafting import is_module, is_test, plan_steps
-from pytest_loop.core.order import Order
-from pytest_loop.core.run import Assessment, Blocked, Kind, RunState, Sealed, SealFinding, Step, Usage
-from pytest_loop.core.sealing import copied, is_void, parsed_machinery, suspicions
+from pytest_loop.core.drafting import plan_steps
+from pytest_loop.core.run import Blocked, Kind, RunState, Step, Usage
 from pytest_loop.errors import StateError
-from pytest_loop.evaluate.session import Judgement, Session
+from pytest_loop.examining import Examination
+from pytest_loop.mending import Mending, suspects
 from pytest_loop.rules.checks.kinds import Invalid, check
-from pytest_loop.show.live import Live
-from pytest_loop.store import RunFiles
+from pytest_loop.tools import Tools
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.checkpoints import Checkpoints
-from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.sealed import SealedFiles, site_digest
+from pytest_loop.workspace.sealed import SealedFiles
 
 MOST_NAMED = 50
+MOST_SAID = 4_000
 Payload = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a run needs to know beside its state."""
-
-    root: Path
-    nonce: str
-    plan_by_agent: bool = False
-    prompts: Path | None = None
-    critique_tokens: int = 2000
-    redact: Callable[[str], str] = str
-    timeout: float = 1800.0
-    silence: float = 600.0
-    confirmed: tuple[str, ...] = ()
-    reuse: bool = True
-    stop_early: bool = False
-
-
-@dataclass(frozen=True)
-class Tools:
-    """What a run works with from its beginning to its end."""
-
-    settings: Settings
-    files: RunFiles
-    artifact: Artifact
-    session: Session
-    agents: Sequence[Agent]
-    judge: Agent | None
-    hook: Any
-    live: Live
-    project: SealedFiles | None = None
-    checkpoints: Checkpoints | None = None
 
 
 @dataclass
@@ -160,6 +120,7 @@ class Work:
         said: Payload = {"exit_signal": reply.exit_signal} if reply.exit_signal is not None else {}
         said |= {"blocked": claim.model_dump()} if claim else {}
         said |= {"findings": [one.model_dump(exclude_defaults=True) for one in findings]} if findings else {}
+        said |= {"said": self.tools.settings.redact(reply.report)[:MOST_SAID]} if reply.report else {}
         return {**said, "artifact_hash": project.digest, "changed": list(change.paths[:MOST_NAMED])}
 
     def _claim(self, reply: AgentReply) -> Blocked | None:
@@ -188,114 +149,33 @@ class Work:
         return {"checks": [{"rule_id": name, "check": found[name]} for name in wanted]}
 
     def _evaluate(self) -> Payload:
-        state = self.state
-        project = self.tools.project
-        if project is None:
-            one, _ = self._judged(self.tools.artifact.hash())
-        else:
-            findings = [*state.tampered, *project.settle()]
-            self._remember(project)
-            one, judgement = self._judged(project.digest)
-            if self._is_greener_by_itself(one):
-                one, judgement = self._judged(project.digest)
-                if self._is_greener_by_itself(one):
-                    detail = "the score rose, although no file has changed"
-                    findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
-            findings += [*project.settle(), *self._suspicions(project, judgement)]
-            one = one.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
+        one = self._examination().whole()
         return one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score, "passed": one.passed}
 
-    def _is_greener_by_itself(self, one: Assessment) -> bool:
-        before = self.state.evaluation
-        if before is None or before.phase is not one.phase or before.void:
-            return False
-        return before.artifact_sha256 == one.artifact_sha256 and one.score > before.score
+    def _examination(self) -> Examination:
+        return Examination(self.tools, self.state, self.wanted, self._spend)
 
-    def _judged(self, artifact_hash: str) -> tuple[Assessment, Judgement]:
-        """One session, and what it says about every rule; what would be a success is judged whole."""
-        found = self._session(artifact_hash, reuse=self.tools.settings.reuse)
-        if found[0].passed and found[1].is_reused:
-            return self._session(artifact_hash, reuse=False)
-        return found
-
-    def _session(self, artifact_hash: str, *, reuse: bool) -> tuple[Assessment, Judgement]:
-        state = self.state
-        judge = self._seated()
-        broker = Broker(judge.answer, judge.dismiss) if judge else None
-        try:
-            judgement = self.tools.session.evaluate(self._order(broker, reuse))
-        finally:
-            if judge and broker:
-                broker.close()
-                self.spent = self.spent.plus(judge.spent)
-        modules = [rule for rule in state.criteria.active(state.phase) if is_module(rule)]
-        reported = judgement.by_rule() | {rule.key: judgement.of_module(rule.id) for rule in modules}
-        missing = judgement.missing()
-        return assessment(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing), judgement
-
-    def _remember(self, project: SealedFiles) -> None:
-        """The files as they are judged, to come back to; a repository that takes none is no reason to stop."""
-        project.checkpoint(self.state.iteration)
-        if self.tools.checkpoints:
-            try:
-                self.tools.checkpoints.write(self.state.iteration, project.now, f"iteration {self.state.iteration}")
-            except GitError as error:
-                self.tools.live.write(f"no checkpoint: {error}")
-
-    def _suspicions(self, project: SealedFiles, judgement: Judgement) -> Iterator[SealFinding]:
-        """What the files and the session give away, beside edits of what judges."""
-        sealed = self.state.sealed or Sealed()
-        if judgement.finished is not None and not (judgement.canaries and all(judgement.canaries)):
-            yield SealFinding(kind="canary", rule="the canary", detail="a test that must fail did not fail")
-        new = sorted(judgement.plugins - set(sealed.plugins))
-        if new:
-            yield SealFinding(kind="plugin", rule="plugins", detail=f"there are new ones: {', '.join(new[:3])}")
-        if site_digest() != sealed.site:
-            yield SealFinding(kind="site", rule="the environment", detail="what every interpreter loads first changed")
-        sources = project.sources()
-        if sources:
-            known = frozenset(name for text in project.product() for name in parsed_machinery(text))
-            is_linted = not all(is_test(rule) for rule in self.state.criteria.rules)
-            yield from suspicions(sources, known, is_linted=is_linted)
-            yield from copied(sources, project.judges())
-
-    def _order(self, broker: Broker | None, reuse: bool) -> Order:
-        rules = self.state.criteria.by_id
-        prepared = (self.state.prepared_checks or {}).get("checks", [])
-        return Order(
-            phase=self.state.phase,
-            artifact="" if self.tools.project else str(self.tools.artifact.path),
-            canary=secrets.token_hex(8) if self.tools.project else "",
-            prepared={rules[one["rule_id"]].key: one["check"] for one in prepared if one["rule_id"] in rules},
-            confirmed=self.tools.settings.confirmed,
-            judge=broker.address if broker else "",
-            judge_key=broker.key if broker else "",
-            reuse=reuse,
-            stop_early=self.tools.settings.stop_early,
-        )
-
-    def _seated(self) -> Judge | None:
-        """Who answers the questions of rules in an evaluation."""
-        if self.tools.judge is None:
-            return None
-        return Judge(
-            self.tools.judge,
-            self.tools.settings.root,
-            self.tools.settings.nonce,
-            self._watch,
-            self.tools.settings.prompts,
-            lambda request: self.tools.hook.pytest_loop_make_prompt(request=request),
-            self.state.iteration,
-            self.state.phase.value,
-        )
+    def _spend(self, usage: Usage) -> None:
+        self.spent = self.spent.plus(usage)
 
     def _criticise(self) -> Payload:
         state = self.state
         if state.evaluation is None:
             return {"issues": []}
         made = critic.critique(state.criteria, state.evaluation, state.attempts, self.tools.settings.critique_tokens)
+        if self.tools.project and self._is_localised():
+            with self.tools.live.work("looking for suspicious lines"):
+                found = suspects(
+                    self._mending(self.tools.project).case(), self.tools.settings.root, self.tools.watch(self.wanted)
+                )
+            made = made.model_copy(update={"suspects": found})
         made = self.tools.hook.pytest_loop_critique(evaluation=state.evaluation, critique=made) or made
         return made.model_dump(mode="json", exclude_defaults=True)
+
+    def _is_localised(self) -> bool:
+        """Where the person wants it, and where the built-in agent could do no more than that for the next one."""
+        before = self.tools.agents[: self.state.rung]
+        return self.tools.settings.localise or any(agent.name == BUILTIN for agent in before)
 
     def _ask(
         self,
@@ -323,14 +203,16 @@ class Work:
             step.value, text, self.tools.settings.root, artifact, state.iteration, state.phase.value, issues, schema
         )
         own = self.tools.hook.pytest_loop_make_prompt(request=request)
+        if project and step in (Step.PRODUCE, Step.REFINE):
+            request = replace(request, case=self._mending(project).case())
         with self.tools.live.work(f"{step.value} by {agent.name}") as worker:
-            watch = replace(self._watch(), heard=worker.heard)
+            watch = replace(self.tools.watch(self.wanted), heard=worker.heard)
             reply = agent.answer(replace(request, prompt=own) if own else request, watch)
-        self.spent = self.spent.plus(reply.usage)
+        self._spend(reply.usage)
         return reply
 
-    def _watch(self) -> Watch:
-        return Watch(self.tools.settings.timeout, self.tools.settings.silence, wanted=self.wanted)
+    def _mending(self, project: SealedFiles) -> Mending:
+        return Mending(project, self.state, self._examination().quick)
 
 
 _STEPS: dict[Kind, Callable[[Work], Payload]] = {

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pytest_loop import process
+from pytest_loop.agents.builtin import NAME as BUILTIN
 from pytest_loop.agents.presets import Preset, presets
 from pytest_loop.core.clients import Client
 from pytest_loop.core.run import Limits
@@ -23,10 +24,12 @@ def installed(folder: Path | None = None, patience: float = PATIENCE) -> list[Cl
         return list(pool.map(lambda name: _client(name, known[name], folder or Path.cwd(), patience), known))
 
 
-def only_one() -> str:
-    """The preset whose client is installed here, if there is exactly one: who names no agent means that."""
+def nobody_named(*, are_files_edited: bool) -> str:
+    """Who is meant where no agent is named: the one client that is installed, or ours where there is none."""
     here = [name for name, preset in presets().items() if preset.where()]
-    return here[0] if len(here) == 1 else ""
+    if len(here) == 1:
+        return here[0]
+    return BUILTIN if are_files_edited and not here else ""
 
 
 def unobserved(specs: Iterable[str], limits: Limits) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
+from pytest_loop.core.model import Remedy
 from pytest_loop.core.run import Blocked, Issue, Usage
 from pytest_loop.errors import LoopError
 from pytest_loop.process import Ending
@@ -40,6 +41,23 @@ class StopAskedError(AgentError):
 
 
 @dataclass(frozen=True)
+class Case:
+    """What there is to mend in the files of a project, for an agent that is a part of this package.
+
+    `words` are those of the sessions that judge, `failing` the tests by their node ids, `allow` the files that may be
+    edited, `files` a hash of them all, and `remedies` the commands that may mend what failing rules complain about.
+    `attempt` carries something out, and undoes it unless the score rises and nothing gets worse.
+    """
+
+    words: tuple[str, ...]
+    failing: tuple[str, ...]
+    allow: tuple[str, ...]
+    files: str
+    remedies: tuple[Remedy, ...]
+    attempt: Callable[[Callable[[], None]], bool]
+
+
+@dataclass(frozen=True)
 class AgentRequest:
     """What an agent is asked. `key` tells questions of one step apart that come in no certain order."""
 
@@ -52,20 +70,25 @@ class AgentRequest:
     critique: tuple[Issue, ...] = ()
     schema: dict[str, Any] | None = None
     key: str = ""
+    case: Case | None = None
 
 
 class AgentReply(BaseModel):
-    """What an agent answers: a text, data where a schema was given, and what it knows about itself."""
+    """What an agent answers: a text, data where a schema was given, and what it knows about itself.
+
+    `report` is what a person should hear of the work.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     text: str | None = None
+    report: str = ""
     data: Any = None
     usage: Usage = Usage()
     exit_signal: bool | None = None
     blocked: Blocked | None = None
 
-    @field_validator("text", mode="before")
+    @field_validator("text", "report", mode="before")
     @classmethod
     def _writable(cls, value: Any) -> Any:
         """Half a character, which Python allows in a text and a file does not, becomes a question mark."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pytest_loop import process
+from pytest_loop import marks, process
 from pytest_loop.agents.protocol import (
     LARGEST_ANSWER,
     AgentError,
@@ -23,6 +23,7 @@ from pytest_loop.agents.protocol import (
     AgentUnavailableError,
     Watch,
 )
+from pytest_loop.wires import Wires
 
 _LAST_PIECES = 64
 _LONGEST = 8 * LARGEST_ANSWER  # as JSON, in which a character may take six
@@ -109,7 +110,7 @@ class _Server:
             self._process = subprocess.Popen(
                 command,
                 cwd=workspace,
-                env=process.marked({**os.environ, **environment}, self._mark),
+                env=marks.marked({**os.environ, **environment}, self._mark),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -130,7 +131,7 @@ class _Server:
             patience.heard()
             heard(data)
 
-        with process.Wires() as wires:
+        with Wires() as wires:
             wires.send(self._process.stdin.fileno(), line)  # type: ignore[union-attr]
             wires.hear(self._process.stdout.fileno(), spoke)  # type: ignore[union-attr]
             wires.hear(self._answers, answer.extend)
@@ -167,7 +168,7 @@ class _Server:
         try:
             process.end(self._process)
         finally:
-            process.end_stragglers(self._mark)
+            marks.end_stragglers(self._mark)
 
 
 def _line(request: AgentRequest) -> bytes:

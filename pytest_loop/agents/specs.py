@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pytest_loop.agents import acp
+from pytest_loop.agents.builtin import NAME as BUILTIN
+from pytest_loop.agents.builtin import BuiltinAgent
 from pytest_loop.agents.client import PresetAgent
 from pytest_loop.agents.command import CommandAgent
 from pytest_loop.agents.presets import presets
@@ -12,7 +14,7 @@ from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.python import PythonAgent
 from pytest_loop.agents.replay import ReplayAgent
 
-KINDS = "command:WORDS, acp:WORDS, python:module:callable, replay:FILE"
+KINDS = "command:WORDS, acp:WORDS, python:module:callable, replay:FILE, builtin, builtin:SECONDS"
 
 
 def make(spec: str, root: Path, declared: dict[str, str]) -> Agent:
@@ -31,12 +33,22 @@ def make(spec: str, root: Path, declared: dict[str, str]) -> Agent:
         return PythonAgent(argument, root, spec)
     if kind == "replay":
         return ReplayAgent(root / argument, spec)
+    if kind == BUILTIN:
+        return _builtin(argument, spec)
     if kind == "acp":
         return _speaking_acp(argument, root, spec)
     if kind in presets():
         return _client(PresetAgent(presets()[kind], argument, spec))
     names = ", ".join(sorted({*declared, *presets()}))
     raise AgentUnavailableError(f"expected {KINDS} or one of {names} for an agent, found {spec!r}")
+
+
+def _builtin(argument: str, spec: str) -> Agent:
+    if not argument:
+        return BuiltinAgent()
+    if not argument.isdecimal() or not int(argument):
+        raise AgentUnavailableError(f"expected whole seconds after builtin:, found {spec!r}")
+    return BuiltinAgent(seconds=int(argument))
 
 
 def _speaking_acp(words: str, root: Path, name: str) -> PresetAgent:

@@ -141,11 +141,21 @@ def _times(one: RuleResult, attempts: Sequence[Attempt]) -> int:
 
 def rendered(what: Critique) -> str:
     """The critique as a prompt or a person reads it, within its tokens whatever it holds."""
-    most = max(1, (what.tokens - _FRAME) // max(1, len(what.issues)))
+    suspects = _suspects(what)
+    most = max(1, (what.tokens - _FRAME - tokens(suspects)) // max(1, len(what.issues)))
     blocks = [_block(number, issue, most) for number, issue in enumerate(what.issues, 1)]
+    if suspects:
+        blocks.append(suspects)
     if what.left_out:
         blocks.append(f"{what.left_out} more rules fail; mend these first.")
     return fitted("\n\n".join(blocks), what.tokens)
+
+
+def _suspects(what: Critique) -> str:
+    if not what.suspects:
+        return ""
+    head = "Suspicious lines, because failing tests run them and passing ones seldom do:"
+    return "\n".join([head, *(f"   {fitted(line, _LONGEST_LINE)}" for line in what.suspects)])
 
 
 def _block(number: int, issue: Issue, most: int) -> str:

@@ -125,9 +125,10 @@ class Issue(Value):
 class Critique(Value):
     """At most five issues, the most important first; `left_out` counts the rules that are not among them.
 
-    `tokens` is what it may cost in a prompt.
+    `tokens` is what it may cost in a prompt, `suspects` are lines that look wrong.
     """
 
     issues: tuple[Issue, ...] = ()
     left_out: int = 0
     tokens: int = 2_000
+    suspects: tuple[str, ...] = ()

@@ -106,6 +106,14 @@ class Evidence(Value):
         return "; ".join(map(str, self.findings)) or self.text
 
 
+class Remedy(Value):
+    """A command that mends what a rule complains about, and the folder that it is run in."""
+
+    command: str
+    shell: bool = False
+    folder: str = ""
+
+
 class Rule(Value):
     """One thing judged."""
 
@@ -119,6 +127,7 @@ class Rule(Value):
     repeat: int = 1
     need: str = "all"
     fix: str | None = None
+    remedy: Remedy | None = None
 
     @property
     def blocks(self) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pytest_loop import process
+from pytest_loop import marks, process
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import VARIABLE as COMPILED
 from pytest_loop.evaluate.wire import receive, send
@@ -47,7 +47,7 @@ except BaseException as ending:
 door.server.leave(job() if job else code)
 """
 # What may differ from session to session without another server.
-_OF_ONE_SESSION = frozenset({COMPILED, "PYTHONDONTWRITEBYTECODE", process.MARK})
+_OF_ONE_SESSION = frozenset({COMPILED, "PYTHONDONTWRITEBYTECODE", marks.MARK})
 
 
 class ServerDiedError(LoopError):
@@ -200,7 +200,7 @@ class Warm:
             server = self._serving(order)
             if server is None:
                 break
-            env = process.marked(order.env or {}, mark)
+            env = marks.marked(order.env or {}, mark)
             changed = {name: value for name, value in env.items() if server.environment.get(name) != value}
             channel, _, path = changed.pop(ORDERED).partition(" ")
             if child := server.fork(list(order.command[3:]), changed, path, int(channel)):

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Rule, Severity
+from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Remedy, Rule, Severity
 from pytest_loop.errors import Problem, RuleFileError
 from pytest_loop.rules.checks.base import shown
 from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, check, each, reads_artifact, schema
@@ -19,6 +19,7 @@ from pytest_loop.rules.form import FixCommand, RuleFile
 from pytest_loop.rules.meanings import MEANINGS
 from pytest_loop.rules.messages import complaints
 from pytest_loop.rules.positions import Locate, locator
+from pytest_loop.rules.remedies import remedy
 from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -51,11 +52,12 @@ class Loaded:
 
 @dataclass
 class _Source:
-    """One file on the way: its data, and a way to its lines."""
+    """One file on the way: its data, and a way to its lines. `place` is its folder, from the project."""
 
     path: Path
     shown: str
     folder: Path
+    place: str
     text: str
     kind: str
     problems: list[Problem]
@@ -172,8 +174,8 @@ def _extended(name: str, source: _Source, root: Path) -> Path | None:
 
 
 def _read(path: Path, root: Path, folder: Path, problems: list[Problem]) -> tuple[_Source, RuleFile | None]:
-    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-    source = _Source(path, name, folder, "", FORMATS[path.suffix.lower()], problems)
+    name = _inside(path, root)
+    source = _Source(path, name, folder, _inside(folder, root), "", FORMATS[path.suffix.lower()], problems)
     twice: list[Malformed] = []
     try:
         source.text = read_text(path)
@@ -195,6 +197,10 @@ def _read(path: Path, root: Path, folder: Path, problems: list[Problem]) -> tupl
     if model is not None and not problems:
         MEANINGS.keep(source.kind, source.text, model, source.locate)
     return source, model
+
+
+def _inside(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 def _validated(data: dict[Any, Any], source: _Source) -> RuleFile | None:
@@ -264,12 +270,12 @@ def _judged(one: _Merged, main: _Source, kinds: Kinds) -> Judged | None:
     quiet = all(getattr(part, "is_quiet", False) for part in parts)
     slow = any(getattr(part, "is_slow", False) for part in parts)
     fixtures = tuple(fields.get("fixtures") or ())
-    return Judged(
-        rule(fields), judge, one.check_source.folder, _line(one, main), fixtures, quiet, slow, fields["check"]
-    )
+    folder = one.check_source.folder
+    made = rule(fields, remedy(fields.get("fix"), judge, one.check_source.place))
+    return Judged(made, judge, folder, _line(one, main), fixtures, quiet, slow, fields["check"])
 
 
-def rule(fields: dict[str, Any]) -> Rule:
+def rule(fields: dict[str, Any], mended_by: Remedy | None = None) -> Rule:
     """A rule with everything derived that may be left out: severity, weight, phase."""
     severity = Severity(fields.get("severity") or "fail")
     weight = fields.get("weight")
@@ -285,6 +291,7 @@ def rule(fields: dict[str, Any]) -> Rule:
         repeat=fields.get("repeat") or 1,
         need=str(fields.get("need") or "majority"),
         fix=f"run `{fix.command}`" if isinstance(fix, FixCommand) else fix,
+        remedy=mended_by,
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from pytest_loop.core.voting import is_need
 from pytest_loop.rules.checks.base import shown
+from pytest_loop.rules.checks.commands import words
 
 MOST_REPEATS = 1_000
 _ID = r"^[A-Za-z0-9_](?:[\w.\-/]*[\w])?$"
@@ -34,6 +35,13 @@ class FixCommand(_Entry):
     """A command that repairs what the rule complains about, without an agent."""
 
     command: Annotated[str, Field(min_length=1)]
+    shell: bool = False
+
+    @model_validator(mode="after")
+    def _words(self) -> FixCommand:
+        if not self.shell:
+            words(self.command)
+        return self
 
 
 _NEED_SCHEMA = {"anyOf": [{"enum": ["majority", "all", "any"]}, {"type": "number", "exclusiveMinimum": 0}]}

@@ -15,7 +15,7 @@ _REPORTS = (
 
 
 def agent_lines(clients: Iterable[Client]) -> Iterator[str]:
-    """One line for each client: its version, and what it can do; then those that are missing."""
+    """One line for each client: its version, and what it can do; then those that are missing, and ours."""
     clients = list(clients)
     here = [one for one in clients if one.path]
     width = max((len(one.name) for one in here), default=0)
@@ -24,6 +24,7 @@ def agent_lines(clients: Iterable[Client]) -> Iterator[str]:
     missing = ", ".join(one.name for one in clients if not one.path)
     if missing:
         yield f"not installed: {missing}"
+    yield "always here: builtin, which needs no model and mends the Python files of a project"
 
 
 def _version(client: Client) -> str:

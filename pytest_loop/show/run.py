@@ -49,7 +49,8 @@ def _rule_lines(criteria: RunCriteria, origins: dict[str, str]) -> Iterator[str]
     for rule in criteria.rules[:SHOWN_RULES]:
         kind = "judged" if isinstance(rule.check, str) else origins.get(rule.key, "")
         weight = f"{rule.phase.value} {rule.severity.value:<4} {float(rule.weight):>4g}"
-        yield f"  {weight}  {one_line(rule.id, 60)}  {one_line(rule.description, 60)}" + (f"  [{kind}]" if kind else "")
+        said = f"  {one_line(rule.description, 60)}" if rule.description != rule.id else ""
+        yield f"  {weight}  {one_line(rule.id, 60)}{said}" + (f"  [{kind}]" if kind else "")
     if len(criteria.rules) > SHOWN_RULES:
         yield f"  ... and {len(criteria.rules) - SHOWN_RULES} more"
 
@@ -62,6 +63,8 @@ def event_lines(event: Event, state: RunState) -> Iterator[str]:
         yield "phase A passes, phase B begins"
     elif event.event == Kind.PHASE_ERROR.value:
         yield f"{event.payload.get('step', '')} went wrong: {one_line(str(event.payload.get('reason', '')), 300)}"
+    elif event.event in (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value):
+        yield from (f"  {one_line(line, 300)}" for line in str(event.payload.get("said", "")).splitlines())
     elif event.event == Kind.CRITIQUE_DONE.value and state.critique:
         yield from (f"  {line}" for line in rendered(state.critique).splitlines())
 

@@ -135,8 +135,7 @@ class SealedFiles:
 
     def checkpoint(self, number: int) -> None:
         """Keep the files as they are now under the number of an iteration."""
-        self._kept.keep(self.root, self.now)
-        self._list(self._numbered(number), self.now)
+        self._list(self._numbered(number), self.hold())
 
     def restore(self, number: int, digest: str) -> PutBack:
         """Make the files those of an iteration again; `digest` is what that iteration judged."""
@@ -144,6 +143,15 @@ class SealedFiles:
         then = Tree.load(data) if data else None
         if then is None or then.digest != digest:
             raise StateError(f"the files of iteration {number} are not kept in {self._listing.parent}")
+        return self.go_back(then)
+
+    def hold(self) -> Tree:
+        """Keep the files as they are now, to go back to them in this process."""
+        self._kept.keep(self.root, self.now)
+        return self.now
+
+    def go_back(self, then: Tree) -> PutBack:
+        """Make the files those again that were kept."""
         self.now = look(self.root, self._scope, self.start)
         done = self._kept.put_back(self.root, then, self.now, difference(then, self.now))
         self.now = look(self.root, self._scope, self.start)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents import installed
+from pytest_loop.agents.builtin import NAME as BUILTIN
 from pytest_loop.agents.declared import declared
 from pytest_loop.agents.protocol import AgentUnavailableError
 from pytest_loop.core.run import Limits
@@ -43,7 +44,8 @@ def test_who_names_nobody_gets_the_only_one(monkeypatch: pytest.MonkeyPatch, her
 
     known = {name: Stub("/bin/x" if name in here else None) for name in ("codex", "claude", "goose")}
     monkeypatch.setattr(installed, "presets", lambda: known)
-    assert installed.only_one() == found
+    assert installed.nobody_named(are_files_edited=False) == found
+    assert installed.nobody_named(are_files_edited=True) == (found if here else BUILTIN)
 
 
 def test_limits_that_nobody_can_observe_are_said() -> None:

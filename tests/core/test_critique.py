@@ -289,3 +289,15 @@ def test_tampering_with_the_judge_comes_first_and_what_is_only_reported_is_not_t
         "tests/test_0.py: was changed; tests/test_1.py: was changed; tests/test_2.py: was changed (and 2 more)"
     )
     assert critique(RunCriteria(), one.model_copy(update={"findings": signs[5:]})).issues == ()
+
+
+def test_suspicious_lines_close_the_critique(rule: Make) -> None:
+    made = criticised(rule("a.x.one"), one=Finding(expected="1", found="2"))
+    assert "Suspicious" not in rendered(made)
+    lines = ("shop.py:3 (0.90) return a - b", f"shop.py:9 (0.50) {'x' * 400}")
+    whole = rendered(made.model_copy(update={"suspects": lines}))
+    head, first, second = whole.splitlines()[-3:]
+    assert head == "Suspicious lines, because failing tests run them and passing ones seldom do:"
+    assert first == "   shop.py:3 (0.90) return a - b"
+    assert tokens(second) < 80
+    assert tokens(rendered(made.model_copy(update={"suspects": lines * 99, "tokens": 200}))) <= 200

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop import process
+from pytest_loop import marks
 from pytest_loop.core.order import Order
 from pytest_loop.evaluate.session import ChildSession, SessionError
 
@@ -397,4 +397,4 @@ def test_cold_is_cold(project: Callable[..., Any]) -> None:
     session = ChildSession(made.words, made.path, 60.0, os.environ, lambda _data: None)
     assert session.evaluate(Order()).finished == 0
     assert made.server is None
-    assert sys.platform != "linux" or process.MARK not in os.environ
+    assert sys.platform != "linux" or marks.MARK not in os.environ

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pytest_loop.core.clients import Client
 from pytest_loop.show.agents import agent_lines
 
+OURS = "always here: builtin, which needs no model and mends the Python files of a project"
+
 
 def test_each_installed_client_has_a_line_and_the_others_share_one() -> None:
     clients = [
@@ -23,11 +25,12 @@ def test_each_installed_client_has_a_line_and_the_others_share_one() -> None:
         "claude  2.2.0 (checked with 2.1.325): cost, JSON by schema",
         "goose   version unknown (checked with 1.34.0): reports nothing",
         "not installed: aider, qwen",
+        OURS,
     ]
 
 
 def test_where_all_are_installed_none_is_missing() -> None:
     assert list(
         agent_lines([Client(name="aider", checked="0.86.2", path="/a", version="0.86.2", reports_cost=True)])
-    ) == ["aider  0.86.2: cost"]
-    assert list(agent_lines([])) == []
+    ) == ["aider  0.86.2: cost", OURS]
+    assert list(agent_lines([])) == [OURS]

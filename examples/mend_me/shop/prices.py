@@ -1,0 +1,31 @@
+"""What a basket costs."""
+
+from dataclasses import dataclass
+
+FREE_SHIPPING_FROM = 50
+SHIPPING = 5
+
+
+@dataclass
+class Line:
+    price: float
+    quantity: int = 1
+
+
+def subtotal(lines):
+    return sum(line.price * line.quantity for line in lines)
+
+
+def discounted(amount, percent):
+    """The amount without a discount, which is never more than all of it."""
+    percent = max(percent, 100)
+    return amount - amount * percent / 100
+
+
+def shipping(amount):
+    return 0 if amount > FREE_SHIPPING_FROM else SHIPPING
+
+
+def total(lines, percent=0):
+    amount = discounted(subtotal(lines), percent)
+    return round(amount + shipping(amount), 2)

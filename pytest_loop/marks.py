@@ -1,0 +1,75 @@
+"""Finds again whatever was started with a mark in its environment, where the system shows that (Linux).
+
+A process that leaves its group *and* starts with an empty environment is not found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+MARK = "PYTEST_LOOP_CALL"
+_MOMENT = 0.02
+
+
+def marked(env: Mapping[str, str], mark: str) -> dict[str, str]:
+    """An environment whose processes `end_stragglers` will find; marks add up, for children of children."""
+    return {**env, MARK: f"{env[MARK]}:{mark}" if env.get(MARK) else mark}
+
+
+def mark_of(folder: Path) -> str:
+    """A mark that one folder of this machine has, today and tomorrow."""
+    return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
+
+
+@contextlib.contextmanager
+def marking(mark: str) -> Iterator[None]:
+    """All that is started meanwhile carries the mark, and is ended with it."""
+    before = os.environ.get(MARK)
+    os.environ.update(marked(os.environ, mark))
+    try:
+        yield
+    finally:
+        del os.environ[MARK]
+        os.environ.update({} if before is None else {MARK: before})
+        end_stragglers(mark)
+
+
+def end_stragglers(mark: str) -> int:
+    """End the processes that carry `mark`, and those that they start meanwhile; gives how many there were.
+
+    Who is just becoming another program shows no environment for a moment: nobody is left when two looks find nobody.
+    """
+    ended: set[int] = set()
+    calm = 0
+    while calm < 2:
+        found = {pid for pid in _marked_processes(mark) if _ended(pid)} - ended
+        ended |= found
+        calm = 0 if found else calm + 1
+        time.sleep(_MOMENT)
+    return len(ended)
+
+
+def _marked_processes(mark: str) -> list[int]:
+    """Where the system does not show environments, nobody is found."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            for variable in (folder / "environ").read_bytes().split(b"\0"):
+                name, _, value = variable.partition(b"=")
+                if name == MARK.encode() and mark.encode() in value.split(b":"):
+                    found.append(int(folder.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def _ended(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,54 @@
+"""What a run works with from its beginning to its end, whatever its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_loop.agents.protocol import Agent, Watch
+from pytest_loop.evaluate.session import Session
+from pytest_loop.show.live import Live
+from pytest_loop.store import RunFiles
+from pytest_loop.workspace.artifact import Artifact
+from pytest_loop.workspace.checkpoints import Checkpoints
+from pytest_loop.workspace.sealed import SealedFiles
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run needs to know beside its state."""
+
+    root: Path
+    nonce: str
+    plan_by_agent: bool = False
+    prompts: Path | None = None
+    critique_tokens: int = 2000
+    localise: bool = False
+    redact: Callable[[str], str] = str
+    timeout: float = 1800.0
+    silence: float = 600.0
+    confirmed: tuple[str, ...] = ()
+    reuse: bool = True
+    stop_early: bool = False
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a run works with from its beginning to its end."""
+
+    settings: Settings
+    files: RunFiles
+    artifact: Artifact
+    session: Session
+    agents: Sequence[Agent]
+    judge: Agent | None
+    hook: Any
+    live: Live
+    project: SealedFiles | None = None
+    checkpoints: Checkpoints | None = None
+
+    def watch(self, wanted: Callable[[], bool]) -> Watch:
+        """How agents are followed at work."""
+        return Watch(self.settings.timeout, self.settings.silence, wanted=wanted)

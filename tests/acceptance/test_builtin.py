@@ -1,0 +1,203 @@
+"""Fix until green without any model: the example goes green, fixers are tried, and the next agent hears of the lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
+START = ("--loop-task", "fix until green", "--loop-yes", "-q")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Pytest:
+    def pytest_(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pytest", *words]
+        return subprocess.run(
+            command, cwd=tmp_path / "project", capture_output=True, text=True, check=False, timeout=300
+        )
+
+    return pytest_
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    return folder
+
+
+@pytest.fixture
+def _no_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without any client of an agent."""
+    hidden = tmp_path / "hidden" / "codex_cli_bin"
+    hidden.mkdir(parents=True)
+    (hidden / "__init__.py").write_text("raise ImportError\n")
+    monkeypatch.setenv("PYTHONPATH", str(hidden.parent), prepend=os.pathsep)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+
+def events(project: Path, kind: str) -> list[dict[str, Any]]:
+    lines = (project / ".loop/fix-until-green/history.jsonl").read_text().splitlines()
+    return [one["payload"] for one in map(json.loads, lines) if one["event"] == kind]
+
+
+@pytest.mark.usefixtures("_no_client")
+def test_the_example_goes_green_without_a_name_a_key_and_a_network(tmp_path: Path, run: Pytest) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(ROOT / "examples/mend_me", project, ignore=shutil.ignore_patterns("__pycache__"))
+    done = run(*START)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "completed: threshold_reached after iteration 2 of 4" in done.stdout
+    assert "most suspicious: shop/" in done.stdout
+    assert re.search(r"[\d,]+ edits tried in [\d.]+ s", done.stdout)
+    assert len(re.findall(r"^ +plausible: shop/", done.stdout, re.MULTILINE)) == 3
+    assert "min(percent, 100)" in (project / "shop/prices.py").read_text()
+    assert "amount >= FREE_SHIPPING_FROM" in (project / "shop/prices.py").read_text()
+    assert "left - quantity" in (project / "shop/stock.py").read_text()
+    assert "plausible: shop/stock.py" in events(project, "refinement_done")[0]["said"]
+
+
+def test_a_tool_that_helps_stays_and_one_that_does_not_is_undone(project: Path, run: Pytest) -> None:
+    (project / "notes.md").write_text("teh plan\n")
+    (project / "tidy.py").write_text(
+        "from pathlib import Path\nnotes = Path('notes.md')\nnotes.write_text(notes.read_text().replace('teh', 'the'))\n"
+    )
+    (project / "worse.py").write_text("open('notes.md', 'w').write('nothing')\nopen('new', 'w')\n")
+    (project / "it.rules.yaml").write_text(
+        dedent(
+            f"""
+            artifact: notes.md
+            rules:
+              - {{id: a.plan, description: There is a plan, check: {{contains: plan}}}}
+              - {{id: a.longer, description: Long, check: {{size: {{lines: {{min: 2}}}}}}, severity: warn, weight: 0.1, fix: {{command: {sys.executable} worse.py}}}}
+              - {{id: a.spelling, description: Spelling, check: {{absent: teh}}, fix: {{command: {sys.executable} tidy.py}}}}
+              - {{id: a.missing, description: Style, check: {{command: no-such-linter}}, severity: warn, weight: 0.1, fix: {{command: no-such-tool --fix}}}}
+            """
+        )
+    )
+    done = run(*START, "--loop-workspace", "--loop-agent", "builtin")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (said,) = [one["said"] for one in events(project, "refinement_done")]
+    assert "worse.py`: made nothing better, and was undone" in said
+    assert "tidy.py`: made it better" in said
+    assert "no-such-tool" in said
+    assert (project / "notes.md").read_text() == "the plan\n"
+    assert not (project / "new").exists()
+
+
+def test_ruff_mends_what_ruff_complains_about(
+    project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in of that name: whether the real one is installed here is not certain."""
+    tool = tmp_path / "bin" / "ruff"
+    tool.parent.mkdir()
+    tool.write_text(
+        f"#!{sys.executable}\nimport sys\nfrom pathlib import Path\npath = Path('shop.py')\ntext = path.read_text()\n"
+        "if '--fix' in sys.argv:\n    path.write_text(text.replace('import os\\n', ''))\n"
+        "sys.exit('import os' in path.read_text())\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
+    (project / "shop.py").write_text("import os\nimport sys\n")
+    (project / "it.rules.yaml").write_text(
+        "rules: [{id: a.lint, description: Lint, check: {command: ruff check shop.py}}]\n"
+    )
+    done = run(*START, "--loop-workspace", "--loop-agent", "builtin")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "`ruff check --fix shop.py`: made it better" in done.stdout
+    assert (project / "shop.py").read_text() == "import sys\n"
+
+
+BROKEN = "def greeting(name):\n    return name\n\n\ndef first(names):\n    return names[0]\n"
+TESTS = """
+from shop import first, greeting
+
+def test_greeting():
+    assert greeting("Ann") == "Good morning, Ann!"
+
+def test_first():
+    assert first(["a", "b"]) == "a"
+"""
+AGENT = """
+from pathlib import Path
+
+def work(request):
+    Path("prompt.txt").write_text(request.prompt)
+    path = Path("shop.py")
+    path.write_text(path.read_text().replace("return name\\n", "return f'Good morning, {name}!'\\n"))
+"""
+
+
+def test_what_it_cannot_mend_goes_to_the_next_agent_with_the_suspicious_lines(project: Path, run: Pytest) -> None:
+    (project / "shop.py").write_text(BROKEN)
+    (project / "test_shop.py").write_text(TESTS)
+    (project / "helper.py").write_text(AGENT)
+    done = run(*START, "--loop-agent", "builtin:3", "--loop-agent", "python:helper:work", "--loop-max-iterations", "8")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "no edit mends test_shop.py::test_greeting" in done.stdout
+    assert "shop.py:2 (1.00) return name" in (project / "prompt.txt").read_text()
+
+
+def test_every_agent_hears_of_suspicious_lines_where_that_is_wanted(project: Path, run: Pytest) -> None:
+    (project / "pytest.ini").write_text("[pytest]\nloop_localise = yes\n")
+    (project / "shop.py").write_text(BROKEN)
+    (project / "test_shop.py").write_text(TESTS)
+    (project / "helper.py").write_text(AGENT)
+    done = run(*START, "--loop-agent", "python:helper:work")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Suspicious lines" in (project / "prompt.txt").read_text()
+    assert events(project, "critique_done")[0]["suspects"] == ["shop.py:2 (1.00) return name"]
+
+
+def searching(scratch: Path) -> list[Path]:
+    """The processes of a search."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"pytest_loop.repair" in words and any(word.startswith(bytes(scratch)) for word in words):
+            found.append(process)
+    return found
+
+
+def until(holds: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+def test_killed_while_it_searches_it_leaves_nobody_and_goes_on(
+    project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    (project / "shop.py").write_text("def total(prices):\n    return sum(prices) - 1\n")
+    (project / "test_shop.py").write_text(
+        "import time\nfrom shop import total\ndef test_total():\n    time.sleep(0.2)\n    assert total([1, 2]) == 3\n"
+    )
+    command = [sys.executable, "-m", "pytest", *START, "--loop-agent", "builtin"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
+        until(lambda: len(searching(scratch)) > 1)
+        driver.kill()
+    until(lambda: not searching(scratch))
+    done = run("--loop-resume", "-q")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "- 1" not in (project / "shop.py").read_text()
