@@ -19,7 +19,7 @@ from pytest_loop.repair.scope import Scope
 from pytest_loop.repair.suspicion import Line, Spectrum
 
 _FUEL = 300_000
-_SECONDS = 15.0
+_SECONDS, _LEAST = 15.0, 1.0
 _ONCE_MORE = 3.0
 
 
@@ -54,7 +54,7 @@ def baseline(bench: Bench, forks: Forks, scope: Scope, order: Sequence[int], sec
     until = time.monotonic() + seconds
     while left and time.monotonic() < until:
         asked = tuple(left)
-        forks.start(Job(0, partial(_run, bench, scope, asked), min(_SECONDS, until - time.monotonic())))
+        forks.start(Job(0, partial(_run, bench, scope, asked, until), _within(until)))
         while not forks.is_idle:
             for one in forks.ended():
                 found |= {message["test"]: _known(message) for message in one.messages if "test" in message}
@@ -96,7 +96,7 @@ def _crashed(bench: Bench, forks: Forks, scope: Scope, at: int, *, is_late: bool
     return Known(Spectrum(False, frozenset(lines)), _SECONDS, _FUEL, Failure(error=ENDLESS if is_late else ""))
 
 
-def _run(bench: Bench, scope: Scope, order: Sequence[int], say: Say) -> None:
+def _run(bench: Bench, scope: Scope, order: Sequence[int], until: float, say: Say) -> None:
     current = order[0]
 
     def emptied() -> None:
@@ -106,8 +106,15 @@ def _run(bench: Bench, scope: Scope, order: Sequence[int], say: Say) -> None:
     watching = probe(scope)
     bench.watch(watching, emptied, is_recording=True)
     for place, current in enumerate(order):
+        if time.monotonic() > until:
+            return
         following = order[place + 1] if place + 1 < len(order) else None
-        say(_message(current, bench, bench.run(current, following, _FUEL)))
+        say({**_message(current, bench, bench.run(current, following, _FUEL)), "within": _within(until)})
+
+
+def _within(until: float) -> float:
+    """How long the next test may take."""
+    return max(_LEAST, min(_SECONDS, until - time.monotonic()))
 
 
 def _stack(scope: Scope) -> tuple[Line, ...]:
@@ -128,7 +135,7 @@ def _message(at: int, bench: Bench, ran: Ran) -> dict[str, object]:
         lines.setdefault(path, []).append(line)
     return {
         "test": at, "passed": ran.passed, "seconds": ran.seconds, "fuel": ran.fuel,
-        "failure": ran.failure.model_dump(), "lines": lines, "more": ran.seconds,
+        "failure": ran.failure.model_dump(), "lines": lines,
     }  # fmt: skip
 
 

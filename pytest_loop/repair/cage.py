@@ -38,7 +38,7 @@ _PATHS = {
     "shutil.copyfile": (1,),
 }
 _MEMORY = 1 << 30
-_FORKS = 100
+_FORKS = 40
 _PDEATHSIG = 1
 _SUBREAPER = 36
 

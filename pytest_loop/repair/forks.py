@@ -30,7 +30,7 @@ class Say(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """What a fork does, and the seconds it may take, to which each message adds what it says under `more`."""
+    """What a fork does, and the seconds it may take; a message that has `within` says how many it takes from then."""
 
     key: int
     work: Callable[[Say], None]
@@ -102,7 +102,7 @@ class Forks:
     def start(self, job: Job) -> None:
         self._count += 1
         home = self._home / f"t{self._count}"
-        home.mkdir()
+        home.mkdir(exist_ok=True)
         reading, writing = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # 3.12 warns of threads; a fork here runs tests and ends
@@ -120,7 +120,8 @@ class Forks:
         try:
             os.setpgid(0, 0)
             for one in (*self._running, *self._closing, *_SPEAKING):
-                os.close(one)
+                with suppress(OSError):  # the project may have closed it
+                    os.close(one)
             _SPEAKING[:] = [writing]
             self._enter(home)
 
@@ -171,7 +172,8 @@ class Forks:
                 one.finished = True
             elif isinstance(message, dict):
                 one.messages.append(message)
-                one.deadline += message.get("more", 0.0)
+                if "within" in message:
+                    one.deadline = time.monotonic() + message["within"]
 
     def _end(self, one: _Fork) -> None:
         with suppress(OSError):

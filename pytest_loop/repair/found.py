@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pytest_loop.repair.candidates import Candidate
 from pytest_loop.repair.suspicion import Suspect
+
+
+class Try(NamedTuple):
+    """A candidate, its place in the order, and its tree."""
+
+    rank: int
+    candidate: Candidate
+    tree: ast.stmt | ast.Module
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from pytest_loop.repair.definitions import with_definitions
 from pytest_loop.repair.evidence import exceptions, hints
 from pytest_loop.repair.failure import Failure
 from pytest_loop.repair.forks import Ended, Job, Say
-from pytest_loop.repair.found import Found, Plausible
+from pytest_loop.repair.found import Found, Plausible, Try
 from pytest_loop.repair.hunt import Hunt
 from pytest_loop.repair.overlay import lay
 from pytest_loop.repair.probe import probe
@@ -96,8 +95,11 @@ class _Trial:
     texts: Mapping[str, str]
     known: Unimportable
     scope: Scope
+    most: int = 1  # a process imports a module once
 
-    def job(self, key: int, one: Candidate, _: ast.stmt | ast.Module) -> Job:
+    def job(self, key: int, tries: Sequence[Try]) -> Job:
+        one = tries[0].candidate
+
         def work(say: Say) -> None:
             lay({**self.texts, str(one.source.path): one.text})
             bench = Bench(lambda bench: self._judge(bench, say))
@@ -111,10 +113,10 @@ class _Trial:
         names = [item.nodeid for item in bench.items]
         new = [at for at, name in enumerate(names) if name not in self.known.collected]
         for at in (*new, *(at for at, name in enumerate(names) if name in self.known.passing)):
-            say({"name": names[at], "passed": False, "more": _MORE_SECONDS})
+            say({"name": names[at], "passed": False, "within": _MORE_SECONDS})
             say({"name": names[at], "passed": bench.run(at, None, _FUEL).passed})
 
-    def plausible(self, one: Candidate, rank: int, ended: Ended) -> Plausible | None:
+    def plausible(self, one: Try, ended: Ended) -> Plausible | None:
         """What a trial came to, where more can be imported, and nothing broke."""
         broken = next((message["broken"] for message in ended.messages if "broken" in message), None)
         passed = {message["name"]: message["passed"] for message in ended.messages if "name" in message}
@@ -125,4 +127,4 @@ class _Trial:
         everything = {**{name: name not in broken for name in self.known.broken}, **passed}
         new = {name: is_well for name, is_well in everything.items() if name not in self.known.passing}
         fixed = tuple(name for name, is_well in new.items() if is_well)
-        return Plausible(one, rank, fixed, tuple(name for name, is_well in new.items() if not is_well))
+        return Plausible(one.candidate, one.rank, fixed, tuple(name for name, is_well in new.items() if not is_well))

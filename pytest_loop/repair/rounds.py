@@ -47,7 +47,7 @@ class Round:
     def _search(self, bench: Bench, say: Say) -> None:
         """Search; where nothing can be done before more of the code can be imported, only run what can run."""
         order = self._setting.order
-        say({"more": order.seconds + _SLACK})
+        say({"within": order.seconds + _SLACK})
         self._setting.listen()
         if self._is_unimportable(bench):
             order = order.model_copy(update={"localise_only": True, "failing": ()})

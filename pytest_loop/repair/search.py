@@ -65,27 +65,26 @@ class Search:
         trial = Trial(self._bench, probe(self._scope), Loaded(sources), self._tests, self._targets, self._guards)
         gc.collect()
         gc.freeze()  # so that no collection of a fork touches, and thereby copies, what all of them share
+        trial.share(self._forks)
         return self._hunt.run(chosen, trial)
 
     def _learn(self) -> None:
         """Run the tests as they are, those that are known to fail first."""
-        wanted = set(self._order.failing)
-        places = range(len(self._bench.items))
-        first = [at for at in places if self._bench.items[at].nodeid in wanted]
-        rest = [at for at in places if self._bench.items[at].nodeid not in wanted]
-        tests = baseline(self._bench, self._forks, self._scope, [*first, *rest], self._order.seconds * _BASELINE)
+        names = [item.nodeid for item in self._bench.items]
+        wanted = set(self._order.failing).intersection(names) or set(names)
+        places = sorted(range(len(names)), key=lambda at: names[at] not in wanted)
+        tests = baseline(self._bench, self._forks, self._scope, places, self._order.seconds * _BASELINE)
+        failing = [at for at in tests if not tests[at].spectrum.passed and not tests[at].is_held]
+        targets = [at for at in failing if names[at] in wanted]
         self._tests = tests
-        unwell = [at for at in tests if not tests[at].spectrum.passed and not tests[at].is_held]
-        failing = [at for at in unwell if at in first or not first]
-        self._targets = sorted(failing, key=lambda at: (tests[at].fuel, tests[at].seconds > 1, at))
+        self._targets = sorted(targets, key=lambda at: (tests[at].fuel, tests[at].seconds > 1, at))
         self._guards = [at for at in tests if tests[at].spectrum.passed]
-        self.found.failing = self._bench.names(unwell)
-        held = [at for at in tests if tests[at].is_held]
-        self.found.held = {self._bench.items[at].nodeid: tests[at].failure.message for at in held}
-        self._is_held_back = any(at in first or not first for at in held)
+        self.found.failing = self._bench.names(failing)
         self.found.passing = self._bench.names(self._guards)
-        self.found.targets = self._bench.names(failing)
-        self._localise([*failing, *self._guards])
+        self.found.targets = self._bench.names(targets)
+        self.found.held = {names[at]: one.failure.message for at, one in tests.items() if one.is_held}
+        self._is_held_back = not wanted.isdisjoint(self.found.held)
+        self._localise([*targets, *self._guards])
 
     def _localise(self, places: list[int]) -> None:
         spectra = [self._tests[at].spectrum for at in places]

@@ -8,9 +8,10 @@ import gc
 import sys
 import types
 from abc import ABCMeta
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeAlias
@@ -20,6 +21,7 @@ from pytest_loop.repair.source import Source
 from pytest_loop.repair.unit import FunctionNode, Unit
 
 _Path: TypeAlias = tuple[tuple[str, int], ...]
+_Cache: Any = type(lru_cache(lambda: None))
 
 
 class Loaded:
@@ -32,22 +34,54 @@ class Loaded:
             if (name := resolved(getattr(module, "__file__", None))) in names:
                 self._modules.setdefault(name, []).append(module)
         self._functions: dict[str, list[FunctionType]] = {}
-        for function in gc.get_objects():
-            if isinstance(function, FunctionType) and (name := resolved(function.__code__.co_filename)) in names:
-                self._functions.setdefault(name, []).append(function)
+        self._caches: list[_Cache] = []
+        for one in gc.get_objects():
+            if isinstance(one, FunctionType) and (name := _file_of(one)) in names:
+                self._functions.setdefault(name, []).append(one)
+            elif isinstance(one, _Cache) and _file_of(one.__wrapped__) in names:
+                self._caches.append(one)
 
     def swap(self, unit: Unit, tree: ast.stmt | ast.Module, text: str) -> None:
         """Let the modules that have the unit's code have the edited one instead."""
         path = str(unit.source.path)
         lay({path: text})
-        modules = self._modules.get(path, [])
-        if not modules:
-            return
-        functions = self._functions.get(path, [])
-        if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef) and _swap_function(functions, unit, tree):
-            return
-        for module in modules:
-            _execute(module, text)
+        if path in self._modules and self.exchange(unit, tree) is None:
+            for module in self._modules[path]:
+                _execute(module, text)
+
+    def exchange(self, unit: Unit, tree: ast.stmt | ast.Module) -> Callable[[], None] | None:
+        """Exchange the code of a function where it is; gives what puts the old one back, or None where it cannot."""
+        functions = self._functions.get(str(unit.source.path), [])
+        pairs = _exchanges(functions, unit, tree)
+        if not pairs:
+            return None
+        before = [(function, function.__code__) for function, _ in pairs]
+        for function, code in pairs:
+            function.__code__ = code
+
+        def put_back() -> None:
+            for function, code in before:
+                function.__code__ = code
+            for cache in self._caches:
+                cache.cache_clear()
+
+        return put_back
+
+    def sizes(self) -> dict[tuple[str, str], int]:
+        """How much is in whatever modules and their classes keep."""
+        spaces = {module.__name__: vars(module) for modules in self._modules.values() for module in modules}
+        for name, space in list(spaces.items()):
+            spaces |= {f"{name}.{key}": dict(vars(one)) for key, one in space.items() if isinstance(one, type)}
+        return {
+            (name, key): len(one)
+            for name, space in spaces.items()
+            for key, one in space.items()
+            if isinstance(one, dict | list | set | deque) and not key.startswith("__")
+        }
+
+
+def _file_of(function: object) -> str:
+    return resolved(function.__code__.co_filename) if isinstance(function, FunctionType) else ""
 
 
 def _same_header(old: FunctionNode, new: FunctionNode) -> bool:
@@ -57,13 +91,13 @@ def _same_header(old: FunctionNode, new: FunctionNode) -> bool:
     ]
 
 
-def _swap_function(functions: list[FunctionType], unit: Unit, new: FunctionNode) -> bool:
-    old = unit.function
-    return old is not None and _same_header(old, new) and _swap_code(functions, unit, old, new)
-
-
-def _swap_code(functions: list[FunctionType], unit: Unit, node: FunctionNode, tree: FunctionNode) -> bool:
-    """Exchange the code of the functions that live; False where one of them cannot take it."""
+def _exchanges(
+    functions: list[FunctionType], unit: Unit, tree: ast.stmt | ast.Module
+) -> list[tuple[FunctionType, CodeType]]:
+    """The functions that live, and the code that each is to have; nothing where one of them cannot take it."""
+    node = unit.function
+    if node is None or not isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef) or not _same_header(node, tree):
+        return []
     filename = next((one.__code__.co_filename for one in functions), str(unit.source.path))
     old = _originals(unit, node, filename)
     new = _by_path(_compiled(unit.source, node, tree, filename))
@@ -76,11 +110,9 @@ def _swap_code(functions: list[FunctionType], unit: Unit, node: FunctionNode, tr
             continue
         code = new.get(path)
         if code is None or len(code.co_freevars) != len(function.__code__.co_freevars):
-            return False
+            return []
         found.append((function, code))
-    for function, code in found:
-        function.__code__ = code
-    return bool(found)
+    return found
 
 
 _ORIGINALS: dict[int, tuple[Unit, dict[_Path, CodeType]]] = {}

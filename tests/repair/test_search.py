@@ -5,6 +5,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.repair.conftest import Repair, Write, command, contents, environment, result
 
 TWO_BUGS = {
@@ -138,6 +140,50 @@ def test_an_edit_of_a_module_level_value_reaches_those_who_imported_it(write: Wr
     }
     found = repair(write(files), allow=["pkg/limits.py", "pkg/use.py"], after=10.0)
     assert "LIMIT = 6\n" in [one.after for one in found.patches]
+
+
+REMEMBERING = {
+    "in a module": """
+        KNOWN = {}
+
+        def fib(number):
+            if number not in KNOWN:
+                KNOWN[number] = number if number < 2 else fib(number - 1) + fib(number - 3)
+            return KNOWN[number]
+        """,
+    "in a cache": """
+        from functools import lru_cache
+
+        @lru_cache
+        def fib(number):
+            return number if number < 2 else fib(number - 1) + fib(number - 3)
+        """,
+    "in a default": """
+        def fib(number, known={}):
+            if number not in known:
+                known[number] = number if number < 2 else fib(number - 1) + fib(number - 3)
+            return known[number]
+        """,
+    "in a class": """
+        class Numbers:
+            taken = []
+
+        def fib(number):
+            if number in Numbers.taken:
+                raise ValueError(number)
+            Numbers.taken.append(number)
+            return number + 2
+        """,
+}
+
+
+@pytest.mark.parametrize("code", REMEMBERING.values(), ids=REMEMBERING)
+def test_what_one_candidate_leaves_behind_does_not_fool_another(code: str, write: Write, repair: Repair) -> None:
+    tests = "from code_ import fib\ndef test_a(): assert fib(6) == 8\ndef test_b(): assert fib(5) == 5\n"
+    if "Numbers" in code:
+        tests = "from code_ import fib\ndef test_a(): assert fib(3) == 6\ndef test_b(): assert fib(2) == 4\n"
+    found = repair(write({"code_.py": code, "test_it.py": tests}), after=0.0)
+    assert found.ended == "green"
 
 
 def test_it_ends_when_it_is_asked_to(write: Write, tmp_path: Path) -> None:
