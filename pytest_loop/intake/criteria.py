@@ -1,0 +1,138 @@
+"""From commands to criteria: the project's own tests, a number, or a command that has to end well."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pytest_loop.intake import coverage
+from pytest_loop.intake.commands import normal, program
+from pytest_loop.intake.model import Candidate, Source
+from pytest_loop.intake.parsing import mapping, texts
+from pytest_loop.intake.project import Project, in_folder
+from pytest_loop.intake.proposal import Criterion, command_check
+from pytest_loop.intake.shell import ASSIGNMENT, steps
+from pytest_loop.intake.tools import Purpose
+from pytest_loop.intake.verbs import Threshold
+
+# Finds a program by its name, as `shutil.which` does.
+Find = Callable[[str], str | None]
+
+_IDS = {
+    Purpose.TEST: ("a.tests.pass", "the tests pass"),
+    Purpose.COVERAGE: ("a.tests.coverage", "the tests cover enough"),
+    Purpose.TYPES: ("a.types.clean", "the type checker has no complaint"),
+    Purpose.LINT: ("a.lint.clean", "the linter has no complaint"),
+    Purpose.BUILD: ("a.build.passes", "the build passes"),
+    Purpose.DOCS: ("a.docs.present", "what is public is documented"),
+}
+# Where tests are kept, by language: one of these has to exist.
+_TEST_FILES = {
+    "python": ("**/test_*.py", "**/*_test.py"),
+    "node": ("**/*.test.*", "**/*.spec.*"),
+    "go": ("**/*_test.go",),
+    "java": ("**/src/test/**/*",),
+    "ruby": ("**/*_spec.rb", "**/*_test.rb"),
+}
+
+
+def everything(project: Project) -> tuple[str, ...]:
+    """The targets that mean all tests: what pytest is told to collect, and a folder in which all of them are."""
+    options = mapping(project.data.get("pyproject.toml"), "tool", "pytest", "ini_options")
+    plain = mapping(project.data.get("pytest.ini"), "pytest")
+    told = [
+        word.rstrip("/") for one in (options, plain) for text in texts(one.get("testpaths")) for word in text.split()
+    ]
+    roots = {path.partition("/")[0] for path in project.python_tests() if "/" in path}
+    files = project.python_tests()
+    return (*told, *(root for root in sorted(roots) if files and all(path.startswith(f"{root}/") for path in files)))
+
+
+def made(
+    candidate: Candidate, project: Project, wanted: Threshold | None = None, also: Sequence[Source] = ()
+) -> Criterion:
+    """The criterion of a command; `also` are other places that say the same."""
+    name, text = _IDS[candidate.purpose]
+    line = located(candidate)
+    sources = tuple(dict.fromkeys((candidate.source, *also)))
+    if candidate.purpose is Purpose.COVERAGE and wanted and (found := coverage.pattern(candidate, project)):
+        check: dict[str, Any] | None = coverage.metric_check(candidate, line, found, wanted)
+        text = f"the tests cover {wanted.op} {wanted.value:g} % of the lines"
+        return Criterion(name, f"{text} (`{line}`)", line, check, sources)
+    selected = selection(candidate, everything(project)) if candidate.purpose is Purpose.TEST else None
+    if selected is None:
+        return Criterion(name, f"{text} (`{line}`)", line, command_check(line, candidate.purpose), sources)
+    targets, marker = selected
+    check = {"tests": list(targets)} if targets else {"tests": marker} if marker else None
+    return Criterion(name, f"{text} (`{line}`)", line, check, sources, targets)
+
+
+def located(candidate: Candidate) -> str:
+    """The command as it is run from the root."""
+    return f"cd {shlex.quote(candidate.folder)} && {candidate.command}" if candidate.folder else candidate.command
+
+
+def selection(candidate: Candidate, whole: Collection[str]) -> tuple[tuple[str, ...], str] | None:
+    """What a call of pytest selects: targets, or an expression over marks; None for what is more than that."""
+    said = normal(candidate.command, whole)
+    if (
+        said[:1] != ("pytest",)
+        or ASSIGNMENT.fullmatch(candidate.command.split()[0])
+        or len(list(steps(candidate.command))) > 1
+    ):
+        return None
+    rest = said[1:]
+    if len(rest) == 2 and rest[0] == "-m" and not candidate.folder:
+        return (), rest[1]
+    if any(word.startswith("-") for word in rest):
+        return None
+    targets = tuple(in_folder(candidate.folder, word) for word in rest)
+    return targets or ((candidate.folder,) if candidate.folder else ()), ""
+
+
+def distinct(found: Sequence[Criterion]) -> tuple[Criterion, ...]:
+    """The criteria with ids of their own: the second of a name is called after its folder or its number."""
+    seen: dict[str, Criterion] = {}
+    for one in found:
+        folder = re.match(r"cd (\S+) &&", one.command)
+        name = one.id
+        if name in seen and folder:
+            name = f"{one.id}-{re.sub(r'[^a-z0-9]+', '-', folder[1].lower()).strip('-')}"
+        number = 2
+        while name in seen:
+            name = f"{one.id}-{number}"
+            number += 1
+        seen[name] = replace(one, id=name)
+    return tuple(seen.values())
+
+
+def with_missing(one: Criterion, project: Project, find: Find) -> Criterion:
+    """The criterion with the program that it would need and that is not here, if any."""
+    if one.is_own_tests or not one.command or (isinstance(one.check, dict) and "tests" in one.check):
+        return one
+    for step in steps(one.command):
+        name = program(step.command)
+        is_ours = "/" in name and in_folder(step.folder, name.removeprefix("./")) in project.files
+        if not is_ours and find(name) is None:
+            return replace(one, missing=name)
+    return one
+
+
+def tests_exist(family: str, sources: tuple[Source, ...]) -> Criterion | None:
+    """That there are tests at all, for a project that has none yet."""
+    globs = _TEST_FILES.get(family)
+    if not globs:
+        return None
+    found: list[dict[str, Any]] = [{"files": {"exist": glob}} for glob in globs]
+    check = {"any": found} if len(found) > 1 else found[0]
+    return Criterion("a.tests.exist", "tests for the new code exist", "", check, sources)
+
+
+def structural() -> Criterion:
+    """All that can be asked where nothing verifies anything: something has changed."""
+    command = "git diff --quiet HEAD"
+    check = {"command": command, "expect_exit": 1}
+    return Criterion("a.change.exists", f"something has changed (`{command}` ends with 1)", command, check)

@@ -1,0 +1,236 @@
+"""What a person asked for in plain words: the task, when it is done, how often to try, and where to run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from pytest_loop.intake.commands import purpose_of
+from pytest_loop.intake.tools import TOOLS, names
+
+DEFAULT_COMPLETION = "tests pass"
+
+
+class Route(str, Enum):
+    """Where a run works: before the eyes of the person, or apart, where it survives its terminal."""
+
+    SESSION = "session"
+    BACKGROUND = "background"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A task as it was understood; `text` is all that was said, and nothing in it is confirmed by having been said.
+
+    `completion` is when it is done, in the person's words; empty means that it has to be inferred. `commands` are those
+    that the person wrote out, as they stand. `needs_context` says that the words point to something said before.
+    """
+
+    text: str
+    task: str
+    completion: str = ""
+    commands: tuple[str, ...] = ()
+    bound: int | None = None
+    route: Route = Route.SESSION
+    trigger: str = ""
+    needs_context: bool = False
+    skips_gates: bool = False
+
+
+def asked(text: str) -> Asked:
+    """The task in a text; one without any of the known phrases is the task as it stands."""
+    said = text.strip()
+    rest, bound = _bounded(said)
+    rest, flagged = _flagged(rest)
+    trigger, task, completion = _triggered(rest)
+    completion = flagged or completion
+    return Asked(
+        text=text,
+        task=_tidy(task) or (_implied(completion) if completion else ""),
+        completion=completion,
+        commands=commands_in(said),
+        bound=bound,
+        route=Route.BACKGROUND if any(one.search(said) for one in _BACKGROUND) else Route.SESSION,
+        trigger=trigger,
+        needs_context=not _tidy(task) and not completion,
+        skips_gates=bool(_UNASKED.search(said)),
+    )
+
+
+# -- how often
+
+_NUMBERS = "one two three four five six seven eight nine ten eleven twelve"
+_COUNTS = {word: number for number, word in enumerate(_NUMBERS.split(), 1)}
+_COUNT = rf"(?P<count>\d{{1,6}}|{'|'.join(_COUNTS)})"
+# A phrase counts where a clause begins: "a worker that must stop after 3 cycles" is no bound of the run.
+_CLAUSE = r"(?:^|(?<=[\s,;.:(])(?:and|then|but|please)\s+|(?<=[,;.:(\n])\s*|[-\u2013\u2014]\s+)"
+_CYCLES = r"(?:cycles?|iterations?|rounds?|loops?)"
+_BOUNDS = (
+    re.compile(rf"{_CLAUSE}stop after {_COUNT} {_CYCLES}\b[.)]?", re.IGNORECASE),
+    re.compile(
+        rf"{_CLAUSE}(?:at most|up to|max(?:imum|\.)?(?: of)?|no more than) {_COUNT} {_CYCLES}\b[.)]?", re.IGNORECASE
+    ),
+    re.compile(rf"(?<!\S)--(?:max-)?iterations[ =]{_COUNT}(?!\S)", re.IGNORECASE),
+)
+
+
+def _bounded(text: str) -> tuple[str, int | None]:
+    """The text without the words that say how often to try, and the number in them."""
+    for pattern in _BOUNDS:
+        found = pattern.search(text)
+        count = found["count"].lower() if found else "0"
+        number = _COUNTS.get(count) or int(count)
+        if found and number:
+            return f"{text[: found.start()].rstrip(' ,;(')} {text[found.end() :].lstrip(' ,;')}".strip(), number
+    return text, None
+
+
+# -- when it is done
+
+_FLAGS = (
+    re.compile(
+        r"(?<!\S)--completion[ =](?:\"(?P<quoted>[^\"\n]+)\"|'(?P<single>[^'\n]+)'|(?P<word>\S+))", re.IGNORECASE
+    ),
+    re.compile(r";\s*completion:\s*(?P<word>[^;\n\"]+)", re.IGNORECASE),
+)
+
+
+def _flagged(text: str) -> tuple[str, str]:
+    """The text without a completion that was named as one, and that completion."""
+    for pattern in _FLAGS:
+        if found := pattern.search(text):
+            said = next(filter(None, found.groupdict().values()))
+            return f"{text[: found.start()]}{text[found.end() :]}".strip(" \"'"), said.strip()
+    return text, ""
+
+
+_END = re.compile(r"[.!;](?=\s|$)|\n|,\s*(?=(?:then|but|and|also)\b)|\s+--\s", re.IGNORECASE)
+
+
+def _first_sentence(text: str) -> tuple[str, str]:
+    """What a condition says, and what comes after it."""
+    end = _END.search(text)
+    return (text[: end.start()].strip(), text[end.end() :].strip()) if end else (text.strip(), "")
+
+
+_IMPLIED = (
+    (re.compile(r"\bcoverage\b", re.IGNORECASE), "improve coverage"),
+    (re.compile(r"\b(?:lint\w*|style|warnings?|formatt\w+)\b", re.IGNORECASE), "fix lint"),
+    (re.compile(r"\b(?:typ(?:es?|ing)|type[ -]?check\w*|mypy|pyright|tsc)\b", re.IGNORECASE), "fix type errors"),
+    (re.compile(r"\b(?:builds?|compil\w+)\b", re.IGNORECASE), "fix the build"),
+    (re.compile(r"\b(?:tests?|suite|green|pytest|pass(?:es)?)\b", re.IGNORECASE), "fix the failing tests"),
+    (re.compile(r"\berrors?\b", re.IGNORECASE), "fix errors"),
+)
+
+
+def _implied(completion: str) -> str:
+    """The task of somebody who only said when it is done."""
+    return next((task for pattern, task in _IMPLIED if pattern.search(completion)), f"make this true: {completion}")
+
+
+# -- the phrases
+
+_PREFIX = re.compile(
+    r"(?P<name>ralph this|ralph it|ralph-external|ralph|agent-loop(?:-ext)?|al)\s*[:,]\s*", re.IGNORECASE
+)
+_GOAL = re.compile(r"/goal\s+", re.IGNORECASE)
+_THIS = re.compile(r"(?:please\s+)?ralph (?:it|this)\b[.!]?", re.IGNORECASE)
+_APART = re.compile(
+    r"(?:please\s+)?(?:also\s+)?(?:run|start|launch) an? (?:\w+[ -]){0,3}loop (?:to|for|that|which)\s+", re.IGNORECASE
+)
+_UNTIL = re.compile(
+    rf"{_CLAUSE}(?P<verb>keep (?:trying|fixing|going|working|iterating)|loop|iterate)\s+until\s+", re.IGNORECASE
+)
+_GREEN = re.compile(
+    rf"{_CLAUSE}fix(?P<what>[^.;\n]{{0,80}}?)\s+until\s+(?:(?:it|all|everything|they|ci)\s+(?:(?:is|are)\s+)?)?green\b[.!]?",
+    re.IGNORECASE,
+)
+_PASSES = re.compile(
+    rf"{_CLAUSE}run(?P<what>[^.;\n]{{0,80}}?)\s+until\s+(?:(?:it|all|everything|they)\s+)?pass(?:es)?\b[.!]?",
+    re.IGNORECASE,
+)
+
+
+def _triggered(text: str) -> tuple[str, str, str]:
+    """The phrase that was used, the task, and when it is done."""
+    for pattern, name in ((_GOAL, "goal"), (_PREFIX, ""), (_APART, "background loop")):
+        if found := pattern.match(text):
+            inner, task, completion = _triggered(text[found.end() :].strip("\"'"))
+            return name or found["name"].lower() or inner, task, completion
+    if found := _THIS.match(text):
+        return "ralph it", text[found.end() :], ""
+    if found := _UNTIL.search(text):
+        completion, more = _first_sentence(text[found.end() :])
+        return f"{found['verb'].lower()} until", _joined(text[: found.start()], more), completion
+    for pattern, name in ((_GREEN, "fix until green"), (_PASSES, "run until passes")):
+        if found := pattern.search(text):
+            what = found["what"].strip()
+            task = _joined(text[: found.start()], f"fix {what or 'the failing tests'}{text[found.end() :]}")
+            is_measured = any(pattern.search(what) for pattern, _ in _IMPLIED)
+            return name, task, f"{what} pass" if is_measured else DEFAULT_COMPLETION
+    return "", text, ""
+
+
+def _joined(before: str, after: str) -> str:
+    return "; ".join(filter(None, (_tidy(before), _tidy(after))))
+
+
+def _tidy(text: str) -> str:
+    """A task without what held it together with the phrase."""
+    return re.sub(r"(?:[\s,;:(]|\s(?:and|then|but|please))+$", "", text.strip()).lstrip(" ,;:").strip()
+
+
+# -- commands
+
+_QUOTED = re.compile(r"`([^`\n]{1,300})`")
+_FORBIDDEN = re.compile(
+    r"(?:n't|\bnot(?! (?:be )?(?:done|finished|complete))|\bnever|\bwithout|\bavoid|\binstead of)\b[^.`\n]{0,20}$",
+    re.IGNORECASE,
+)
+_RUN = re.compile(
+    r"(?:\b(?:run(?:ning)?|until|(?:verify|check) (?:it )?with|completion:|command(?: is)?:?)|--completion)\s*[\"'=]?$",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(
+    r"[\"']?\s+(?:pass(?:es)?|succeeds?|exits?|is (?:clean|green)|returns? 0|ends? with|runs? clean\w*)\b",
+    re.IGNORECASE,
+)
+_SINGLE = frozenset(TOOLS) | names("tox nox make")
+
+
+def commands_in(text: str) -> tuple[str, ...]:
+    """The commands in backticks, as they stand; names of files, functions and values in backticks are none."""
+    found = (
+        one[1].strip()
+        for one in _QUOTED.finditer(text)
+        if is_command(one[1].strip(), text[max(0, one.start() - 60) : one.start()], text[one.end() : one.end() + 40])
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def is_command(quoted: str, before: str, after: str) -> bool:
+    """Whether a text in backticks is a command, by itself or by the words around it."""
+    if not quoted or _FORBIDDEN.search(before):
+        return False
+    if _RUN.search(before) or _ENDS.match(after):
+        return True
+    return (" " in quoted or quoted in _SINGLE or quoted.startswith("./")) and purpose_of(quoted) is not None
+
+
+# -- where
+
+# Only who says that the run itself is to go on elsewhere: a background job, or an external service, may be the task.
+_THE_RUN = r"\b(?:run|loop|work on|do|start|keep|launch|execute)\s+(?:this|it|that|the loop|an? (?:\w+[ -]){0,3}loop)\b"
+_BACKGROUND = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\bagent-loop-ext\b|\bralph-external\b|\bralph daemon\b",
+        r"\b(?:external|background|detached|daemon|crash-resilient|unattended) (?:\w+ )?loop\b",
+        rf"{_THE_RUN}[^.;\n]{{0,60}}\b(?:background|external(?:ly)?|daemon|detached|unattended)\b",
+        rf"{_THE_RUN}[^.;\n]{{0,60}}\bcrash[- ](?:resilien\w+|recovery)",
+        rf"{_THE_RUN}[^.;\n]{{0,80}}\b(?:(?:resume|attach)(?: (?:it|to it))? later|surviv\w+)",
+        r"\bsession survival\b|\bunattended long[- ]run\w*",
+    )
+)
+_UNASKED = re.compile(r"\b(?:proceed|go on|continue|run) without (?:asking|confirm\w+)", re.IGNORECASE)

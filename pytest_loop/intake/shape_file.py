@@ -1,0 +1,133 @@
+"""`.loop/shape/SHAPE.md`: criteria, what must not become true, and how each of them is verified."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_loop.intake.markdown import rows
+from pytest_loop.intake.model import Source
+from pytest_loop.intake.proposal import ProposedRule, command_check
+
+PATH = ".loop/shape/SHAPE.md"
+# How something is verified, the strongest first; only the first three are enough to ship.
+KINDS = ("execution output", "observation", "measurement", "code review", "assumption")
+# What a person has to look at.
+_LOOKED_AT = ("observation", "assumption")
+_KEY = re.compile(r"\s*(?P<key>criteria|mustNot|must_not|must-not|verification)\s*:\s*(?P<rest>.*)$")
+_ITEM = re.compile(r"\s*[-*]\s+(?P<text>.+)$")
+_PAIR = re.compile(r"\s+(?P<name>\"[^\"]+\"|'[^']+'|[^:#]+?)\s*:\s+(?P<value>.+)$")
+_SCORE = re.compile(r"^\W*(?P<name>spec|fit) score\W+(?P<value>\d{1,2})\s*(?:/|$)", re.IGNORECASE | re.MULTILINE)
+_NEGATION = re.compile(r"(?:no|never|don't|do not|must not|must never|avoid)\s+", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Stated:
+    """An entry of a list, and the line it stands in."""
+
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class ShapeFile:
+    """What a shape file says; `verification` is a kind and a method for each criterion, by its plain words."""
+
+    criteria: tuple[Stated, ...] = ()
+    must_not: tuple[Stated, ...] = ()
+    verification: Mapping[str, tuple[str, str]] | None = None
+    scores: Mapping[str, int] | None = None
+
+    def how(self, criterion: str) -> tuple[str, str]:
+        """The kind and the method of a criterion; nothing where the file does not say."""
+        known = self.verification or {}
+        return known.get(_plain(criterion)) or known.get(_plain(criterion.partition(":")[0])) or ("", "")
+
+
+def shape_file(text: str) -> ShapeFile:
+    """Read a shape file; its lists may be bare or stand in fences, the verification in a mapping or a table."""
+    lists: dict[str, list[Stated]] = {"criteria": [], "mustnot": [], "verification": []}
+    verification: dict[str, tuple[str, str]] = {}
+    here = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        item, pair = _ITEM.match(line), _PAIR.match(line)
+        if key := _KEY.match(line):
+            here = re.sub(r"[_-]", "", key["key"]).lower()
+            lists[here] += [Stated(said, number) for said in _inline(key["rest"])]
+        elif here == "verification" and pair:
+            verification[_plain(pair["name"])] = (_kind(pair["value"]), pair["value"].strip())
+        elif here and item:
+            lists[here].append(Stated(_unquoted(item["text"]), number))
+        elif line.strip() and not (here and line.lstrip().startswith("#")):
+            here = ""
+    for cells in rows(text):
+        if len(cells) > 1 and (kind := _kind(cells[1])):
+            verification[_plain(cells[0])] = (kind, cells[2] if len(cells) > 2 else "")
+    scores = {found["name"].lower(): int(found["value"]) for found in _SCORE.finditer(text)}
+    return ShapeFile(tuple(lists["criteria"]), tuple(lists["mustnot"]), verification, scores)
+
+
+def _inline(rest: str) -> list[str]:
+    """The entries of a list on the line of its key: `criteria: [a, b]`."""
+    found = re.fullmatch(r"\[(.*)\]\s*", rest)
+    return [_unquoted(one) for one in found[1].split(",") if one.strip()] if found else []
+
+
+def _unquoted(text: str) -> str:
+    said = text.strip()
+    return said[1:-1].strip() if len(said) > 1 and said[0] == said[-1] and said[0] in "\"'" else said
+
+
+def _plain(text: str) -> str:
+    return " ".join(_unquoted(text).strip("`").lower().split())
+
+
+def _kind(text: str) -> str:
+    return next((kind for kind in KINDS if kind in text.lower()), "")
+
+
+# -- as rules
+
+
+def shape_rules(shape: ShapeFile, path: str = PATH) -> Iterator[ProposedRule]:
+    """The criteria as rules that block, and what must not become true as must-not rules."""
+    for stated in shape.criteria:
+        kind, method = shape.how(stated.text)
+        entry = {
+            "id": f"a.shape.{slug(stated.text)}",
+            "description": stated.text,
+            "check": _check(stated.text, kind, method),
+        }
+        yield ProposedRule(entry, (Source(path, stated.line),))
+    for stated in shape.must_not:
+        yield ProposedRule(must_not_entry(f"a.must-not.{slug(stated.text)}", stated.text), (Source(path, stated.line),))
+
+
+def must_not_entry(name: str, text: str) -> dict[str, Any]:
+    """A rule whose check passes where the forbidden thing is true: `No eval` forbids `eval`."""
+    check: Any = quoted_command(text) or _NEGATION.sub("", text, count=1)
+    return {"id": name, "description": text, "must_not": True, "check": check}
+
+
+def _check(criterion: str, kind: str, method: str) -> Any:
+    """A command where the method is one, a question for a person where somebody has to look, else the sentence."""
+    if check := quoted_command(method):
+        return check
+    how = re.sub(r"\s+", " ", method)
+    if kind in _LOOKED_AT:
+        return {"manual": f"{criterion} ({how})" if how and kind not in how else criterion}
+    return f"{criterion}: {how}" if how and kind not in how else criterion
+
+
+def quoted_command(text: str) -> dict[str, Any] | None:
+    """The check of a text that is nothing but a command in backticks, perhaps with a word that it passes."""
+    found = re.fullmatch(r"\W*(?:run\s+)?`([^`]+)`\W*(?:(?:passes|succeeds|exits 0|is clean|exits with 0)\W*)?", text)
+    return command_check(found[1].strip(), None) if found else None
+
+
+def slug(text: str) -> str:
+    """A few words of a text, as the last part of a rule's id."""
+    words = re.findall(r"[a-z0-9]+", text.lower())[:6]
+    return "-".join(words)[:40].strip("-") or "rule"

@@ -1,0 +1,101 @@
+"""Tasks that nothing can measure: what is missing, and how to say it so that this very project can tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from pytest_loop.intake.model import TRUST, Candidate
+from pytest_loop.intake.objects import METRIC, content_words
+from pytest_loop.intake.phrases import Asked
+from pytest_loop.intake.project import Project
+from pytest_loop.intake.tools import Purpose
+from pytest_loop.intake.verbs import Intent, is_measured
+
+REWORDINGS = 3
+_PRAISE = re.compile(
+    r"\b(?:good|great|perfect|better|best|nice|clean|robust|solid|thorough|comprehensive|complete|polished|finished)\b"
+    r"|\b(?:done|ready|happy|zero bugs?|no bugs?|high quality)\b|\b(?:it|everything|all) (?:just )?works?\b",
+    re.IGNORECASE,
+)
+_SOURCE = re.compile(r".*\.(?:py|[cm]?[jt]sx?|go|rs|java|rb|kt|c|cpp|cs|php)")
+_PLAIN = re.compile(r"(?:.*/)?(?:__init__|__main__|conftest|setup|noxfile|index|main|[\w.-]*config)\.\w+")
+_ASIDE = re.compile(r"(?:examples?|benchmarks?|scripts?|docs?|tools?|tests?)/")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a task cannot be started, and three ways to say something like it that can."""
+
+    task: str
+    missing: tuple[str, ...]
+    rewordings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"this cannot be measured: {self.task}" if self.task else "there is no task"]
+        lines += [f"  missing: {one}" for one in self.missing]
+        lines += [f"  for example: {one}" for one in self.rewordings]
+        return "\n".join(lines)
+
+
+def missing(asked: Asked, intent: Intent) -> tuple[str, ...]:
+    """What a task lacks to be measured; nothing where it has it."""
+    if asked.needs_context:
+        return ("what to do: there is no conversation here that the words could point to",)
+    lacks = []
+    if is_vague_condition(asked.completion):
+        lacks.append(f"a condition that a command can decide: nobody can measure `{asked.completion}`")
+    is_named = bool(intent.objects or is_measured(asked.task) or content_words(asked.completion))
+    if not is_named and (intent.is_ambiguous or not content_words(asked.task)):
+        lacks.append("what to change: no file, name, tool, number or issue is named")
+        lacks.append("how to tell that it is done: a command that passes, or a number that is reached")
+    return tuple(lacks)
+
+
+def is_vague_condition(completion: str) -> bool:
+    """Whether a condition only praises: `good enough`, `clean`, `everything works`."""
+    is_measurable = is_measured(completion) or METRIC.search(completion) or "`" in completion
+    return bool(_PRAISE.search(completion)) and not is_measurable
+
+
+def refusal(asked: Asked, lacks: tuple[str, ...], project: Project, found: Sequence[Candidate]) -> Refusal:
+    """A refusal with three rewordings made of the commands and the files of this project."""
+    ways = dict.fromkeys(_ways(project, found))
+    return Refusal(asked.task or asked.text.strip(), lacks, tuple(ways)[:REWORDINGS])
+
+
+def _ways(project: Project, found: Sequence[Candidate]) -> Iterable[str]:
+    """Ways to say it, the closest to this project first; there are always three that hold for any project."""
+    known = {purpose: command for purpose in Purpose if (command := _command(purpose, found))}
+    module = _module(project)
+    tests = known.get(Purpose.TEST)
+    if tests and project.tests():
+        yield f"fix the failing tests until `{tests}` passes"
+    if tests and module:
+        both = f"`{tests}` and `{known[Purpose.LINT]}` pass" if Purpose.LINT in known else f"`{tests}` passes"
+        yield f"refactor {module} until {both}"
+    for purpose, what in ((Purpose.LINT, "lint"), (Purpose.TYPES, "the type errors"), (Purpose.BUILD, "the build")):
+        if purpose in known:
+            yield f"fix {what} until `{known[purpose]}` passes"
+    if module:
+        yield f"raise the test coverage of {module} to 80 %"
+        yield f"write tests for {module} until `{tests or 'pytest'}` passes"
+    yield "write tests/test_first.py until `pytest` passes"
+    yield "add a Makefile with a target `check` until `make check` passes"
+    yield "fix lint until `pre-commit run --all-files` passes"
+
+
+def _command(purpose: Purpose, found: Sequence[Candidate]) -> str | None:
+    solid = [one for one in found if one.purpose is purpose and not (one.is_guess or one.is_hollow or one.folder)]
+    ranked = sorted(solid, key=lambda one: (TRUST.index(one.layer), one.rank))
+    return ranked[0].command if ranked else None
+
+
+def _module(project: Project) -> str | None:
+    """A file of source code that a task could be about."""
+    tests = frozenset(project.tests())
+    source = (path for path in project.files if _SOURCE.fullmatch(path) and path not in tests)
+    own = (path for path in source if not _PLAIN.fullmatch(path) and not PurePosixPath(path).name.startswith("."))
+    return min(own, key=lambda path: (_ASIDE.match(path) is not None, path.count("/"), path), default=None)
