@@ -13,6 +13,11 @@ from pytest_loop.agents.installed import installed
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.run import Event, Kind, Reason, RunState, Status
 from pytest_loop.errors import StateError
+from pytest_loop.intake.phrases import asked
+from pytest_loop.intake.project import read_project
+from pytest_loop.intake.proposal import proposal_yaml
+from pytest_loop.intake.synthesis import infer
+from pytest_loop.intake.vague import Refusal
 from pytest_loop.options import NO_ALIAS
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import run as show
@@ -36,6 +41,7 @@ def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) 
         "stop": _stop,
         "restore": _restore,
         "agents": _agents,
+        "infer": _infer,
     }
     return plain[name](options, store, say)
 
@@ -46,6 +52,15 @@ def _agents(options: RunOptions, _store: Store, say: Say) -> int:
         say(line)
     if options.json:
         give([one.model_dump(mode="json") for one in found], options.json, say)
+    return 0
+
+
+def _infer(options: RunOptions, store: Store, say: Say) -> int:
+    found = infer(asked(options.infer or ""), read_project(store.project))
+    if isinstance(found, Refusal):
+        say(str(found))
+        return 1
+    say(proposal_yaml(found).rstrip("\n"))
     return 0
 
 

@@ -39,7 +39,7 @@ class Examination:
         return self._judged(project.digest if project else self.tools.artifact.hash())[0]
 
     def _sealed(self, project: SealedFiles) -> Assessment:
-        findings = [*self.state.tampered, *project.settle()]
+        findings = [*self.state.tampered, *project.settle(), *self._kept_rules()]
         self._remember(project)
         one, judgement = self._judged(project.digest)
         if self._is_greener_by_itself(one):
@@ -49,6 +49,12 @@ class Examination:
                 findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
         findings += [*project.settle(), *self._suspicions(project, judgement)]
         return one.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
+
+    def _kept_rules(self) -> Iterator[SealFinding]:
+        """What was inferred judges as it was when the run began."""
+        files = self.tools.files
+        if self.state.inferred and not files.keep_rules(self.state.inferred):
+            yield SealFinding(kind="sealed", path=files.rules.name, detail="was changed, and was put back")
 
     def _is_greener_by_itself(self, one: Assessment) -> bool:
         before = self.state.evaluation

@@ -20,11 +20,13 @@ from pytest_loop.core.order import Order
 from pytest_loop.core.run import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate.session import Session, SessionError
+from pytest_loop.intake.phrases import asked
 from pytest_loop.options import child_arguments
 from pytest_loop.rules.files import TEMPLATES, template_names
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run_options import RunOptions
 from pytest_loop.store import now
+from pytest_loop.understanding import Understood
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.sealed import SealedFiles, site_digest
 
@@ -43,6 +45,8 @@ class NewRun:
     values: argparse.Namespace
     options: RunOptions
     root: Path
+    understood: Understood | None = None
+    inferred: Path | None = None
 
     def task(self) -> str:
         """What to do: said outright, in a file, or on standard input."""
@@ -81,7 +85,7 @@ class NewRun:
         """
         given = self.config.invocation_params.args
         paths = self.values.file_or_dir
-        judging = [*self.options.rules]
+        judging = [*self.options.rules, *self._inferred()]
         if self.options.template:
             if self.options.template not in template_names():
                 names = ", ".join(template_names())
@@ -93,6 +97,19 @@ class NewRun:
         words = child_arguments([str(word) for word in given], paths if judging else ())
         place = ("--rootdir", str(self.root), "-c", str(self.config.inipath or os.devnull))
         return (*words, *place, "--continue-on-collection-errors", *judging)
+
+    def _inferred(self) -> list[str]:
+        """What was inferred to judge, and the project's own tests where these do too."""
+        if self.understood is None or self.inferred is None:
+            return []
+        targets = self.understood.targets
+        own = [] if targets is None else targets or self.config.getini("testpaths") or [str(self.root)]
+        return [str(self.inferred), *own]
+
+    @property
+    def is_judge_named(self) -> bool:
+        """Whether the person said what judges."""
+        return bool(self.options.rules or self.options.template or self.options.artifact or self.values.file_or_dir)
 
     def plan(self, session: Session, artifact: Path) -> Plan:
         """The rules, collected once to see what there is."""
@@ -113,7 +130,7 @@ class NewRun:
     def target(self, plan: Plan) -> Target:
         """Tests judge the files of the project; rules judge a document, unless the person says otherwise."""
         options = self.options
-        if options.workspace:
+        if options.workspace or self.inferred is not None:
             return Target.WORKSPACE
         is_named = bool(options.artifact or options.rules or options.template)
         return Target.ARTIFACT if is_named or any(one.source != TESTS for one in plan.criteria) else Target.WORKSPACE
@@ -128,7 +145,7 @@ class NewRun:
             run_id=f"{alias}-{stamp}",
             task_alias=alias,
             task=Task(prompt=task),
-            max_iterations=options.max_iterations,
+            max_iterations=self._max_iterations(),
             max_completed_phase_seconds=options.max_seconds,
             criteria=run_criteria(plan, options.thresholds, plan.sentences),
             created_at=created,
@@ -138,10 +155,16 @@ class NewRun:
             agents=options.agents,
             judge=options.judge,
             arguments=self.arguments(),
+            inferred=self.understood.rules if self.understood else "",
             limits=Limits(usd=options.budget, tokens=options.max_tokens),
             breakers=Breakers.model_validate(options.breakers),
             artifact_hash=Artifact(artifact).hash() if target is Target.ARTIFACT else "",
         )
+
+    def _max_iterations(self) -> int:
+        """What the options say, or the words of the task where they say nothing."""
+        said = asked(self.task()).bound
+        return self.options.max_iterations if self.options.is_limit_given or not said else said
 
     def sealed(self, state: RunState, project: SealedFiles, session: Session) -> RunState:
         """The state with everything that must stay as it is: taken before the first edit, judged twice."""

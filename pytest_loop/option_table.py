@@ -156,6 +156,7 @@ COMMANDS = (
     Option("--loop-stop", "end the active run, and exit", "REASON", optional=True),
     Option("--loop-resume", "go on with a run where it stands", "ALIAS", optional=True),
     Option("--loop-clean", "delete a run, or all", "ALIAS|all"),
+    Option("--loop-infer", "show what would tell that a task is done in this project, and exit", "TEXT"),
     Option("--loop-restore", "make the files those of an iteration again, and exit", "N", whole),
 )
 # Ini options without a twin on the command line.

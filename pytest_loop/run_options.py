@@ -56,6 +56,7 @@ class RunOptions:
     resume: str | None
     clean: str | None
     restore: int | None
+    infer: str | None
     is_list: bool
     is_agents: bool
 
@@ -68,6 +69,7 @@ class RunOptions:
             "stop": self.stop,
             "clean": self.clean,
             "restore": self.restore,
+            "infer": self.infer,
         }
         flags = {"list": self.is_list, "agents": self.is_agents}
         found = [name for name, value in asked.items() if value is not None] + [name for name in flags if flags[name]]
@@ -129,6 +131,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         resume=values.loop_resume,
         clean=values.loop_clean,
         restore=values.loop_restore,
+        infer=values.loop_infer,
         is_list=values.loop_list,
         is_agents=values.loop_agents,
     )

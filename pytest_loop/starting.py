@@ -6,7 +6,8 @@ import argparse
 import re
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
@@ -16,6 +17,7 @@ import pytest
 from pytest_loop import commands, marks
 from pytest_loop.agents.installed import nobody_named, unobserved
 from pytest_loop.core import machine, outcome
+from pytest_loop.core.drafting import TESTS
 from pytest_loop.core.model import Plan
 from pytest_loop.core.run import Event, Kind, RunState, Status, Target
 from pytest_loop.errors import BusyError, LoopError, StateError
@@ -28,6 +30,7 @@ from pytest_loop.run_options import RunOptions, run_options
 from pytest_loop.running import Running
 from pytest_loop.show import run as show
 from pytest_loop.store import RunFiles, Store, now, slug
+from pytest_loop.understanding import clarity_lines, understood
 from pytest_loop.workspace.sealed import SealedFiles, patterns
 
 
@@ -104,23 +107,21 @@ class Front:
         alias = store.free_alias(self.options.alias or slug(task))
         files = store.run(alias)
         artifact = new.artifact() or files.artifact
-        session = self.running.session(new.arguments(), time.time())
-        plan = new.plan(session, artifact)
+        new, session, plan = self._planned(new, task, files, artifact)
         state = new.state(task, alias, artifact, plan)
         if not state.agents and (found := nobody_named(are_files_edited=state.target is Target.WORKSPACE)):
             state = state.model_copy(update={"agents": (found,)})
         if state.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
         state = machine.beginning(state)
-        for line in show.draft_lines(state, _origins(plan)):
-            self.say(line)
-        for line in unobserved(state.agents, state.limits):
-            self.say(line)
         try:
+            for line in (*self._draft(new, state, plan), *unobserved(state.agents, state.limits)):
+                self.say(line)
             self._confirm()
         except BaseException:
             if self.running.project:
                 self.running.project.forget()
+            files.forget_rules()
             raise
         store.admit(files, is_new=True, force=self.options.force)
         event = Event.of(state, Kind.RUN_STARTED.value, {"state": state.model_dump(mode="json")}, state.created_at)
@@ -129,6 +130,40 @@ class Front:
         files.append([event], state)
         self.is_begun = True
         return state, files
+
+    def _planned(self, new: NewRun, task: str, files: RunFiles, artifact: Path) -> tuple[NewRun, ChildSession, Plan]:
+        """What judges: what the person named, the rules of the project, or what can be inferred from both."""
+        session = self.running.session(new.arguments(), time.time())
+        nothing: NothingToJudgeError | None = None
+        plan = Plan()
+        try:
+            plan = new.plan(session, artifact)
+        except NothingToJudgeError as error:
+            nothing = error
+        if new.is_judge_named or any(one.source != TESTS for one in plan.criteria):
+            if nothing:
+                raise nothing
+            return new, session, plan
+        found = understood(task, self.root)
+        new = replace(new, understood=found)
+        if not found.rules:
+            if nothing:
+                raise nothing
+            return new, session, plan
+        files.keep_rules(found.rules)
+        new = replace(new, inferred=files.rules)
+        session = self.running.session(new.arguments(), time.time())
+        return new, session, new.plan(session, artifact)
+
+    def _draft(self, new: NewRun, state: RunState, plan: Plan) -> Iterator[str]:
+        origins = _origins(plan)
+        if new.understood:
+            own = new.understood.origins
+            origins |= {rule.key: own[rule.id] for rule in state.criteria.rules if rule.id in own}
+        yield from show.draft_lines(state, origins)
+        yield from clarity_lines(state, self.options.allow)
+        if new.understood:
+            yield from new.understood.notes()
 
     def _sealed(self, new: NewRun, state: RunState, files: RunFiles, session: ChildSession, plan: Plan) -> RunState:
         """What judges is sealed before the first edit; the files are kept in the run's folder."""

@@ -187,6 +187,7 @@ class RunState(Value):
     rung_since: int = 1
     judge: str = ""
     arguments: tuple[str, ...] = ()
+    inferred: str = ""
     limits: Limits = Field(default_factory=Limits)
     breakers: Breakers = Field(default_factory=Breakers)
     awaited: tuple[Step, ...] = ()

@@ -20,7 +20,7 @@ from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.base import Answer, Context, findings
 from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED, Kinds, check
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.files import TEMPLATES, Judged, Loaded, load
+from pytest_loop.rules.files import INFERRED, TEMPLATES, Judged, Loaded, load
 from pytest_loop.rules.reuse import Reuse
 from pytest_loop.rules.tally import Tally
 
@@ -149,7 +149,8 @@ def _number(weight: Any) -> int | float:
 
 def _root(config: pytest.Config, path: Path) -> Path:
     """The project: pytest's rootdir, or the file's own folder where it lies outside of it; a template is everywhere."""
-    return config.rootpath if path.is_relative_to(config.rootpath) or path.parent == TEMPLATES else path.parent
+    is_ours = path.parent == TEMPLATES or path.name == INFERRED
+    return config.rootpath if path.is_relative_to(config.rootpath) or is_ours else path.parent
 
 
 class _Judging(pytest.Item):

@@ -23,6 +23,8 @@ from pytest_loop.rules.remedies import remedy
 from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
 
 TEMPLATES = Path(__file__).parent / "templates"
+# What a run has inferred is written into its own folder, and speaks of the project all the same.
+INFERRED = "inferred.rules.yaml"
 LONGEST_CHAIN = 10
 
 
@@ -134,7 +136,7 @@ def template_names() -> list[str]:
 def _chain(path: Path, root: Path, problems: list[Problem]) -> Iterator[tuple[_Source, RuleFile]]:
     """The file, then what it extends, and so on."""
     seen: list[Path] = []
-    folder = root if path.parent == TEMPLATES else path.parent
+    folder = root if path.parent == TEMPLATES or path.name == INFERRED else path.parent
     while True:
         seen.append(path)
         source, model = _read(path, root, folder, problems)

@@ -33,6 +33,7 @@ class RunFiles:
         self.snapshot = folder / "run.json"
         self.history = folder / "history.jsonl"
         self.artifact = folder / "artifact.md"
+        self.rules = folder / "inferred.rules.yaml"
         self._stop = folder / "stop.request"
         self._answer = Answer(folder / ".answer.json")
         self._lock = Lock(folder / ".lock")
@@ -90,6 +91,22 @@ class RunFiles:
         disk.write_whole(where, data)
         self._artifact = (where, data)
         return hashlib.sha256(data).hexdigest()
+
+    def keep_rules(self, text: str) -> bool:
+        """Write the rules that were inferred, unless they stand there; says whether they did."""
+        data = text.encode("utf-8")
+        is_there = disk.content(self.rules) == data
+        if not is_there:
+            disk.make_folder(self.folder)
+            disk.write_whole(self.rules, data)
+        return is_there
+
+    def forget_rules(self) -> None:
+        """The run does not begin: what was inferred for it goes, and the folder with it if nothing else is there."""
+        disk.remove(self.rules)
+        with suppress(OSError):
+            self.folder.rmdir()
+            self.folder.parent.rmdir()
 
     def write_answer(self, kind: Kind, payload: dict[str, Any], text: str, path: Path) -> dict[str, Any]:
         """Write what an agent answered; gives the payload of the event that is to tell of it."""

@@ -1,0 +1,151 @@
+"""A task in plain words: what tells that it is done is inferred, shown and sealed, or the task is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
+RUFF = """\
+import sys
+from pathlib import Path
+path = Path("shop.py")
+if "--fix" in sys.argv:
+    path.write_text(path.read_text().replace("import os\\n", ""))
+sys.exit("import os" in path.read_text())
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of somebody who configured a linter, and nothing of ours; the linter is a stand-in."""
+    tool = tmp_path / "bin" / "ruff"
+    tool.parent.mkdir()
+    tool.write_text(f"#!{sys.executable}\n{RUFF}")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:/usr/bin:/bin")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text('[project]\nname = "shop"\nversion = "1"\n\n[tool.ruff]\nline-length = 99\n')
+    (folder / "shop.py").write_text("import os\n\n\ndef total(prices):\n    return sum(prices)\n")
+    (folder / "test_shop.py").write_text("from shop import total\n\n\ndef test_total():\n    assert total([1]) == 1\n")
+    return folder
+
+
+@pytest.fixture
+def run(project: Path) -> Pytest:
+    def pytest_(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pytest", *words]
+        return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=300)
+
+    return pytest_
+
+
+def start(task: str, *more: str) -> tuple[str, ...]:
+    return ("--loop-task", task, "--loop-yes", "--loop-agent", "builtin", "--loop-alias", "shop", "-q", *more)
+
+
+def state(project: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((project / ".loop/shop/run.json").read_text())
+    return found
+
+
+def test_lint_is_clean_in_a_project_that_nobody_configured(project: Path, run: Pytest) -> None:
+    done = run(*start("keep fixing until lint is clean"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (
+        "  A fail    2  a.lint.clean  the linter has no complaint (`ruff check .`)  [pyproject.toml:5]" in done.stdout
+    )
+    assert "workflow    B (debug), undo 2A" in done.stdout
+    assert "clarity     8 of 10, tool: outcome 2, scope 1, constraints 2, success 1, done 2" in done.stdout
+    assert (
+        "inferred    the linter has no complaint (`ruff check .`) (medium): `lint` asks for lint-clean" in done.stdout
+    )
+    assert "`ruff check --fix .`: made it better" in done.stdout
+    assert (project / "shop.py").read_text() == "\n\ndef total(prices):\n    return sum(prices)\n"
+    assert not list(project.glob("*.rules.yaml"))
+
+
+def test_the_draft_of_fix_until_green_needs_no_option_and_fits_one_screen(project: Path, run: Pytest) -> None:
+    (project / "shop.py").write_text("def total(prices):\n    return sum(prices) - 1\n")
+    done = run("--loop-task", "fix until green", "--loop-agent", "builtin")
+    assert done.returncode == 4
+    draft = done.stdout.splitlines()
+    assert "target      the files of the project" in draft
+    assert "  A fail    2  test_shop.py::test_total  [tests]" in draft
+    assert any(line.startswith("inferred    the tests pass (`pytest`) (medium): ") for line in draft)
+    assert len(draft) < 20
+    assert not (project / ".loop").exists()
+
+
+def test_a_task_that_nothing_can_measure_is_refused_with_three_that_can(project: Path, run: Pytest) -> None:
+    done = run(*start("make it nice"))
+    assert done.returncode == 4
+    assert "this cannot be measured: make it nice" in done.stderr
+    assert "missing: what to change" in done.stderr
+    assert done.stderr.count("for example: ") == 3
+    assert "`ruff check .`" in done.stderr
+    assert not (project / ".loop").exists()
+
+
+def test_how_often_to_try_may_stand_in_the_task(project: Path, run: Pytest) -> None:
+    run(*start("fix until green, stop after 2 cycles"))
+    assert state(project)["max_iterations"] == 2
+    run(*start("fix until green, stop after 2 cycles", "--loop-max-iterations", "3", "--loop-alias", "other"))
+    assert json.loads((project / ".loop/other/run.json").read_text())["max_iterations"] == 3
+
+
+def test_a_command_in_the_task_is_taken_as_it_is(project: Path, run: Pytest) -> None:
+    done = run(*start(f"tidy up until `{sys.executable} -m compileall -q shop.py` passes"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "compileall" in state(project)["inferred"]
+
+
+def test_rules_of_the_project_are_rules_and_nothing_is_inferred(project: Path, run: Pytest) -> None:
+    (project / "it.rules.yaml").write_text(
+        "artifact: shop.py\nrules: [{id: a.x, description: x, check: {contains: total}}]\n"
+    )
+    done = run(*start("make it nice", "--loop-workspace"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "inferred" not in done.stdout
+    assert state(project)["inferred"] == ""
+
+
+def test_who_changes_what_was_inferred_changes_nothing(project: Path, run: Pytest) -> None:
+    (project / "agent.py").write_text(
+        "from pathlib import Path\ndef work(request):\n    path = Path('.loop/shop/inferred.rules.yaml')\n"
+        "    path.write_text(path.read_text().replace('ruff check .', 'true'))\n"
+    )
+    words = [word if word != "builtin" else "python:agent:work" for word in start("keep fixing until lint is clean")]
+    done = run(*words, "--loop-max-iterations", "2")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "inferred.rules.yaml" in done.stdout
+    assert "ruff check ." in (project / ".loop/shop/inferred.rules.yaml").read_text()
+
+
+def test_a_tool_that_is_not_here_is_said_before_the_first_iteration(
+    project: Path, run: Pytest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    done = run(*start("keep fixing until lint is clean", "--loop-max-iterations", "1"))
+    assert "cannot run  `ruff check .`: ruff is not installed here" in done.stdout
+
+
+def test_what_would_be_inferred_can_be_seen_without_a_run(project: Path, run: Pytest) -> None:
+    done = run("--loop-infer", "keep fixing until lint is clean")
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = yaml.safe_load(done.stdout)["proposed_completion"]
+    assert said["goal"] == "lint-clean"
+    assert said["verification_command"] == "ruff check ."
+    assert said["confidence"] == "medium"
+    vague = run("--loop-infer", "make it better")
+    assert vague.returncode == 1
+    assert vague.stdout.startswith("this cannot be measured: make it better\n")
+    assert not (project / ".loop").exists()
