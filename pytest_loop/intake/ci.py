@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from pytest_loop.intake.commands import purpose_of
 from pytest_loop.intake.model import Candidate, Layer, Source
 from pytest_loop.intake.parsing import line_of, listed, mapping, texts
-from pytest_loop.intake.project import Project
+from pytest_loop.intake.project import MOST_SCRIPTS, Project
 from pytest_loop.intake.shell import inside, steps
 from pytest_loop.intake.tools import Purpose, names
 
@@ -70,9 +71,12 @@ def _verifying(path: str, script: _Script) -> Iterator[Candidate]:
 
 # -- values that only CI knows
 
-_EXPRESSION = re.compile(r"\$\{\{\s*(?:matrix\.)?(.*?)\s*\}\}|<<\s*(?:matrix\.|parameters\.)?(.*?)\s*>>")
+_EXPRESSION = re.compile(
+    r"\$\{\{\s*(?:matrix\.)?([^{}\n]{0,200}?)\s*\}\}|<<\s*(?:matrix\.|parameters\.)?([^<>\n]{0,200}?)\s*>>"
+)
 _MARK = re.compile("\ue000([^\ue001]*)\ue001")
 _TOKEN = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+|[\"']")
+MOST_VALUES = 20
 _NAMING = names("run make just yarn pnpm npm poe task")
 
 
@@ -95,19 +99,19 @@ def expanded(command: str, matrix: dict[str, list[str]]) -> list[str]:
             kept.append(word)
             made = [f"{one} {word}".strip() for one in made]
             continue
-        values = matrix.get(mark[1], [])
+        values = matrix.get(mark[1], [])[:MOST_VALUES]
         is_whole = word.strip("\"'") == mark[0]
         if is_whole and values and kept and kept[-1] in _NAMING:
-            made = [f"{one} {value}" for one in made for value in values]
+            made = [f"{one} {value}" for one in made[:MOST_VALUES] for value in values]
         elif kept and kept[-1].startswith("-"):
-            made = [one.rpartition(" ")[0] for one in made]
-            kept.pop()
+            flag = kept.pop()
+            made = [one.removesuffix(flag).rstrip() for one in made]
         elif not kept:
             made = [_MARK.sub("", word)]
         elif not is_whole and not word.startswith("-") and "=" not in word:
             if not values:
                 return []
-            made = [f"{one} {_MARK.sub(values[0], word)}" for one in made]
+            made = [f"{one} {word.replace(mark[0], values[0])}" for one in made]
     return [one for one in made if one]
 
 
@@ -184,23 +188,26 @@ def _circle(project: Project, path: str) -> Iterator[_Script]:
                 yield _Script(text, here if here != folder else "", {}, line_of(text))
 
 
-_STAGE = re.compile(r"\bstage\s*\(\s*(['\"])(?P<stage>.+?)\1")
+_STAGE = re.compile(r"\bstage\s*\(\s*['\"](?P<stage>[^'\"\n]+)['\"]")
 _SHELL = re.compile(
-    r"\bsh\b\s*\(?\s*(?:script\s*:\s*)?(?P<quote>'''|\"\"\"|'|\")(?P<script>(?:(?!(?P=quote))[\s\S])*)(?P=quote)"
+    r"\bsh\b\s*\(?\s*(?:script\s*:\s*)?"
+    r"(?:'''([\s\S]*?)'''|\"\"\"([\s\S]*?)\"\"\"|'(?!'')([^'\n]*)'|\"(?!\"\")([^\"\n]*)\")"
 )
+_NEAR = 300
 _INSIDE = re.compile(r"\bdir\s*\(\s*['\"](?P<folder>[^'\"]+)['\"]\s*\)\s*\{[^{}]*$")
 
 
 def _jenkins(project: Project, path: str) -> Iterator[_Script]:
     text = project.texts[path]
     stages = [(found.start(), found["stage"]) for found in _STAGE.finditer(text)]
-    for found in _SHELL.finditer(text):
+    for found in islice(_SHELL.finditer(text), MOST_SCRIPTS):
         stage = next((name for start, name in reversed(stages) if start < found.start()), "")
         if _is_delivery(stage):
             continue
-        place = _INSIDE.search(text[: found.start()])
-        line = text.count("\n", 0, found.start("script")) + 1
-        yield _Script(found["script"], place["folder"] if place else "", {}, line)
+        place = _INSIDE.search(text[max(0, found.start() - _NEAR) : found.start()])
+        group = found.lastindex or 1
+        line = text.count("\n", 0, found.start(group)) + 1
+        yield _Script(found[group], place["folder"] if place else "", {}, line)
 
 
 def checks(found: list[Candidate]) -> tuple[Purpose, ...]:

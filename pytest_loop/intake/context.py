@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 
 from pytest_loop.core.text import cleaned, fitted
 from pytest_loop.intake.markdown import Line, items, lines
@@ -60,14 +61,17 @@ def context(project: Project) -> Context:
     """All that is there; of two rules with one id, that of the overrides counts."""
     shape = shape_file(project.texts.get(SHAPE, ""))
     overrides = project.texts.get(OVERRIDES, "")
-    found = (*shape_rules(shape), *_listed_rules(project), *_overriding_rules(overrides))
+    found = chain.from_iterable(
+        islice(rules, MOST_RULES)
+        for rules in (shape_rules(shape), _listed_rules(project), _overriding_rules(overrides))
+    )
     iterations = _ITERATIONS.search(overrides)
     return Context(
-        rules=tuple(_by_id(found))[:MOST_RULES],
+        rules=tuple(_by_id(found)),
         notes=tuple(Note(title, project.texts[path], path) for path, title in _TITLES.items() if path in project.texts),
         max_iterations=(int(iterations[1]) or None) if iterations else None,
         thresholds=_thresholds(overrides),
-        clarity=(shape.scores or {}).get("spec"),
+        clarity=shape.scores.get("spec"),
     )
 
 

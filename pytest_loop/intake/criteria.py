@@ -14,7 +14,7 @@ from pytest_loop.intake.model import Candidate, Source
 from pytest_loop.intake.parsing import mapping, texts
 from pytest_loop.intake.project import Project, in_folder
 from pytest_loop.intake.proposal import Criterion, command_check
-from pytest_loop.intake.shell import ASSIGNMENT, steps
+from pytest_loop.intake.shell import needs_shell, steps
 from pytest_loop.intake.tools import Purpose
 from pytest_loop.intake.verbs import Threshold
 
@@ -29,6 +29,12 @@ _IDS = {
     Purpose.BUILD: ("a.build.passes", "the build passes"),
     Purpose.DOCS: ("a.docs.present", "what is public is documented"),
 }
+_PYTEST_SETTINGS = {
+    "pyproject.toml": ("tool", "pytest", "ini_options"),
+    "pytest.ini": ("pytest",),
+    "setup.cfg": ("tool:pytest",),
+    "tox.ini": ("pytest",),
+}
 # Where tests are kept, by language: one of these has to exist.
 _TEST_FILES = {
     "python": ("**/test_*.py", "**/*_test.py"),
@@ -41,14 +47,10 @@ _TEST_FILES = {
 
 def everything(project: Project) -> tuple[str, ...]:
     """The targets that mean all tests: what pytest is told to collect, and a folder in which all of them are."""
-    options = mapping(project.data.get("pyproject.toml"), "tool", "pytest", "ini_options")
-    plain = mapping(project.data.get("pytest.ini"), "pytest")
-    told = [
-        word.rstrip("/") for one in (options, plain) for text in texts(one.get("testpaths")) for word in text.split()
-    ]
-    roots = {path.partition("/")[0] for path in project.python_tests() if "/" in path}
-    files = project.python_tests()
-    return (*told, *(root for root in sorted(roots) if files and all(path.startswith(f"{root}/") for path in files)))
+    settings = (mapping(project.data.get(path), *section) for path, section in _PYTEST_SETTINGS.items())
+    told = [word.rstrip("/") for one in settings for text in texts(one.get("testpaths")) for word in text.split()]
+    roots = {path.partition("/")[0] for path in project.python_tests()}
+    return (*told, *(root for root in roots if len(roots) == 1 and not root.endswith(".py")))
 
 
 def made(
@@ -76,21 +78,22 @@ def located(candidate: Candidate) -> str:
 
 
 def selection(candidate: Candidate, whole: Collection[str]) -> tuple[tuple[str, ...], str] | None:
-    """What a call of pytest selects: targets, or an expression over marks; None for what is more than that."""
-    said = normal(candidate.command, whole)
-    if (
-        said[:1] != ("pytest",)
-        or ASSIGNMENT.fullmatch(candidate.command.split()[0])
-        or len(list(steps(candidate.command))) > 1
-    ):
+    """What a call of pytest selects: targets, or an expression over marks; None for what is more than that.
+
+    In a folder of its own pytest may have a configuration of its own, so that it stays a command there.
+    """
+    name, *rest = normal(candidate.command, whole) or ("",)
+    is_plain = not candidate.folder and not needs_shell(candidate.command)
+    if name != "pytest" or not is_plain:
         return None
-    rest = said[1:]
-    if len(rest) == 2 and rest[0] == "-m" and not candidate.folder:
+    if len(rest) == 2 and rest[0] == "-m":
         return (), rest[1]
-    if any(word.startswith("-") for word in rest):
-        return None
-    targets = tuple(in_folder(candidate.folder, word) for word in rest)
-    return targets or ((candidate.folder,) if candidate.folder else ()), ""
+    return None if any(word.startswith("-") for word in rest) else (tuple(map(_node, rest)), "")
+
+
+def _node(target: str) -> str:
+    """A target as `tests` takes it: a mere word would be a mark."""
+    return target if "/" in target or "::" in target or target.endswith(".py") else f"{target}/"
 
 
 def distinct(found: Sequence[Criterion]) -> tuple[Criterion, ...]:

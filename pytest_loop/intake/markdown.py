@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pytest_loop.intake.commands import purpose_of
 from pytest_loop.intake.phrases import is_command
-from pytest_loop.intake.shell import steps
+from pytest_loop.intake.shell import LONGEST_LINE, steps
 from pytest_loop.intake.tools import Purpose, names
 
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
@@ -46,7 +46,8 @@ def lines(text: str) -> Iterator[Line]:
     """The text line by line, with each fence as one; headings are not lines of their own."""
     titles: list[tuple[int, str]] = []
     fence: tuple[str, str, int, list[str]] | None = None
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, whole in enumerate(text.split("\n"), 1):
+        line = whole[:LONGEST_LINE]
         above = tuple(title for _, title in titles)
         found = _FENCE.match(line)
         if fence:

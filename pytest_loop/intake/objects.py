@@ -8,12 +8,12 @@ from pathlib import PurePosixPath
 
 from pytest_loop.intake.tools import SUBCOMMANDS, TOOLS, names
 
-_PATH = r"(?<![\w/])[\w.@*-]+/[\w./*-]*\w"
+_PATH = r"(?<![\w/])[\w.@*-]{1,80}/[\w./*-]{0,200}\w"
 _SUFFIX = "py|[cm]?[jt]sx?|go|rs|java|rb|md|toml|ya?ml|json|sql|s?css|html|svg|cpp|cs|kt|php|sh|proto|ini|cfg"
-_FILE = rf"\b[\w-]+\.(?:{_SUFFIX})\b"
+_FILE = rf"\b[\w-]{{1,80}}\.(?:{_SUFFIX})\b"
 _NAME = r"`[^`\n]+`|\b[a-zA-Z]\w*_\w+\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b|\b\w+\(\)"
-_COMPARED = r"(?:[<>\u2264\u2265]=?|\b(?:below|under|above|over|at least|at most|within))\s*\d[\d.,]*\s*\w*%?"
-_MEASURE = r"\b\d[\d.,]*\s?(?:%|percent\b|ms\b|[kmg]b\b|rps\b)"
+_COMPARED = r"(?:[<>\u2264\u2265]=?|\b(?:below|under|above|over|at least|at most|within))\s?\d[\d.,]{0,15}\s?\w{0,15}%?"
+_MEASURE = r"\b\d[\d.,]{0,15}\s?(?:%|percent\b|ms\b|[kmg]b\b|rps\b)"
 _ISSUE = r"#\d+|\b[A-Z]{2,}-\d+\b|\bissue \d+"
 _CONCRETE = tuple(re.compile(pattern) for pattern in (_PATH, _FILE, _NAME, _COMPARED, _MEASURE, _ISSUE))
 METRIC = re.compile(f"{_COMPARED}|{_MEASURE}", re.IGNORECASE)

@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from pytest_loop.core.text import one_line
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -73,7 +75,7 @@ def parsed(path: str, text: str) -> dict[Hashable, Any]:
     try:
         data = reader(text) if reader else None
     except (ValueError, RecursionError, yaml.YAMLError, configparser.Error) as error:
-        raise Unreadable(f"{path} cannot be read: {' '.join(str(error).split())}") from None
+        raise Unreadable(f"{path} cannot be read: {one_line(str(error))}") from None
     return data if isinstance(data, dict) else {}
 
 

@@ -134,11 +134,11 @@ def _implied(completion: str) -> str:
 _PREFIX = re.compile(
     r"(?P<name>ralph this|ralph it|ralph-external|ralph|agent-loop(?:-ext)?|al)\s*[:,]\s*", re.IGNORECASE
 )
-_GOAL = re.compile(r"/goal\s+", re.IGNORECASE)
 _THIS = re.compile(r"(?:please\s+)?ralph (?:it|this)\b[.!]?", re.IGNORECASE)
 _APART = re.compile(
     r"(?:please\s+)?(?:also\s+)?(?:run|start|launch) an? (?:\w+[ -]){0,3}loop (?:to|for|that|which)\s+", re.IGNORECASE
 )
+_PREFIXES = ((re.compile(r"/goal\s+", re.IGNORECASE), "goal"), (_PREFIX, ""), (_APART, "background loop"))
 _UNTIL = re.compile(
     rf"{_CLAUSE}(?P<verb>keep (?:trying|fixing|going|working|iterating)|loop|iterate)\s+until\s+", re.IGNORECASE
 )
@@ -154,10 +154,14 @@ _PASSES = re.compile(
 
 def _triggered(text: str) -> tuple[str, str, str]:
     """The phrase that was used, the task, and when it is done."""
-    for pattern, name in ((_GOAL, "goal"), (_PREFIX, ""), (_APART, "background loop")):
+    for pattern, name in _PREFIXES:
         if found := pattern.match(text):
-            inner, task, completion = _triggered(text[found.end() :].strip("\"'"))
-            return name or found["name"].lower() or inner, task, completion
+            _, task, completion = _phrased(text[found.end() :].strip("\"'"))
+            return name or found["name"].lower(), task, completion
+    return _phrased(text)
+
+
+def _phrased(text: str) -> tuple[str, str, str]:
     if found := _THIS.match(text):
         return "ralph it", text[found.end() :], ""
     if found := _UNTIL.search(text):
@@ -178,7 +182,7 @@ def _joined(before: str, after: str) -> str:
 
 def _tidy(text: str) -> str:
     """A task without what held it together with the phrase."""
-    return re.sub(r"(?:[\s,;:(]|\s(?:and|then|but|please))+$", "", text.strip()).lstrip(" ,;:").strip()
+    return text.strip(" ,;:\t\r\n")
 
 
 # -- commands

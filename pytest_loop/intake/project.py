@@ -16,6 +16,8 @@ from pytest_loop.intake.tools import names
 MOST_FILES = 20_000
 DEEPEST = 8
 LARGEST = 256 * 1024
+MOST_TEXTS = 500
+MOST_SCRIPTS = 200
 DEEPEST_MANIFEST = 3
 
 _OTHERS = names(
@@ -37,7 +39,7 @@ _AT_ROOT = re.compile(
 _NOT_OURS = names("examples example samples fixtures testdata templates docs doc tests test")
 _PYTHON_TEST = re.compile(r"(?:test_.*|.*_test)\.py")
 _TEST = re.compile(
-    r"(?:^|/)(?:test_[^/]*\.py|[^/]*_test\.(?:py|go|rb|exs)|[^/]*[._](?:test|spec)\.[cm]?[jt]sx?|[^/]*_spec\.rb"
+    r"(?:^|/)(?:test_[^/]*\.py|tests\.py|[^/]*_test\.(?:py|go|rb|exs)|[^/]*[._](?:test|spec)\.[cm]?[jt]sx?|[^/]*_spec\.rb"
     r"|__tests__/.*|src/test/.*|tests/[^/]+\.rs|test/[^/]+\.(?:js|ts|rb))$"
 )
 
@@ -103,7 +105,7 @@ def read_project(root: Path) -> Project:
     texts: dict[str, str] = {}
     others: list[str] = []
     for path in _walked(root):
-        text = _text(root / path) if is_telling(path) else None
+        text = _text(root / path) if len(texts) < MOST_TEXTS and is_telling(path) else None
         if text is None:
             others.append(path)
         else:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_loop.intake.markdown import rows
 from pytest_loop.intake.model import Source
 from pytest_loop.intake.proposal import ProposedRule, command_check
+from pytest_loop.intake.shell import LONGEST_LINE
 
 PATH = ".loop/shape/SHAPE.md"
 # How something is verified, the strongest first; only the first three are enough to ship.
@@ -18,8 +19,10 @@ KINDS = ("execution output", "observation", "measurement", "code review", "assum
 _LOOKED_AT = ("observation", "assumption")
 _KEY = re.compile(r"\s*(?P<key>criteria|mustNot|must_not|must-not|verification)\s*:\s*(?P<rest>.*)$")
 _ITEM = re.compile(r"\s*[-*]\s+(?P<text>.+)$")
-_PAIR = re.compile(r"\s+(?P<name>\"[^\"]+\"|'[^']+'|[^:#]+?)\s*:\s+(?P<value>.+)$")
-_SCORE = re.compile(r"^\W*(?P<name>spec|fit) score\W+(?P<value>\d{1,2})\s*(?:/|$)", re.IGNORECASE | re.MULTILINE)
+_PAIR = re.compile(r"\s{1,8}(?P<name>\"[^\"]+\"|'[^']+'|[^\s:#\"'][^:#]*?)\s*:\s+(?P<value>\S.*)$")
+_SCORE = re.compile(
+    r"^[^\w\n]{0,9}(?P<name>spec|fit) score\W{1,9}(?P<value>\d{1,2})\s*(?:/|$)", re.IGNORECASE | re.MULTILINE
+)
 _NEGATION = re.compile(r"(?:no|never|don't|do not|must not|must never|avoid)\s+", re.IGNORECASE)
 
 
@@ -37,13 +40,13 @@ class ShapeFile:
 
     criteria: tuple[Stated, ...] = ()
     must_not: tuple[Stated, ...] = ()
-    verification: Mapping[str, tuple[str, str]] | None = None
-    scores: Mapping[str, int] | None = None
+    verification: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    scores: Mapping[str, int] = field(default_factory=dict)
 
     def how(self, criterion: str) -> tuple[str, str]:
         """The kind and the method of a criterion; nothing where the file does not say."""
-        known = self.verification or {}
-        return known.get(_plain(criterion)) or known.get(_plain(criterion.partition(":")[0])) or ("", "")
+        names = (_plain(criterion), _plain(criterion.partition(":")[0]))
+        return next((self.verification[name] for name in names if name in self.verification), ("", ""))
 
 
 def shape_file(text: str) -> ShapeFile:
@@ -51,7 +54,7 @@ def shape_file(text: str) -> ShapeFile:
     lists: dict[str, list[Stated]] = {"criteria": [], "mustnot": [], "verification": []}
     verification: dict[str, tuple[str, str]] = {}
     here = ""
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate((line[:LONGEST_LINE] for line in text.split("\n")), 1):
         item, pair = _ITEM.match(line), _PAIR.match(line)
         if key := _KEY.match(line):
             here = re.sub(r"[_-]", "", key["key"]).lower()

@@ -10,6 +10,8 @@ from pathlib import PurePosixPath
 
 from pytest_loop.intake.tools import names
 
+# No person writes a longer line, and patterns need not be tried on it.
+LONGEST_LINE = 2_000
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _HOLLOW = names("echo true false exit : printf sleep")
 _SILENCED = re.compile(r"\|\|\s*(?:true|:|exit\s+0|echo\b.*)\s*$")
@@ -81,6 +83,9 @@ def _lines(script: str) -> Iterator[tuple[int, str]]:
     """The lines of a script, those that go on joined, without comments and prompts."""
     joined, start = "", 0
     for number, line in enumerate([*script.split("\n"), ""]):
+        if len(line) + len(joined) > LONGEST_LINE:
+            joined = ""
+            continue
         text = _PROMPT.sub("", _COMMENT.sub("", line).strip())
         start = start if joined else number
         joined = f"{joined} {text}".strip()

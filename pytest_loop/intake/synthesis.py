@@ -28,6 +28,7 @@ from pytest_loop.intake.tools import Purpose
 from pytest_loop.intake.vague import Refusal, missing, refusal
 from pytest_loop.intake.verbs import PURPOSES, Intent, Threshold, intent, is_measured
 
+MOST_CANDIDATES = 500
 _GATED = (Purpose.TEST, Purpose.BUILD, Purpose.LINT, Purpose.TYPES)
 
 
@@ -39,7 +40,7 @@ def infer(asked: Asked, project: Project, find: Find = shutil.which) -> Proposal
 def candidates(project: Project) -> list[Candidate]:
     """All commands that somebody in the project says verify something."""
     layers = (agent_files, manifests, ci, records)
-    return [one for layer in layers for one in layer.candidates(project)]
+    return [one for layer in layers for one in layer.candidates(project)[:MOST_CANDIDATES]]
 
 
 @dataclass(frozen=True)
@@ -68,10 +69,9 @@ class _Inference:
     def _explicit(self, aim: Intent) -> Proposal:
         said = [Candidate(one, purpose_of(one) or Purpose.TEST, Layer.TASK, _TASK) for one in self.asked.commands]
         criteria = [replace(made(one, self.project, aim.threshold), sources=()) for one in said]
+        meant = next(goal for goal, purposes in PURPOSES.items() if said[0].purpose in purposes)
         return Proposal(
-            next(goal for goal, purposes in PURPOSES.items() if said[0].purpose in purposes)
-            if aim.is_ambiguous
-            else aim.goal,
+            meant if aim.is_ambiguous else aim.goal,
             tuple(self._finished(one) for one in distinct(criteria)),
             Confidence.HIGH,
             rationale=(f"the task names {_listed(self.asked.commands)}: nothing had to be inferred",),
@@ -110,7 +110,8 @@ class _Inference:
         if not one.is_own_tests or not paths:
             return one
         command = f"pytest {' '.join(paths)}"
-        return replace(one, command=command, check={"tests": list(paths)}, targets=paths)
+        text = f"the tests of {', '.join(case.id for case in cases)} pass (`{command}`)"
+        return replace(one, description=text, command=command, check={"tests": list(paths)}, targets=paths)
 
     # -- the class of the task, with the commands of the project
 

@@ -71,7 +71,7 @@ _MEASURED: tuple[tuple[Goal, re.Pattern[str]], ...] = (
             rf"\b(?:build|compilation)\b[^.;\n]{{0,20}}\b(?:{_WELL}|{_ILL})\b",
             r"\b(?:make|get)\b[^.;\n]{0,30}\b(?:compile|build)s?\b",
             r"\bit (?:compiles|builds)\b",
-            r"^\W*(?:build|compile)(?: (?:it|everything|all|the \w+))?\W*$",
+            r"^\W{0,9}(?:build|compile)(?: (?:it|everything|all|the \w+))?\W{0,9}$",
         ),
     ),
     (
@@ -79,7 +79,7 @@ _MEASURED: tuple[tuple[Goal, re.Pattern[str]], ...] = (
         _any(
             rf"\b(?:fix|repair|mend|{_WELL}|{_ILL})\b{_NEAR}\b(?:tests?|suite)\b",
             rf"\b(?:tests?|suite|pytest|jest|ci)\b{_NEAR}\b(?:{_WELL}|{_ILL})\b",
-            r"^\W*(?:it|all|everything|they)?\W*(?:is|are)?\W*green\W*$",
+            r"^\W{0,9}(?:(?:it|all|everything|they) )?(?:(?:is|are) )?green\W{0,9}$",
         ),
     ),
     (

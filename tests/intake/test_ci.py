@@ -6,7 +6,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.intake.ci import candidates, expanded
@@ -156,6 +156,8 @@ def test_the_same_step_twice_is_one() -> None:
         ("make '<task>' -j", ["make a -j", "make b -j"]),
         ("run-<task>", ["run-"]),
         ("npm run test:<task>", ["npm run test:a"]),
+        ("npm run test:<odd>", [r"npm run test:\d"]),
+        ("pytest '-k a' <n>", ["pytest '-k a'"]),
         ("npm run test:<unknown>", []),
         ("<x>", []),
         ("say \"it", ['say " it']),
@@ -163,7 +165,11 @@ def test_the_same_step_twice_is_one() -> None:
 )  # fmt: skip
 def test_what_a_matrix_comes_to_at_a_desk(command: str, expected: list[str]) -> None:
     marked = command.replace("<", "\ue000").replace(">", "\ue001")
-    assert expanded(marked, {"task": ["a", "b"]}) == expected
+    assert expanded(marked, {"task": ["a", "b"], "odd": [r"\d"]}) == expected
+
+
+def test_a_matrix_does_not_multiply_without_end() -> None:
+    assert len(expanded("make" + " \ue000a\ue001 make" * 5, {"a": [str(number) for number in range(99)]})) <= 400
 
 
 _ANY = st.recursive(
@@ -174,6 +180,7 @@ _ANY = st.recursive(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(_ANY)
 def test_no_file_of_ci_is_so_strange_that_it_hurts(data: Any) -> None:
     paths = (".github/workflows/a.yml", ".gitlab-ci.yml", ".circleci/config.yml")

@@ -176,6 +176,10 @@ def test_a_script_command_by_command() -> None:
     ]
 
 
+def test_nobody_writes_such_a_line() -> None:
+    assert list(steps(f"pytest {'x' * 2_000}\npytest -q\\\n{'x' * 2_000}\nmypy")) == [Step("mypy", "", 3)]
+
+
 @pytest.mark.parametrize(
     ("folder", "name", "expected"),
     [("", "web", "web"), ("web", "./src", "web/src"), ("web", "..", ""), ("", "..", ""), ("a", "/b", "b"), ("a/b", "../c", "a/c")],

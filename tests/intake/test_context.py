@@ -7,7 +7,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.core.text import tokens
@@ -193,6 +193,7 @@ def test_the_last_part_of_an_id(text: str, expected: str) -> None:
     assert slug(text) == expected
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.sampled_from(

@@ -12,7 +12,7 @@ from pytest_loop.intake.project import Project
 
 
 def found(files: dict[str, str]) -> list[Candidate]:
-    return candidates(Project.of({name: dedent(text).lstrip("\n") for name, text in files.items()}))
+    return candidates(Project.of({name: dedent(text) for name, text in files.items()}))
 
 
 def said(one: Candidate) -> str:
@@ -99,10 +99,10 @@ POM = "<project>\n<artifactId>maven-checkstyle-plugin</artifactId>\n</project>"
         ({"Gemfile": "gem 'rspec'\ngem 'rubocop'\n"}, ["test Gemfile:1: bundle exec rspec", "lint Gemfile:2: bundle exec rubocop"]),
         ({"Gemfile": "gem 'minitest'\n"}, ["test Gemfile:1: bundle exec rake test"]),
         (
-            {"Makefile": ".PHONY: test\nX := 1\ntest check: build\n\tpytest\n\nlint:\n\t@echo no\n\n# x\nbuild:\n\n\t-$(CC) x\ndeploy:\n\tscp\n"},
-            ["test Makefile:3: make test", "test Makefile:3: make check", "!lint Makefile:6: make lint", "build Makefile:10: make build"],
+            {"Makefile": "\n.PHONY: test\nX := 1\ntest check: build\n\tpytest\n\nlint:\n\t@echo no\n\n# x\nbuild:\n\n\t-$(CC) x\ndeploy:\n\tscp\n"},
+            ["test Makefile:4: make test", "test Makefile:4: make check", "!lint Makefile:7: make lint", "build Makefile:11: make build"],
         ),
-        ({"justfile": "x := 'y'\ntest *args:\n    pytest {{args}}\n@lint: test\n"}, ["test justfile:2: just test", "lint justfile:4: just lint"]),
+        ({"justfile": "\nx := 'y'\ntest *args:\n    pytest {{args}}\n@lint: test\n"}, ["test justfile:3: just test", "lint justfile:5: just lint"]),
         (
             {"mise.toml": "[tasks.test]\nrun = ['true']\n[tasks]\nlint = 'eslint .'\nserve = 'x'\n"},
             ["!test mise.toml:1: mise run test", "lint mise.toml:4: mise run lint"],

@@ -6,7 +6,7 @@ import re
 from textwrap import dedent
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.intake import agent_files, records
@@ -130,6 +130,7 @@ def test_commands_in_records() -> None:
     assert [(one.command, one.layer) for one in records.candidates(project)] == [("tox -e lint", Layer.RECORDS)]
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.sampled_from(["# a\n", "```", "```sh", "\n", "`pytest -q`", "- x", "| a |", "  ", "pytest", "~~~"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.intake.phrases import Asked, Route, asked, commands_in
@@ -141,6 +141,7 @@ _WORDS = st.sampled_from(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(st.text() | st.lists(_WORDS | st.text(max_size=8)).map(" ".join))
 @example("loop until ")
 @example("--completion=")
@@ -154,6 +155,7 @@ def test_the_parser_takes_any_text_and_never_loses_the_task(text: str) -> None:
     assert all(command in text for command in found.commands)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(categories=("L", "N", "Zs")), min_size=1).filter(str.strip))
 def test_a_text_without_phrases_is_the_task_and_a_prefix_changes_nothing(text: str) -> None:
     plain = " ".join(text.split())

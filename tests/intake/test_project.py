@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.intake import manifests, project
@@ -119,6 +119,7 @@ _JSON = st.recursive(
 )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(_JSON, _JSON)
 def test_no_manifest_is_so_strange_that_it_hurts(one: Any, other: Any) -> None:
     found = Project.of({"package.json": json.dumps(one), "mise.toml": "", "pyproject.toml": ""})

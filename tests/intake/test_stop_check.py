@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.intake.stop_check import Answer, may_stop, stuck_count
@@ -56,6 +56,7 @@ def test_six_times_the_same_is_stuck() -> None:
     assert stuck_count([["a"], []]) == stuck_count([[], []]) == stuck_count([["a"]]) == stuck_count([]) == 0
 
 
+@settings(deadline=None)
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
     st.sampled_from(["status", "criteriaStatus", "circuitBreaker", "stuckCount", "met", "verification", "exit_signal"]), inner), max_leaves=8))  # fmt: skip
 def test_there_is_always_an_answer(state: Any) -> None:

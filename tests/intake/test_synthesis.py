@@ -6,12 +6,14 @@ import re
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pytest_loop.intake import coverage
 from pytest_loop.intake.criteria import selection
 from pytest_loop.intake.model import Candidate, Confidence, Goal, Layer, Source, weakest
 from pytest_loop.intake.phrases import asked
-from pytest_loop.intake.project import Project
+from pytest_loop.intake.project import Project, read_project
 from pytest_loop.intake.proposal import Adoption, Criterion, Proposal, adoption, proposal_yaml, rule_file, rules
 from pytest_loop.intake.selection import choose
 from pytest_loop.intake.synthesis import infer
@@ -19,6 +21,22 @@ from pytest_loop.intake.tools import Purpose
 from pytest_loop.intake.vague import Refusal
 from pytest_loop.intake.verbs import Threshold
 
+WORDS = [
+    "fix",
+    "tests",
+    "lint",
+    "better",
+    "until",
+    "loop until",
+    "good enough",
+    "`ruff check .`",
+    "coverage",
+    "80%",
+    "refactor",
+    "a.py",
+    "implement",
+    "docs",
+]
 CI = ".github/workflows/ci.yml"
 
 
@@ -205,14 +223,14 @@ def test_make_in_a_folder_is_second_to_the_root() -> None:
     [
         ("pytest", "", ((), "")),
         ("pytest -q --tb=short tests/a.py tests/b", "", (("tests/a.py", "tests/b"), "")),
-        ("pytest", "api", (("api",), "")),
-        ("pytest tests", "api", (("api/tests",), "")),
+        ("pytest tests", "", (("tests/",), "")),
+        ("pytest", "api", None),
         ("pytest -m slow", "", ((), "slow")),
-        ("pytest -m slow", "api", None),
         ("pytest -k cart", "", None),
         ("A=1 pytest", "", None),
         ("pytest && make x", "", None),
         ("tox", "", None),
+        ("", "", None),
     ],
 )
 def test_what_pytest_is_to_collect(command: str, folder: str, expected: object) -> None:
@@ -263,3 +281,44 @@ def test_a_number_that_nobody_can_read_is_left_to_the_command() -> None:
 )
 def test_what_a_project_asks_of_itself(files: dict[str, str], expected: Threshold | None) -> None:
     assert coverage.configured(Project.of(files), "") == expected
+
+
+@settings(deadline=None)
+@given(st.text() | st.lists(st.sampled_from(WORDS)).map(" ".join))
+def test_every_text_gets_an_answer(text: str) -> None:
+    project = Project.of(
+        {"pyproject.toml": "[tool.ruff]", "tests/test_a.py": "", CI: "jobs: {t: {steps: [{run: tox}]}}"}
+    )
+    found = infer(asked(text), project, lambda name: name)
+    if isinstance(found, Refusal):
+        assert found.missing
+        assert len(found.rewordings) == 3
+    else:
+        assert found.criteria
+        assert found.rationale
+
+
+@pytest.mark.parametrize(
+    "piece", ["-", "a-", " ", "1.", "`", "fix ", "ralph: ", "/goal ", "loop until ", "coverage ", "a/"]
+)
+def test_a_long_text_gets_an_answer_too(piece: str) -> None:
+    found = infer(asked(f"fix x{piece * 4_000}y"), Project.of({"a.py": ""}), lambda name: name)
+    assert isinstance(found, (Proposal, Refusal))
+    assert asked(piece * 4_000).text == piece * 4_000
+
+
+# -- judged
+
+
+def test_what_is_inferred_judges(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".md", AGENTS="Always run `pytest unit`. Before you push, run `python lint.py`.")
+    pytester.makepyfile(
+        **{"lint": "", "unit/test_a": "def test_a(): assert 0", "live/test_b": "def test_b(): assert 0"}
+    )
+    found = infer(asked("refactor lint.py; lint stays clean"), read_project(pytester.path))
+    assert isinstance(found, Proposal)
+    pytester.path.joinpath("inferred.rules.yaml").write_text(rule_file(rules(found)))
+    arguments = ("unit", "inferred.rules.yaml")
+    pytester.runpytest(*arguments).stdout.fnmatch_lines(["*inferred*fail*"])
+    pytester.path.joinpath("unit/test_a.py").write_text("def test_a(): pass")
+    assert pytester.runpytest(*arguments).ret is pytest.ExitCode.OK

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from pytest_loop.intake.model import Candidate, Layer, Source
 from pytest_loop.intake.parsing import mapping
-from pytest_loop.intake.project import Project, folder_of
+from pytest_loop.intake.project import MOST_SCRIPTS, Project, folder_of
 from pytest_loop.intake.shell import is_hollow
 from pytest_loop.intake.tools import Purpose, script_purpose
 
@@ -35,7 +36,8 @@ def candidates(project: Project) -> Iterator[Candidate]:
     """What the packages of a project can be verified with."""
     for path in project.named("package.json"):
         data = project.data.get(path, {})
-        scripts = {name: body for name, body in mapping(data, "scripts").items() if isinstance(body, str)}
+        known = islice(mapping(data, "scripts").items(), MOST_SCRIPTS)
+        scripts = {name: body for name, body in known if isinstance(body, str)}
         made = list(_scripts(project, path, scripts, _manager(project, path, data)))
         yield from made
         yield from _implied(project, path, data, {one.purpose for one in made if not one.is_hollow})

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 from pytest_loop.intake.model import Candidate, Layer, Source
 from pytest_loop.intake.parsing import mapping, texts
-from pytest_loop.intake.project import Project, folder_of, in_folder
+from pytest_loop.intake.project import MOST_SCRIPTS, Project, folder_of, in_folder
 from pytest_loop.intake.shell import is_hollow
 from pytest_loop.intake.tools import Purpose, script_purpose
 
@@ -173,7 +174,7 @@ class _Package:
 
     def _scripts(self) -> Iterator[Candidate]:
         for table, runner in _SCRIPTS.items():
-            for name, body in mapping(self.settings, *table.split(".")).items():
+            for name, body in islice(mapping(self.settings, *table.split(".")).items(), MOST_SCRIPTS):
                 if purpose := script_purpose(name):
                     pattern = rf"^\s*[\"']?{re.escape(name)}[\"']?\s*="
                     source = self.project.source(self.manifest, pattern, rf"^\[tool\.{re.escape(table)}")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from pytest_loop.intake.model import Candidate, Layer, Source
 from pytest_loop.intake.parsing import mapping, texts
-from pytest_loop.intake.project import Project, folder_of
-from pytest_loop.intake.shell import steps
+from pytest_loop.intake.project import MOST_SCRIPTS, Project, folder_of
+from pytest_loop.intake.shell import LONGEST_LINE, steps
 from pytest_loop.intake.tools import Purpose, script_purpose
 
 RANK = 4
 _TARGET = re.compile(r"^(?P<names>[A-Za-z0-9][\w. /-]*?)\s*::?(?!=)(?P<needs>[^=\n]*)$")
 _RECIPE = re.compile(r"^@?(?P<names>[A-Za-z0-9][\w-]*)(?:\s+[^:=\n]*)?:(?!=)(?P<needs>[^=\n]*)$")
-_SESSION = re.compile(r"^@(?:nox\.)?session(?:\((?P<arguments>[^)]*)\))?\s*\n(?:@.*\n)*def (?P<name>\w+)", re.MULTILINE)
+_SESSION = re.compile(
+    r"^@(?:nox\.)?session(?:\((?P<arguments>[^)]{0,400})\))?[ \t]*\n(?:@.*\n){0,9}def (?P<name>\w+)", re.MULTILINE
+)
 
 
 def candidates(project: Project) -> Iterator[Candidate]:
@@ -37,24 +40,26 @@ def _made(command: str, purpose: Purpose, source: Source, rank: int = RANK, *, i
 
 def _recipes(project: Project, path: str, runner: str, pattern: re.Pattern[str]) -> Iterator[Candidate]:
     """The targets of a file of recipes; one that needs others does what they do."""
-    lines = project.texts[path].split("\n")
-    for number, line in enumerate(lines):
-        found = pattern.match(line)
-        if not found:
-            continue
-        body = []
-        for below in lines[number + 1 :]:
-            if below.strip() and not below[0].isspace():
-                break
-            body.append(re.sub(r"^\s*[@+-]*", "", below))
+    recipes: list[tuple[int, re.Match[str], list[str]]] = []
+    is_inside = False
+    for number, line in enumerate(project.texts[path].split("\n"), 1):
+        found = pattern.match(line[:LONGEST_LINE])
+        if found:
+            recipes.append((number, found, []))
+            is_inside = True
+        elif line.strip() and not line[0].isspace():
+            is_inside = False
+        elif is_inside:
+            recipes[-1][2].append(re.sub(r"^\s*[@+-]*", "", line[:LONGEST_LINE]))
+    for number, found, body in recipes:
         is_hollow = not found["needs"].strip() and all(step.is_hollow for step in steps("\n".join(body)))
         for name in found["names"].split():
             if purpose := script_purpose(name):
-                yield _made(f"{runner} {name}", purpose, Source(path, number + 1), is_hollow=is_hollow)
+                yield _made(f"{runner} {name}", purpose, Source(path, number), is_hollow=is_hollow)
 
 
 def _mise(project: Project, path: str) -> Iterator[Candidate]:
-    for name, task in mapping(project.data.get(path), "tasks").items():
+    for name, task in islice(mapping(project.data.get(path), "tasks").items(), MOST_SCRIPTS):
         if purpose := script_purpose(name):
             body = "\n".join(texts(mapping(task).get("run", task)))
             is_hollow = bool(body) and all(step.is_hollow for step in steps(body))
