@@ -102,9 +102,7 @@ class NewRun:
         """What was inferred to judge, and the project's own tests where these do too."""
         if self.understood is None or self.inferred is None:
             return []
-        targets = self.understood.targets
-        own = [] if targets is None else targets or self.config.getini("testpaths") or [str(self.root)]
-        return [str(self.inferred), *own]
+        return [str(self.inferred), *self.understood.paths(self.config.getini("testpaths") or [str(self.root)])]
 
     @property
     def is_judge_named(self) -> bool:

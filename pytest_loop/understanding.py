@@ -36,11 +36,12 @@ class Understood:
         """A rule file with what was inferred; empty where the project's own tests are all there is."""
         return rule_file(rules(self.proposal)) if self.proposal else ""
 
-    @property
-    def targets(self) -> tuple[str, ...] | None:
-        """The project's own tests that are meant, all where it is empty; None where none are."""
-        own = [one for one in (self.proposal.criteria if self.proposal else ()) if one.is_own_tests]
-        return tuple(target for one in own for target in one.targets) if own else None
+    def paths(self, everything: Sequence[str]) -> tuple[str, ...]:
+        """What has to be collected beside the rules that were inferred: all tests, or those that a rule names."""
+        criteria = self.proposal.criteria if self.proposal else ()
+        if any(one.is_own_tests for one in criteria):
+            return tuple(everything)
+        return tuple(dict.fromkeys(target for one in criteria for target in one.targets))
 
     @property
     def origins(self) -> dict[str, str]:

@@ -108,6 +108,14 @@ def test_a_command_in_the_task_is_taken_as_it_is(project: Path, run: Pytest) -> 
     assert "compileall" in state(project)["inferred"]
 
 
+def test_tests_in_the_task_are_those_that_are_run(project: Path, run: Pytest) -> None:
+    (project / "test_other.py").write_text("def test_other():\n    assert False\n")
+    done = run(*start("fix it until `pytest test_shop.py` passes"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "  A fail    2  test_shop.py::test_total  [tests]" in done.stdout
+    assert "test_other" not in done.stdout
+
+
 def test_rules_of_the_project_are_rules_and_nothing_is_inferred(project: Path, run: Pytest) -> None:
     (project / "it.rules.yaml").write_text(
         "artifact: shop.py\nrules: [{id: a.x, description: x, check: {contains: total}}]\n"
