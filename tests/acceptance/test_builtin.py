@@ -20,17 +20,6 @@ START = ("--loop-task", "fix until green", "--loop-yes", "-q")
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Pytest:
-    def pytest_(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pytest", *words]
-        return subprocess.run(
-            command, cwd=tmp_path / "project", capture_output=True, text=True, check=False, timeout=300
-        )
-
-    return pytest_
-
-
-@pytest.fixture
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
     folder.mkdir()

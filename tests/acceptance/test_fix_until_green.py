@@ -38,15 +38,6 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def run(project: Path) -> Pytest:
-    def pytest_(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pytest", *words]
-        return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=300)
-
-    return pytest_
-
-
 def git(project: Path, *words: str) -> str:
     return subprocess.run(["git", *words], cwd=project, check=True, capture_output=True, text=True).stdout
 

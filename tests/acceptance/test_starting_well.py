@@ -39,15 +39,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def run(project: Path) -> Pytest:
-    def pytest_(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pytest", *words]
-        return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=300)
-
-    return pytest_
-
-
 def start(task: str, *more: str) -> tuple[str, ...]:
     return ("--loop-task", task, "--loop-yes", "--loop-agent", "builtin", "--loop-alias", "shop", "-q", *more)
 
