@@ -30,7 +30,7 @@ from pytest_loop.run_options import RunOptions, run_options
 from pytest_loop.running import Running
 from pytest_loop.show import run as show
 from pytest_loop.store import RunFiles, Store, now, slug
-from pytest_loop.understanding import clarity_lines, understood
+from pytest_loop.understanding import UnclearError, clarity_lines, understood
 from pytest_loop.workspace.sealed import SealedFiles, patterns
 
 
@@ -144,7 +144,10 @@ class Front:
             if nothing:
                 raise nothing
             return new, session, plan
-        found = understood(task, self.root)
+        try:
+            found = understood(task, self.root)
+        except UnclearError as error:
+            raise NothingToJudgeError(f"{nothing}\n{error}") if nothing else error from None
         new = replace(new, understood=found)
         if not found.rules:
             if nothing:
