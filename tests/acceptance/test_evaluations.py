@@ -32,12 +32,12 @@ def project(pytester: pytest.Pytester, rule_file: Write) -> pytest.Pytester:
 
 def loop(project: pytest.Pytester, agent: str, *words: str) -> pytest.RunResult:
     (project.path / "agents.py").write_text(agent)
-    fixed = ("--loop-task", "Write", "--loop-agent", "python:agents:work", "--loop-yes")
+    fixed = ("--loop-task", "fix until green", "--loop-agent", "python:agents:work", "--loop-yes")
     return project.runpytest_subprocess(*fixed, *words)
 
 
 def judged(project: pytest.Pytester) -> list[dict[str, Any]]:
-    lines = (project.path / ".loop/write/history.jsonl").read_text().splitlines()
+    lines = (project.path / ".loop/fix-until-green/history.jsonl").read_text().splitlines()
     events = [json.loads(line) for line in lines]
     return [event["payload"] for event in events if event["event"] == "evaluation_done"]
 
