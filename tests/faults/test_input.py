@@ -269,7 +269,10 @@ def test_paths_in_our_options_do_not_move_the_project(loop: Loop, project: Path)
 @pytest.mark.parametrize(
     ("agent", "message"),
     [
-        ("gpt", "expected command:WORDS, acp:WORDS, python:module:callable, replay:FILE, builtin, builtin:SECONDS or one of aider, "),
+        (
+            "gpt",
+            "expected command:WORDS, acp:WORDS, python:module:callable, replay:FILE, builtin, builtin:SECONDS or one of aider, ",
+        ),
         ("comand:cat", "for an agent, found 'comand:cat'"),
         ("command:", "expected a command after `command:`, found nothing"),
         ("command:no-such-program", "cannot run 'no-such-program': no such command is installed here"),

@@ -177,3 +177,8 @@ def test_the_terminal_shows_quiet_rules_together(
     pytester.makeconftest(SHOWN)
     pytester.runpytest_inprocess().assert_outcomes(passed=100)
     assert (int((pytester.path / "shown").read_text()) >= 100) is is_each_shown
+
+
+def test_rules_are_judged_without_a_terminal(project: pytest.Pytester) -> None:
+    assert project.runpytest("-p", "no:terminal", "-k", "six or seven").ret == pytest.ExitCode.OK
+    assert project.runpytest("-p", "no:terminal").ret == pytest.ExitCode.TESTS_FAILED
