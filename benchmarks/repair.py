@@ -65,7 +65,12 @@ class Outcome:
 
     @property
     def is_green(self) -> bool:
-        return bool(self.result["patches"]) and not self.result["patches"][0]["remaining"]
+        return is_green(self.result)
+
+
+def is_green(result: dict[str, Any]) -> bool:
+    """Whether all tests pass after the first patch, or after several steps."""
+    return bool(result["steps"]) and not result["remaining"]
 
 
 def split(check: str, entry: str) -> tuple[str, ...]:
@@ -132,7 +137,8 @@ def engine(folder: Path, seconds: float, seed: int, workers: int | None) -> dict
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     lines = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
-    empty: dict[str, Any] = {"patches": [], "localised": [], "tried": 0, "seconds": 0.0, "ended": "crashed"}
+    nothing: dict[str, Any] = {name: [] for name in ("localised", "patches", "steps", "remaining")}
+    empty = {**nothing, "tried": 0, "seconds": 0.0, "ended": "crashed"}
     return next((one for line in lines if (one := json.loads(line))["kind"] == "result"), empty)
 
 
@@ -146,8 +152,8 @@ def outcome(bug: Bug, asked: argparse.Namespace) -> Outcome:
         write(folder, bug.buggy, tests)
         result = engine(folder, asked.seconds, asked.seed, 1 if asked.jobs > 1 else None)
         is_right = None
-        if asked.held_out and result["patches"] and not result["patches"][0]["remaining"]:
-            write(folder, result["patches"][0]["after"], bug.tests)
+        if asked.held_out and is_green(result):
+            write(folder, result["steps"][-1]["after"], bug.tests)
             is_right = not failing(folder)
         lines = [one["line"] for one in result["localised"]]
         place = next((at for at, line in enumerate(lines, 1) if line in bug.faulty), None)
@@ -167,10 +173,10 @@ def per_second_cold(bug: Bug, rounds: int = 5) -> float:
 
 
 def line(one: Outcome) -> str:
-    patch = one.result["patches"][0] if one.result["patches"] else None
-    word = "green" if one.is_green else ("partly" if patch else "-")
+    steps = one.result["steps"]
+    word = "green" if one.is_green else ("partly" if steps else "-")
     right = {None: "", True: " right", False: " WRONG"}[one.is_right]
-    what = f"{patch['template']}: {patch['description']}" if patch else one.result["ended"]
+    what = ", then ".join(f"{step['template']}: {step['description']}" for step in steps) or one.result["ended"]
     return (
         f"{one.bug.name:11} {word:6}{right} line {one.place or '-':>2}  tried {one.result['tried']:5} "
         f"in {one.result['seconds']:5.1f} s  {what[:110]}"

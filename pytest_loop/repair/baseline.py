@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_loop.repair.bench import ENDLESS, Bench, Ran
 from pytest_loop.repair.cage import REFUSAL
@@ -21,6 +21,13 @@ from pytest_loop.repair.suspicion import Line, Spectrum
 _FUEL = 300_000
 _SECONDS, _LEAST = 15.0, 1.0
 _ONCE_MORE = 3.0
+
+
+class Kind(NamedTuple):
+    """What failures of one cause have in common: the exception, and the line of the project that raised it, if any."""
+
+    error: str
+    line: Line | None
 
 
 @dataclass(frozen=True)
@@ -42,9 +49,8 @@ class Known:
         return self.failure.error == PermissionError.__name__ and self.failure.message.startswith(REFUSAL)
 
     @property
-    def kind(self) -> tuple[str, tuple[Line, ...]]:
-        """What failures of one cause have in common: the exception, and the line of the project that raised it."""
-        return self.failure.error, self.spectrum.frames[-1:]
+    def kind(self) -> Kind:
+        return Kind(self.failure.error, next(iter(self.spectrum.frames[-1:]), None))
 
 
 def baseline(bench: Bench, forks: Forks, scope: Scope, order: Sequence[int], seconds: float) -> dict[int, Known]:
@@ -54,10 +60,10 @@ def baseline(bench: Bench, forks: Forks, scope: Scope, order: Sequence[int], sec
     until = time.monotonic() + seconds
     while left and time.monotonic() < until:
         asked = tuple(left)
-        forks.start(Job(0, partial(_run, bench, scope, asked, until), _within(until)))
+        forks.start(Job(0, partial(record, bench, scope, asked, until), _within(until)))
         while not forks.is_idle:
             for one in forks.ended():
-                found |= {message["test"]: _known(message) for message in one.messages if "test" in message}
+                found |= {message["test"]: known(message) for message in one.messages if "test" in message}
                 left = [at for at in asked if at not in found]
                 is_blamed = bool(one.messages) and one.messages[-1]["failure"]["error"] == ENDLESS
                 if not one.finished and left and not is_blamed:
@@ -96,7 +102,8 @@ def _crashed(bench: Bench, forks: Forks, scope: Scope, at: int, *, is_late: bool
     return Known(Spectrum(False, frozenset(lines)), _SECONDS, _FUEL, Failure(error=ENDLESS if is_late else ""))
 
 
-def _run(bench: Bench, scope: Scope, order: Sequence[int], until: float, say: Say) -> None:
+def record(bench: Bench, scope: Scope, order: Sequence[int], until: float, say: Say) -> None:
+    """In a fork: run tests, and say of each how it went and what it executed."""
     current = order[0]
 
     def emptied() -> None:
@@ -139,7 +146,8 @@ def _message(at: int, bench: Bench, ran: Ran) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _known(message: dict[str, Any]) -> Known:
+def known(message: dict[str, Any]) -> Known:
+    """A test as what was said of it tells."""
     lines, failure = message["lines"], Failure.model_validate(message["failure"])
     executed = frozenset((path, line) for path, numbers in lines.items() for line in numbers)
     inside = tuple((path, line) for path, line in failure.frames if path in lines)

@@ -99,7 +99,7 @@ def _raw(unit: Unit, suspicion: Mapping[int, float], hints: Hints, exceptions: t
 def _within(candidate: Candidate, module: Unit) -> Candidate:
     """The same candidate; that of the whole module, where its edit leaves the function."""
     start, end = candidate.unit.span
-    if all(start <= piece.start and piece.end <= end for piece in candidate.pieces):
+    if all(start <= piece.start and start < piece.end <= end for piece in candidate.pieces):
         return candidate
     return replace(candidate, unit=module)
 

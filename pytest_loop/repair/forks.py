@@ -13,19 +13,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from pytest_loop.repair import cage
 
 _TICK = 0.05
 _PIECE = 1 << 16
+Say: TypeAlias = Callable[[Mapping[str, object]], None]  # how a fork speaks: one object of JSON at a time
 _SPEAKING: list[int] = []  # where this process speaks to the one that forked it, which its own forks may not
-
-
-class Say(Protocol):
-    """How a fork speaks: one object of JSON at a time."""
-
-    def __call__(self, message: Mapping[str, object]) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ class Try(NamedTuple):
 class Plausible:
     """A candidate that breaks nothing, the tests that it fixed, and those that still fail, by their node ids.
 
-    It is final where the tests that still fail do so in another way, or without its function: another bug's work.
+    It is final where what still fails does so in another way, or without its function: that is another bug's work.
     """
 
     candidate: Candidate

@@ -14,7 +14,7 @@ from pytest_loop.repair.found import Found, Plausible, Try
 from pytest_loop.repair.order import Progress
 from pytest_loop.repair.setting import Setting
 
-_SIMILAR, _COMPARABLE = 0.3, 0.1
+_SIMILAR, _COMPARABLE = 0.3, 0.02
 _PART = 0.5
 _OFTEN = 0.5
 

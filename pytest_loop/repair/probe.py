@@ -41,14 +41,16 @@ class Traced:
         self._fuel = 0
         self._emptied: Emptied = _nothing
         self._local: Callable[[FrameType, str, Any], Any] = self._count
+        self._before: Any = None
 
     def start(self, fuel: int, emptied: Emptied, *, is_recording: bool) -> None:
         self.lines, self.used, self._fuel, self._emptied = self.fresh(), 0, fuel, emptied
         self._local = self._record if is_recording else self._count
+        self._before = sys.gettrace()
         sys.settrace(self._call)
 
     def stop(self) -> None:
-        sys.settrace(None)
+        sys.settrace(self._before)
 
     def _call(self, frame: FrameType, event: str, _: Any) -> Any:
         if self._scope.file(frame.f_code.co_filename) is None:

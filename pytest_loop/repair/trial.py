@@ -21,7 +21,7 @@ from pytest_loop.repair.probe import Probe
 from pytest_loop.repair.swap import Loaded
 
 _FUEL, _MORE_FUEL = 20_000, 10
-_SECONDS, _MORE_SECONDS = 1.0, 5.0
+_SECONDS, _MORE_SECONDS = 2.0, 5.0
 _LONGEST = 10.0
 _PATIENCE = 2
 _MOST = 16
@@ -100,9 +100,14 @@ class Trial:
         remaining = [at for at in self.targets if not passed.get(at)]
         if not fixed or not any("through" in message for message in ended.messages):
             return None
-        kinds = {self.tests[at].kind for at in fixed}
-        is_final = not any(self.tests[at].kind in kinds and self._reaches(at, one) for at in remaining)
+        is_final = not any(self._is_akin(at, fixed, one) for at in remaining)
         return Plausible(one.candidate, one.rank, self.bench.names(fixed), self.bench.names(remaining), is_final)
+
+    def _is_akin(self, at: int, fixed: Sequence[int], one: Try) -> bool:
+        """Whether a test failed as fixed ones did: at the same line of the project, or after the same code has run."""
+        kind = self.tests[at].kind
+        is_same = any(self.tests[other].kind == kind for other in fixed)
+        return is_same and (kind.line is not None or self._reaches(at, one))
 
     def _first_targets(self, one: Try) -> list[int]:
         """The targets that execute what the candidate edits, its line first; all of them, where none is known to."""

@@ -65,7 +65,7 @@ def test_bugs_that_have_nothing_to_do_with_each_other_are_mended_step_by_step(wr
 
 
 def test_no_more_steps_are_taken_than_allowed(write: Write, repair: Repair) -> None:
-    found = repair(write(TWO_BUGS), steps=1, seconds=5.0)
+    found = repair(write(TWO_BUGS), steps=1, candidates=100)
     assert found.steps == found.patches[:1]
     assert found.remaining == found.patches[0].remaining
     assert len(found.remaining) == 1
@@ -73,13 +73,13 @@ def test_no_more_steps_are_taken_than_allowed(write: Write, repair: Repair) -> N
 
 def test_what_cannot_be_mended_is_said_after_what_can(write: Write, repair: Repair) -> None:
     never = "def test_never():\n    from shop.price import price\n    assert price(1, 2) == 'never'\n"
-    found = repair(write({**TWO_BUGS, "tests/test_never.py": never}), seconds=10.0, after=0.5)
+    found = repair(write({**TWO_BUGS, "tests/test_never.py": never}), candidates=600, after=0.5)
     assert {name for step in found.steps for name in step.fixed} == {
         "tests/test_shop.py::test_cheapest",
         "tests/test_shop.py::test_total",
     }
     assert found.remaining == ("tests/test_never.py::test_never",)
-    assert found.ended in ("time", "exhausted")
+    assert found.ended in ("candidates", "exhausted")
 
 
 def test_only_the_tests_that_are_asked_for_count(write: Write, repair: Repair) -> None:
@@ -94,7 +94,7 @@ def test_only_the_tests_that_are_asked_for_count(write: Write, repair: Repair) -
 
 
 def test_nothing_outside_of_the_scope_is_edited(write: Write, repair: Repair) -> None:
-    found = repair(write(TWO_BUGS), allow=["shop/basket.py"], seconds=4.0)
+    found = repair(write(TWO_BUGS), allow=["shop/basket.py"], candidates=200)
     assert {one.path for one in found.localised} == {"shop/basket.py"}
     assert {one.path for one in found.patches} <= {"shop/basket.py"}
 
@@ -184,6 +184,20 @@ def test_what_one_candidate_leaves_behind_does_not_fool_another(code: str, write
         tests = "from code_ import fib\ndef test_a(): assert fib(3) == 6\ndef test_b(): assert fib(2) == 4\n"
     found = repair(write({"code_.py": code, "test_it.py": tests}), after=0.0)
     assert found.ended == "green"
+
+
+def test_the_result_may_go_to_a_descriptor(write: Write, tmp_path: Path) -> None:
+    words, answer = command(write(TWO_BUGS), tmp_path, localise_only=True)
+    with answer.open("wb") as file:
+        subprocess.run([*words[:-1], str(file.fileno())], env=environment(), pass_fds=[file.fileno()], check=True)
+    assert result(answer).ended == "localised"
+
+
+def test_how_it_is_used_is_said(tmp_path: Path) -> None:
+    words, _ = command(tmp_path, tmp_path)
+    done = subprocess.run(words[:-1], env=environment(), capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "usage: python -m pytest_loop.repair ORDER.json RESULT.jsonl|DESCRIPTOR\n"
 
 
 def test_it_ends_when_it_is_asked_to(write: Write, tmp_path: Path) -> None:

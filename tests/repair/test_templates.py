@@ -7,6 +7,7 @@ from textwrap import dedent
 import pytest
 
 from pytest_loop.repair.candidates import candidates
+from pytest_loop.repair.fstrings import fields
 from pytest_loop.repair.pieces import Piece, changed_tokens, edited
 from pytest_loop.repair.source import Source
 from pytest_loop.repair.templates import TEMPLATES, Hints
@@ -77,6 +78,31 @@ TABLE = [
     ("a = 1\nb = 2", "stmt_delete", "b = 2"),
     ("for x in items:\n    b = x\n    return b", "stmt_move", "for x in items:\n        b = x\n    return b"),
     ("return a.b", "drop_attr", "return a"),
+    ("return a - (b - items)", "bin_op", "return (a - b) - items"),
+    ("return a and b and items", "and_or", "return a and b or items"),
+    ("return a + b * items", "drop_operand", "return a * items"),
+    ("return a or b or items", "drop_operand", "return b or items"),
+    ("return a or b or items", "drop_operand", "return a or b"),
+    ("return a if b else items", "drop_operand", "return items"),
+    ("return a < b < items", "drop_operand", "return a < b"),
+    ("return a if b else items", "operand_swap", "return items if b else a"),
+    ("return a + b + items", "operand_swap", "return a + items + b"),
+    ("return a * 1.5", "const", "return a * 15.0"),
+    ("return None", "const", "return []"),
+    ("return a[2] + b[2]", "const", "return a[3] + b[3]"),
+    ("return range(a, b, 2)", "off_by_one", "return range(a, b, -2)"),
+    ("return a[b][items]", "arg_swap", "return a[items][b]"),
+    ("return a.split(b)", "arg_swap", "return a.split(b, maxsplit=1)"),
+    ("return a.one(b.two())", "func_swap", "return a.two(b.two())"),
+    ("if a:\n    b = 1\nif b:\n    a = 1", "if_while", "if a:\n        b = 1\n    elif b:\n        a = 1"),
+    ("if a:\n    b = 1\nelif b:\n    a = 1", "if_while", "if a:\n        b = 1\n    if b:\n        a = 1"),
+    ("if a:\n    b = 1\nelse:\n    a = 1", "negate", "if a:\n        a = 1\n    else:\n        b = 1"),
+    ("if a:\n    b = 1", "stmt_delete", "b = 1"),
+    ("return sorted(a, key=lambda x: x)", "wrap_call", "return sorted(a, key=lambda x: abs(x))"),
+    ("return sorted(a, key=lambda x: x.y)", "wrap_call", "return sorted(a, key=lambda x: (x.y, x))"),
+    ("return a == b", "wrap_call", "return set(a) == set(b)"),
+    ("return a == b", "wrap_call", "return a.lower() == b.lower()"),
+    ("return a[-1]", "wrap_call", "return sum(a)"),
     ("return a.b", "wrap_call", "return a.b()"),
     ("return a.b()", "unwrap_call", "return a.b"),
     ("return a", "wrap_call", "return dict(sorted(a.items()))"),
@@ -121,6 +147,38 @@ def test_an_attribute_of_the_object_instead_of_a_name() -> None:
 def test_a_coroutine_is_waited_for() -> None:
     text = "async def f(g):\n    return g()\n"
     assert ("await", text.replace("g()", "await g()")) in everything(text)
+
+
+def test_a_coroutine_is_not_waited_for() -> None:
+    text = "async def f(g):\n    return await g()\n"
+    assert ("await", text.replace("await g()", "g()")) in everything(text)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("a=[]", "a=None"), ("a=1", "a=2"), ("*, a=1", "*, a=0"), ("a", "a=None"), ("a: int", "a: int = None")],
+)
+def test_a_parameter_has_another_default(before: str, after: str) -> None:
+    text = f"def f({before}):\n    return a\n"
+    assert ("default_value", text.replace(f"({before})", f"({after})")) in everything(text)
+
+
+def test_a_name_of_a_module_that_is_missing_is_imported() -> None:
+    text = "def f(a):\n    return Counter(a)\n"
+    after = f"from collections import Counter\n{text}"
+    assert ("add_import", after) in everything(text, Hints(missing={"Counter": ()}))
+
+
+@pytest.mark.parametrize("text", ["f'{a}' 'b'", "f'{a' '}'", "f'{a[\"x\"]}' f'{b}'", "f'''{a}"])
+def test_what_is_not_one_f_string_has_no_fields(text: str) -> None:
+    assert list(fields(text)) == []
+
+
+def test_fields_end_where_their_brackets_and_strings_do() -> None:
+    text = "f'{a[\":\"]:>{b}} {c == d!r} {{no}} {e}'"
+    assert [(text[one:two], text[two:three]) for one, two, three in fields(text)] == [
+        ('a[":"]', ":>{b}"), ("c == d", "!r"), ("e", ""),
+    ]  # fmt: skip
 
 
 def test_a_module_that_is_missing_is_imported_after_the_docstring() -> None:

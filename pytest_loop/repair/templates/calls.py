@@ -100,7 +100,9 @@ def _sort(node: ast.Call, unit: Unit, _: Hints) -> Iterator[Pieces]:
             yield unit.put(node, f"{unit.code(node.args[0])}.reverse()")
 
 
-def _arg_swap(node: ast.AST, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _arg_swap(
+    node: ast.Call | ast.Tuple | ast.List | ast.DictComp | ast.Subscript, unit: Unit, _: Hints
+) -> Iterator[Pieces]:
     """Two of several, exchanged."""
     if isinstance(node, ast.Call):
         items, values = node.args, [one.value for one in node.keywords if one.arg]
@@ -111,12 +113,10 @@ def _arg_swap(node: ast.AST, unit: Unit, _: Hints) -> Iterator[Pieces]:
         pairs = list(combinations(node.elts[:6], 2))
     elif isinstance(node, ast.DictComp):
         pairs = [(node.key, node.value)]
-    elif isinstance(node, ast.Subscript):
+    else:
         pairs = [(node.value, node.slice)]
         if isinstance(node.value, ast.Subscript):
             pairs.append((node.value.slice, node.slice))
-    else:
-        return
     for one, two in pairs:
         if not any(isinstance(part, ast.Slice | ast.Starred) for part in (one, two)):
             yield (*unit.put(one, operand_or_code(unit, two, one)), *unit.put(two, operand_or_code(unit, one, two)))

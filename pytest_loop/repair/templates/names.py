@@ -203,7 +203,7 @@ TEMPLATES = (
     Template("drop_attr", 1, (ast.Attribute,), _drop_attr),
     Template("self_attr", 4, (ast.Name, ast.Attribute), _self_attr),
     Template("self_attr", 0.7, (ast.Name,), _add_attr),
-    Template("spelling", 20, (ast.Name, ast.Attribute, ast.Import, ast.ImportFrom), _spelling),
+    Template("spelling", 60, (ast.Name, ast.Attribute, ast.Import, ast.ImportFrom), _spelling),
     Template("add_import", 8, (ast.Name,), _add_import),
     Template("donor_expr", 3, _THINGS, _donor_expr),
     Template("extend_expr", 2, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp), _extend_expr),

@@ -126,17 +126,15 @@ def _drop_operand(node: ast.AST, unit: Unit, _: Hints) -> Iterator[Pieces]:
         yield (Piece(unit.source.span(node.comparators[-2])[1], unit.source.span(node.comparators[-1])[1], ""),)
 
 
-def _operand_swap(node: ast.AST, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _operand_swap(node: ast.BinOp | ast.Compare | ast.IfExp, unit: Unit, _: Hints) -> Iterator[Pieces]:
     if isinstance(node, ast.BinOp):
         pairs = [(node.left, node.right)]
         if isinstance(node.left, ast.BinOp):
             pairs.append((node.left.right, node.right))
     elif isinstance(node, ast.Compare):
         pairs = [(node.left, node.comparators[0])]
-    elif isinstance(node, ast.IfExp):
-        pairs = [(node.body, node.orelse)]
     else:
-        return
+        pairs = [(node.body, node.orelse)]
     for one, two in pairs:
         yield (*unit.put(one, term(unit, two)), *unit.put(two, operand(unit, one)))
 

@@ -40,6 +40,22 @@ def _wrap_call(node: ast.expr, unit: Unit, _: Hints) -> Iterator[Pieces]:
     yield unit.put(node, f"dict(sorted({operand(unit, node)}.items()))")
 
 
+def _wrap_both(node: ast.Compare, unit: Unit, _: Hints) -> Iterator[Pieces]:
+    """The same on both sides of a comparison: as if of one type, of one case, in one order."""
+    if len(node.comparators) == 1:
+        sides = (node.left, node.comparators[0])
+        for name in _FUNCTIONS:
+            yield tuple(piece for one in sides for piece in unit.put(one, f"{name}({unit.code(one)})"))
+        for method in _METHODS[:3]:
+            yield tuple(piece for one in sides for piece in unit.put(one, f"{operand(unit, one)}.{method}"))
+
+
+def _fold(node: ast.Subscript, unit: Unit, _: Hints) -> Iterator[Pieces]:
+    """Something about all elements instead of one of them."""
+    if is_read(node):
+        yield from (unit.put(node, f"{name}({unit.code(node.value)})") for name in ("sum", "max", "min", "len"))
+
+
 def _called(node: ast.Name | ast.Attribute, unit: Unit, _: Hints) -> Iterator[Pieces]:
     """What a function gives, not the function."""
     if _is_whole(node, unit):
@@ -50,7 +66,7 @@ def _without_signs(node: ast.expr, unit: Unit, hints: Hints) -> Iterator[Pieces]
     """A text without a sign that the tests put into it."""
     if _is_whole(node, unit):
         yield from (unit.put(node, f"{operand(unit, node)}.replace({sign!r}, '')") for sign in hints.signs)
-        yield from (unit.put(node, f"{operand(unit, node)}.strip({sign!r})") for sign in hints.signs)
+        yield from (unit.put(node, f"{operand(unit, node)}.strip({sign!r})") for sign in hints.signs if sign != " ")
 
 
 def _unwrap_call(node: ast.Call, unit: Unit, _: Hints) -> Iterator[Pieces]:
@@ -78,6 +94,8 @@ _THINGS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.List
 
 TEMPLATES = (
     Template("wrap_call", 4, _THINGS, _wrap_call),
+    Template("wrap_call", 3, (ast.Compare,), _wrap_both),
+    Template("wrap_call", 2, (ast.Subscript,), _fold),
     Template("wrap_call", 2, (ast.Name, ast.Attribute), _called),
     Template("wrap_call", 4, (ast.Name, ast.Attribute, ast.Subscript, ast.Call), _without_signs),
     Template("unwrap_call", 5, (ast.Call,), _unwrap_call),
