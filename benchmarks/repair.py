@@ -2,7 +2,8 @@
 
 Each `check` of the set is split: every `assert` becomes a test of its own, with the imports and assignments around it;
 a loop stays one test. With `--held-out` the engine is given two thirds of the tests, and its first patch is checked
-against all of them. The set is read from where it is and never copied into the repository.
+against all of them. The set is a file of JSON lines as HumanEvalFix has them, and is no part of the repository:
+`python benchmarks/repair.py PATH`, or PYTEST_LOOP_BUGS.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 from side_by_side import clean_environment, pytest_command, table
 
 ROOT = Path(__file__).resolve().parents[1]
-DEFAULT = ROOT.parent / "shared" / "data" / "humanevalfix-python-even.jsonl"
+BUGS = os.environ.get("PYTEST_LOOP_BUGS")
 FIRST = 5
 GRACE = 30
 
@@ -204,7 +205,7 @@ def summary(outcomes: list[Outcome], asked: argparse.Namespace) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bugs", nargs="?", type=Path, default=Path(os.environ.get("PYTEST_LOOP_BUGS", DEFAULT)))
+    parser.add_argument("bugs", nargs="?" if BUGS else None, type=Path, default=BUGS)
     parser.add_argument("--only", default="", metavar="TEXT", help="bugs whose id or function has this in it")
     parser.add_argument("--limit", type=int, default=None, metavar="N")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="bugs at a time; above 1 each has one worker")

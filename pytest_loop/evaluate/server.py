@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.evaluate import forked
+from pytest_loop.evaluate import forked, workers
 from pytest_loop.evaluate.fingerprint import Fingerprint
 from pytest_loop.evaluate.learning import Learning
 from pytest_loop.evaluate.places import Places
@@ -71,6 +71,8 @@ class Server:
         self.prctl(_ADOPT, 1, 0, 0, 0)
         self.selector = selectors.PollSelector()  # one that a forked process does not share
         self.selector.register(self.driver, selectors.EVENT_READ, self._hear_driver)
+        if "xdist" in sys.modules:
+            workers.get_ready()
         gc.collect()
         gc.freeze()
         send(self.driver, {"reason": reason})
@@ -117,8 +119,6 @@ class Server:
             forked.become({ORDERED: f"{channel} {order['path']}", **order["variables"]}, self.places)
             self.learning.prepared.offer()
             if "xdist" in sys.modules:
-                from pytest_loop.evaluate import workers
-
                 workers.install(self.driver)
             receive(self.driver)  # that it may go on; a session of a server that is out of date is killed here
             if order["words"] == sys.argv[1:]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import platform
 import select
 import signal
 import socket
@@ -49,6 +51,12 @@ class _Wires(gateway_io.Popen2IOMaster):
     def __init__(self, worker: _Worker, execmodel: ExecModel) -> None:
         self.popen = worker
         Popen2IO.__init__(self, worker.stdin, worker.stdout, execmodel=execmodel)
+
+
+def get_ready() -> None:
+    """Ask once, before anybody is forked, what xdist asks in every session; Python remembers the answers."""
+    platform.platform()
+    inspect.getsource(get_ready)
 
 
 def install(server: socket.socket) -> None:
