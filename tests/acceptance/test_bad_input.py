@@ -50,6 +50,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
 }
 
 
+@pytest.mark.measured
 def test_every_bad_file_is_one_clear_line_and_the_others_still_run(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:
@@ -85,6 +86,7 @@ def test_a_folder_named_like_a_rule_file_is_only_a_folder(pytester: pytest.Pytes
     assert pytester.runpytest("folder.rules.yaml").ret == 0
 
 
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.thorough)], ids=["plain", "n2"])
 def test_a_bomb_of_a_pattern_is_an_error_of_its_rule_alone(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

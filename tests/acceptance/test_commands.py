@@ -455,6 +455,7 @@ def _at_a_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
 # -- start
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize(
     ("answer", "code", "last"),
     [(b"y\n", pytest.ExitCode.OK, ""), (b"\n", pytest.ExitCode.INTERRUPTED, "interrupted: nothing was started")],
@@ -547,6 +548,7 @@ def test_raised_limit_opens_a_run_that_it_has_stopped(
     assert [list(one.payload) for one in raised] == [[name]]
 
 
+@pytest.mark.measured
 def test_stop_from_another_terminal_ends_a_working_agent_at_once_and_another_run_goes_on(project: Path) -> None:
     """Two runs in one project: one is stopped, the other comes to its own end."""
     (project / "good.md").write_text("# Guide\nNote\n")
@@ -573,6 +575,7 @@ def test_stop_from_another_terminal_ends_a_working_agent_at_once_and_another_run
     assert sorted(one.name for one in (store.root / "sleeping").iterdir()) == ["history.jsonl", "run.json"]
 
 
+@pytest.mark.measured
 def test_fifth_run_is_refused_with_the_four_and_force_allows_it(project: Path, make: Make, hold: Hold) -> None:
     (project / "good.md").write_text("# Guide\nNote\n")
     names = [f"run-{number}" for number in range(1, 5)]

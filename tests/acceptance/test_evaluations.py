@@ -62,6 +62,7 @@ def test_a_rule_that_looks_at_nothing_new_is_not_run_again(project: pytest.Pytes
     assert (len(calls), len(judged(project))) == (2, 3)  # the first evaluation, and the one that decides
 
 
+@pytest.mark.measured
 def test_a_failure_is_kept_too_until_something_changes(project: pytest.Pytester) -> None:
     (project.path / "data.txt").write_text("bad")
     agent = writer(1) + "\n" + "from pathlib import Path\nwrite = work\n"
@@ -103,6 +104,7 @@ FIXER = """
 """
 
 
+@pytest.mark.measured
 def test_an_evaluation_that_cannot_pass_may_end_early(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     pytester.makepyfile(test_shop=TESTS, shop="def slow(): return 1\ndef broken(): return 0\ndef late(): return 0\n")
     agent = "\n".join(line.removeprefix("    ") for line in FIXER.splitlines())

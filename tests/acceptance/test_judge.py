@@ -52,6 +52,7 @@ VOTES = """
 """
 
 
+@pytest.mark.measured
 def test_a_panel_decides_also_where_workers_ask(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop, workers: tuple[str, ...]
 ) -> None:
@@ -74,6 +75,7 @@ def test_a_no_of_the_judge_is_a_failure_with_its_reason(
     result.stdout.fnmatch_lines(["*found no: vote 2*", "stopped: iteration_limit *"])
 
 
+@pytest.mark.measured
 def test_a_judge_that_errs_is_asked_again_reported_apart_and_never_a_pass(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop
 ) -> None:
@@ -133,6 +135,7 @@ SERIAL = """
 """
 
 
+@pytest.mark.measured
 def test_sentences_become_checks_or_are_judged_and_a_recording_plays_it_all_again(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop
 ) -> None:
@@ -163,6 +166,7 @@ SIDE_BY_SIDE = """
 """
 
 
+@pytest.mark.measured
 def test_checks_are_prepared_beside_the_document_by_agents_that_can(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop
 ) -> None:
@@ -186,6 +190,7 @@ JUDGES = """
 """
 
 
+@pytest.mark.measured
 def test_a_session_without_a_run_asks_its_judge_too(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

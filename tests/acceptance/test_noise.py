@@ -65,6 +65,7 @@ def test_a_noisy_warning_only_warns(noisy: Callable[..., pytest.RunResult]) -> N
     assert result.parseoutcomes() == {"warned": 1, "skipped": 2}
 
 
+@pytest.mark.measured
 def test_repeats_are_spread_over_workers_which_know_of_each_other(noisy: Callable[..., pytest.RunResult]) -> None:
     result = noisy("p" * 30, "2", "-n2")
     assert result.ret == pytest.ExitCode.OK

@@ -134,6 +134,7 @@ def test_an_agent_may_edit_the_document_in_place(project: pytest.Pytester) -> No
     assert (project.path / ".loop/write-a-guide/artifact.md").read_text() == GOOD.replace("\\n", "\n")
 
 
+@pytest.mark.measured
 def test_a_run_that_reaches_its_limit_escalates_and_goes_on_with_a_higher_one(project: pytest.Pytester) -> None:
     answers = f'{{"PRODUCE": "# Guide\\n", "REFINE": ["# Guide two\\n", "{GOOD}"]}}'
     result = loop(project, answers, "--loop-max-iterations", "2")
@@ -175,6 +176,7 @@ def test_an_exit_signal_that_is_false_keeps_a_run_from_success(project: pytest.P
     assert state(project)["iteration"] == 2
 
 
+@pytest.mark.measured
 def test_a_step_that_breaks_its_contract_twice_fails_the_run(project: pytest.Pytester) -> None:
     result = loop(project, '{"PRODUCE": ""}')
     assert result.ret == 1
@@ -240,6 +242,7 @@ def test_a_session_that_the_code_under_test_kills_is_not_a_pass(pytester: pytest
     }
 
 
+@pytest.mark.measured
 def test_rules_that_cannot_be_collected_are_told_before_anything_starts(
     project: pytest.Pytester, rule_file: Write
 ) -> None:
@@ -260,6 +263,7 @@ def test_nothing_to_judge_is_said(pytester: pytest.Pytester) -> None:
     )
 
 
+@pytest.mark.measured
 def test_a_template_judges_on_its_own(pytester: pytest.Pytester) -> None:
     (pytester.path / "agents.py").write_text(
         "from pytest_loop import ScriptedAgent\nagent = ScriptedAgent({'JUDGE': '{\"passed\": true}', 'PREPARE': lambda r: {'data': {'checks': [{'rule_id': i, 'check': {'manual': 'x'}} for i in ['a.correctness.accuracy', 'a.quality.clarity', 'b.style.consistency', 'b.quality.audience'] if i in r.prompt]}}})\n"
@@ -281,6 +285,7 @@ def test_a_template_judges_on_its_own(pytester: pytest.Pytester) -> None:
     )
 
 
+@pytest.mark.measured
 def test_the_test_repeater_of_the_same_name_is_refused(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ def state(project: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.measured
 def test_lint_is_clean_in_a_project_that_nobody_configured(project: Path, run: Pytest) -> None:
     done = run(*start("keep fixing until lint is clean"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -76,6 +77,7 @@ def test_the_draft_of_fix_until_green_needs_no_option_and_fits_one_screen(projec
     assert not (project / ".loop").exists()
 
 
+@pytest.mark.measured
 def test_a_task_that_nothing_can_measure_is_refused_with_three_that_can(project: Path, run: Pytest) -> None:
     done = run(*start("make it nice"))
     assert done.returncode == 4
@@ -117,6 +119,7 @@ def test_rules_of_the_project_are_rules_and_nothing_is_inferred(project: Path, r
     assert state(project)["inferred"] == ""
 
 
+@pytest.mark.measured
 def test_who_changes_what_was_inferred_changes_nothing(project: Path, run: Pytest) -> None:
     (project / "agent.py").write_text(
         "from pathlib import Path\ndef work(request):\n    path = Path('.loop/shop/inferred.rules.yaml')\n"
@@ -137,6 +140,7 @@ def test_a_tool_that_is_not_here_is_said_before_the_first_iteration(
     assert "cannot run  `ruff check .`: ruff is not installed here" in done.stdout
 
 
+@pytest.mark.measured
 def test_what_would_be_inferred_can_be_seen_without_a_run(project: Path, run: Pytest) -> None:
     done = run("--loop-infer", "keep fixing until lint is clean")
     assert done.returncode == 0, done.stdout + done.stderr
