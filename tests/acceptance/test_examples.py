@@ -58,6 +58,10 @@ MISTAKES = """
     warns: b.completeness.cross-refs: *guide.md:3: expected the link '#options' to lead somewhere, *
     warns: b.style.consistency: *guide.md:23: expected bullets of level 1 as in line 9 (*), found -
 """
+# Together they are judged by workers every day, one by one only by who is thorough.
+TOGETHER_AMONG_WORKERS = pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.thorough)], ids=["plain", "n2"]
+)
 
 
 @pytest.fixture
@@ -90,6 +94,7 @@ def literal(line: str) -> str:
     return line.replace("[", "[[]")
 
 
+@TOGETHER_AMONG_WORKERS
 def test_good_artifacts_pass(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/good", *workers)
     assert result.ret == pytest.ExitCode.OK
@@ -97,6 +102,7 @@ def test_good_artifacts_pass(examples: pytest.Pytester, workers: tuple[str, ...]
     result.stdout.fnmatch_lines(["*22 passed, 10 assumed*"])
 
 
+@TOGETHER_AMONG_WORKERS
 def test_bad_artifacts_fail_and_every_mistake_is_named(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/bad", *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -110,6 +116,7 @@ def test_a_failure_comes_with_advice(examples: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["fix: Add the missing paths below `paths`, each with its methods."])
 
 
+@TOGETHER_AMONG_WORKERS
 def test_python_tests_are_rules(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/python_tests", *workers)
     assert result.ret == pytest.ExitCode.OK
@@ -123,6 +130,7 @@ def test_the_rule_with_a_fixture_needs_it(examples: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["  warns: b.completeness.currency: *expected 2.50 EUR, found 2.50 USD"])
 
 
+@TOGETHER_AMONG_WORKERS
 def test_a_check_of_our_own_judges(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/custom_check", *workers)
     assert result.ret == pytest.ExitCode.OK

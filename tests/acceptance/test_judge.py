@@ -52,7 +52,6 @@ VOTES = """
 """
 
 
-@pytest.mark.measured
 def test_a_panel_decides_also_where_workers_ask(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop, workers: tuple[str, ...]
 ) -> None:
@@ -190,7 +189,6 @@ JUDGES = """
 """
 
 
-@pytest.mark.measured
 def test_a_session_without_a_run_asks_its_judge_too(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

@@ -229,7 +229,7 @@ def test_it_may_leave_in_peace_but_not_for_long(function: Function, ask: Ask, tm
     agent.answer(ask(), Watch())
     started = time.monotonic()
     agent.close()
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     assert not (tmp_path / "bye").exists()
     agent.close()
 
@@ -266,7 +266,7 @@ def test_a_daemon_that_holds_all_pipes_does_not_hold_us(function: Function, ask:
     started = time.monotonic()
     with pytest.raises(AgentError, match="ended with exit code 0 while it was working"):
         agent.answer(ask(), Watch())
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize(
