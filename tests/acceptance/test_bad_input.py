@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SELDOM_AMONG_WORKERS
+
 Write = Callable[..., Path]
 
 GOOD = "rules: [{id: a.x.fine, description: Fine, check: {command: 'true'}}]"
@@ -86,7 +88,7 @@ def test_a_folder_named_like_a_rule_file_is_only_a_folder(pytester: pytest.Pytes
     assert pytester.runpytest("folder.rules.yaml").ret == 0
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.thorough)], ids=["plain", "n2"])
+@SELDOM_AMONG_WORKERS
 def test_a_bomb_of_a_pattern_is_an_error_of_its_rule_alone(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

@@ -455,11 +455,18 @@ def _at_a_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
 # -- start
 
 
-@pytest.mark.measured
 @pytest.mark.parametrize(
     ("answer", "code", "last"),
-    [(b"y\n", pytest.ExitCode.OK, ""), (b"\n", pytest.ExitCode.INTERRUPTED, "interrupted: nothing was started")],
-    ids=["yes", "no"],
+    [
+        pytest.param(b"y\n", pytest.ExitCode.OK, "", id="yes"),
+        pytest.param(
+            b"\n",
+            pytest.ExitCode.INTERRUPTED,
+            "interrupted: nothing was started",
+            id="no",
+            marks=pytest.mark.measured,
+        ),
+    ],
 )
 def test_at_a_terminal_the_draft_is_confirmed(project: Path, answer: bytes, code: int, last: str) -> None:
     (project / "good.md").write_text("# Guide\nNote\n")
@@ -548,7 +555,6 @@ def test_raised_limit_opens_a_run_that_it_has_stopped(
     assert [list(one.payload) for one in raised] == [[name]]
 
 
-@pytest.mark.measured
 def test_stop_from_another_terminal_ends_a_working_agent_at_once_and_another_run_goes_on(project: Path) -> None:
     """Two runs in one project: one is stopped, the other comes to its own end."""
     (project / "good.md").write_text("# Guide\nNote\n")

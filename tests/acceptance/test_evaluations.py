@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import SELDOM_AMONG_WORKERS
+
 Write = Callable[..., Path]
 
 RULES = """
@@ -54,6 +56,7 @@ def writer(turns: int) -> str:
     return "\n".join(line.removeprefix("    ") for line in WRITER.format(turns=turns).splitlines())
 
 
+@SELDOM_AMONG_WORKERS
 def test_a_rule_that_looks_at_nothing_new_is_not_run_again(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = loop(project, writer(2), "--loop-rules", "guide.rules.yaml", "-v", *workers)
     assert result.ret == 0, result.stdout.str() + result.stderr.str()

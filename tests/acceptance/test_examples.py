@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SELDOM_AMONG_WORKERS
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FOLDERS = ("good", "bad", "python_tests", "custom_check")
 
@@ -58,10 +60,6 @@ MISTAKES = """
     warns: b.completeness.cross-refs: *guide.md:3: expected the link '#options' to lead somewhere, *
     warns: b.style.consistency: *guide.md:23: expected bullets of level 1 as in line 9 (*), found -
 """
-# Together they are judged by workers every day, one by one only by who is thorough.
-TOGETHER_AMONG_WORKERS = pytest.mark.parametrize(
-    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.thorough)], ids=["plain", "n2"]
-)
 
 
 @pytest.fixture
@@ -94,7 +92,7 @@ def literal(line: str) -> str:
     return line.replace("[", "[[]")
 
 
-@TOGETHER_AMONG_WORKERS
+@SELDOM_AMONG_WORKERS
 def test_good_artifacts_pass(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/good", *workers)
     assert result.ret == pytest.ExitCode.OK
@@ -102,7 +100,7 @@ def test_good_artifacts_pass(examples: pytest.Pytester, workers: tuple[str, ...]
     result.stdout.fnmatch_lines(["*22 passed, 10 assumed*"])
 
 
-@TOGETHER_AMONG_WORKERS
+@SELDOM_AMONG_WORKERS
 def test_bad_artifacts_fail_and_every_mistake_is_named(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/bad", *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -116,7 +114,7 @@ def test_a_failure_comes_with_advice(examples: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["fix: Add the missing paths below `paths`, each with its methods."])
 
 
-@TOGETHER_AMONG_WORKERS
+@SELDOM_AMONG_WORKERS
 def test_python_tests_are_rules(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/python_tests", *workers)
     assert result.ret == pytest.ExitCode.OK
@@ -130,7 +128,7 @@ def test_the_rule_with_a_fixture_needs_it(examples: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["  warns: b.completeness.currency: *expected 2.50 EUR, found 2.50 USD"])
 
 
-@TOGETHER_AMONG_WORKERS
+@SELDOM_AMONG_WORKERS
 def test_a_check_of_our_own_judges(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/custom_check", *workers)
     assert result.ret == pytest.ExitCode.OK

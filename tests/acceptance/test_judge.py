@@ -134,7 +134,6 @@ SERIAL = """
 """
 
 
-@pytest.mark.measured
 def test_sentences_become_checks_or_are_judged_and_a_recording_plays_it_all_again(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop
 ) -> None:

@@ -60,7 +60,14 @@ def test_rules_are_judged_scored_and_what_blocks_is_named(project: pytest.Pytest
     assert result.parseoutcomes() == {"failed": 1, "passed": 1, "warned": 1, "info": 1, "assumed": 1}
 
 
-@pytest.mark.parametrize("dist", ["load", "loadgroup", "loadscope", "loadfile", "worksteal", "each"])
+@pytest.mark.parametrize(
+    "dist",
+    [
+        "load",
+        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("loadgroup", "loadscope", "loadfile", "worksteal")),
+        "each",
+    ],
+)
 def test_the_score_is_the_same_however_the_items_are_spread(project: pytest.Pytester, dist: str) -> None:
     result = project.runpytest("-n2", f"--dist={dist}")
     assert result.ret == pytest.ExitCode.TESTS_FAILED

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import SELDOM_AMONG_WORKERS
+
 ROOT = Path(__file__).parents[2]
 Write = Callable[..., Path]
 
@@ -55,6 +57,7 @@ def state(pytester: pytest.Pytester, alias: str = "write-a-guide") -> dict[str, 
     return json.loads((pytester.path / ".loop" / alias / "run.json").read_text())  # type: ignore[no-any-return]
 
 
+@SELDOM_AMONG_WORKERS
 def test_the_example_needs_three_iterations(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     shutil.copytree(ROOT / "examples/loop", pytester.path, dirs_exist_ok=True)
     args = (
@@ -176,7 +179,6 @@ def test_an_exit_signal_that_is_false_keeps_a_run_from_success(project: pytest.P
     assert state(project)["iteration"] == 2
 
 
-@pytest.mark.measured
 def test_a_step_that_breaks_its_contract_twice_fails_the_run(project: pytest.Pytester) -> None:
     result = loop(project, '{"PRODUCE": ""}')
     assert result.ret == 1
@@ -263,7 +265,6 @@ def test_nothing_to_judge_is_said(pytester: pytest.Pytester) -> None:
     )
 
 
-@pytest.mark.measured
 def test_a_template_judges_on_its_own(pytester: pytest.Pytester) -> None:
     (pytester.path / "agents.py").write_text(
         "from pytest_loop import ScriptedAgent\nagent = ScriptedAgent({'JUDGE': '{\"passed\": true}', 'PREPARE': lambda r: {'data': {'checks': [{'rule_id': i, 'check': {'manual': 'x'}} for i in ['a.correctness.accuracy', 'a.quality.clarity', 'b.style.consistency', 'b.quality.audience'] if i in r.prompt]}}})\n"
@@ -285,7 +286,6 @@ def test_a_template_judges_on_its_own(pytester: pytest.Pytester) -> None:
     )
 
 
-@pytest.mark.measured
 def test_the_test_repeater_of_the_same_name_is_refused(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,7 +77,6 @@ def test_the_draft_of_fix_until_green_needs_no_option_and_fits_one_screen(projec
     assert not (project / ".loop").exists()
 
 
-@pytest.mark.measured
 def test_a_task_that_nothing_can_measure_is_refused_with_three_that_can(project: Path, run: Pytest) -> None:
     done = run(*start("make it nice"))
     assert done.returncode == 4
@@ -119,7 +118,6 @@ def test_rules_of_the_project_are_rules_and_nothing_is_inferred(project: Path, r
     assert state(project)["inferred"] == ""
 
 
-@pytest.mark.measured
 def test_who_changes_what_was_inferred_changes_nothing(project: Path, run: Pytest) -> None:
     (project / "agent.py").write_text(
         "from pathlib import Path\ndef work(request):\n    path = Path('.loop/shop/inferred.rules.yaml')\n"

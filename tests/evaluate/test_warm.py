@@ -16,6 +16,7 @@ import pytest
 from pytest_loop import marks
 from pytest_loop.core.order import Order
 from pytest_loop.evaluate.session import ChildSession, SessionError
+from tests.conftest import SELDOM_AMONG_WORKERS
 
 PASSES = "def test_it(): pass\n"
 
@@ -223,7 +224,7 @@ def test_many_sessions_leave_nothing(
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
     monkeypatch.setattr("tempfile.tempdir", None)
-    often = int(os.environ.get("PYTEST_LOOP_SESSIONS", "12" if words else "30"))
+    often = int(os.environ.get("PYTEST_LOOP_SESSIONS", "12" if words else "16"))
     made = project(*words, f"--basetemp={tmp_path / 'base'}")
     verdicts = {0: "passed", 1: "failed", 2: "error"}
     flat: list[tuple[int, int, int]] = []
@@ -297,6 +298,7 @@ def test_capture_timeouts_and_the_rest_work_as_ever(project: Callable[..., Any])
         assert ("hello" in seen.judge().output) is (mode != "sys")
 
 
+@SELDOM_AMONG_WORKERS
 def test_coverage_is_measured_as_ever(
     project: Callable[..., Any], workers: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
