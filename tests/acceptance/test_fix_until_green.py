@@ -179,6 +179,7 @@ def test_the_next_agent_takes_over_and_finishes(project: Path, run: Pytest) -> N
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_how_an_agent_ends_is_no_verdict(project: Path, run: Pytest) -> None:
     command = f'{sys.executable} -c "{FIX.format(1)}; {FIX.format(2)}; sys.exit(3)"'
     done = run(*START, "--loop-agent", f"command:{command}")
@@ -186,6 +187,7 @@ def test_how_an_agent_ends_is_no_verdict(project: Path, run: Pytest) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_an_agent_that_fails_without_an_edit_fails_the_run(project: Path, run: Pytest) -> None:
     done = run(*START, "--loop-agent", "command:false")
     assert (done.returncode, state(project)["stop"]["reason"]) == (1, "phase_error"), done.stdout

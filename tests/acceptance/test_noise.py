@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SELDOM_AMONG_WORKERS
+
 Write = Callable[..., Path]
 
 # Passes or fails by its repeat: the n-th call looks up the n-th letter.
@@ -88,6 +90,7 @@ RULES = """
 """
 
 
+@SELDOM_AMONG_WORKERS
 def test_only_what_became_worse_fails_against_a_baseline(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

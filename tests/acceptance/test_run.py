@@ -117,6 +117,7 @@ def test_events_tell_the_story_in_order(project: pytest.Pytester) -> None:
     assert final["criteria"]["rules"][0]["weight"] == 2
 
 
+@pytest.mark.thorough
 def test_an_artifact_that_passes_already_needs_no_agent(project: pytest.Pytester) -> None:
     (project.path / "guide.md").write_text(GOOD.replace("\\n", "\n"))
     result = loop(project, "{}", "--loop-artifact", "guide.md")
@@ -130,6 +131,7 @@ def test_an_artifact_that_passes_already_needs_no_agent(project: pytest.Pytester
     ]
 
 
+@pytest.mark.thorough
 def test_an_agent_may_edit_the_document_in_place(project: pytest.Pytester) -> None:
     answers = f'{{"PRODUCE": lambda request: request.artifact.write_text("{GOOD}") and None}}'
     result = loop(project, answers)
@@ -192,6 +194,7 @@ def test_a_step_that_breaks_its_contract_twice_fails_the_run(project: pytest.Pyt
     assert [event["event"] for event in events(project)][-3:] == ["phase_error", "phase_error", "failed"]
 
 
+@pytest.mark.thorough
 def test_python_tests_of_the_arguments_are_rules(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_it="""

@@ -87,6 +87,7 @@ def test_a_task_that_nothing_can_measure_is_refused_with_three_that_can(project:
     assert not (project / ".loop").exists()
 
 
+@pytest.mark.thorough
 def test_how_often_to_try_may_stand_in_the_task(project: Path, run: Pytest) -> None:
     run(*start("fix until green, stop after 2 cycles"))
     assert state(project)["max_iterations"] == 2
@@ -94,6 +95,7 @@ def test_how_often_to_try_may_stand_in_the_task(project: Path, run: Pytest) -> N
     assert json.loads((project / ".loop/other/run.json").read_text())["max_iterations"] == 3
 
 
+@pytest.mark.thorough
 def test_a_command_in_the_task_is_taken_as_it_is(project: Path, run: Pytest) -> None:
     done = run(*start(f"tidy up until `{sys.executable} -m compileall -q shop.py` passes"))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -242,6 +242,7 @@ def test_a_module_of_the_project_with_the_name_of_an_installed_one_comes_first(
     assert made.both() == {"test_version": "passed"}
 
 
+@THOROUGH
 def test_a_part_of_a_package_that_nobody_imports_any_more_is_missing(
     project: Callable[..., Any], environment: Any
 ) -> None:
@@ -255,6 +256,7 @@ def test_a_part_of_a_package_that_nobody_imports_any_more_is_missing(
     assert made.both() == {"test_version": "failed"}
 
 
+@THOROUGH
 def test_what_a_conftest_file_sets_is_seen_by_an_installed_module(
     project: Callable[..., Any], environment: Any
 ) -> None:
@@ -298,6 +300,7 @@ def test_a_module_that_does_more_than_to_load_is_not_loaded_ahead(
     assert not is_prepared(made)
 
 
+@THOROUGH
 def test_a_module_that_turns_up_is_found_by_an_installed_one(project: Callable[..., Any], environment: Any) -> None:
     text = "try:\n    from local_settings import VERSION\nexcept ImportError:\n    VERSION = 1\n"
     environment.install("library.py", f"import os\nPID = os.getpid()\n{text}")
@@ -323,6 +326,7 @@ def test_a_module_that_was_planted_during_the_run_is_not_loaded_ahead(
     assert not is_prepared(made)
 
 
+@THOROUGH
 def test_a_package_that_lives_elsewhere_is_read_anew(
     project: Callable[..., Any], environment: Any, tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
@@ -339,6 +343,7 @@ def test_a_package_that_lives_elsewhere_is_read_anew(
     assert made.server == before
 
 
+@THOROUGH
 def test_another_version_of_a_plugin_is_seen(
     project: Callable[..., Any], environment: Any, workers: tuple[str, ...]
 ) -> None:
