@@ -1,4 +1,4 @@
-"""Commands around runs: status, list, history, stop, clean. None of them starts an iteration."""
+"""Commands around runs: status, list, history, report, stop, clean. None of them starts an iteration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pytest_loop import keeping
+from pytest_loop import keeping, reporting
 from pytest_loop.agents.installed import installed
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.run import Event, Kind, Reason, RunState, Status
@@ -42,6 +42,7 @@ def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) 
         "restore": _restore,
         "agents": _agents,
         "infer": _infer,
+        "report": _report,
     }
     return plain[name](options, store, say)
 
@@ -183,6 +184,16 @@ def _history(options: RunOptions, store: Store, say: Say) -> int:
     for line in show.history_lines(history.events):
         say(line.rstrip())
     _say_damage(history, say)
+    return 0
+
+
+def _report(options: RunOptions, store: Store, say: Say) -> int:
+    files = chosen(store, options.alias)
+    state, history = files.read()
+    reporting.write(options, state, history.events, say, shown_status(state, files))
+    _say_damage(history, say)
+    if options.json:
+        give(result(files, state, history), options.json, say)
     return 0
 
 

@@ -146,6 +146,7 @@ RUN = (
     Option("--loop-record", "write the answers of agents into a file for replay:FILE", "FILE"),
     Option("--loop-confirm", "confirm a manual rule", "RULE", many=True),
     Option("--loop-json", "write the result for machines (- is standard output)", "PATH"),
+    Option("--loop-report-open", "show the report in a browser"),
 )
 # Commands around a run; none of them starts an iteration, but for resume.
 COMMANDS = (
@@ -158,6 +159,7 @@ COMMANDS = (
     Option("--loop-clean", "delete a run, or all", "ALIAS|all"),
     Option("--loop-infer", "show what would tell that a task is done in this project, and exit", "TEXT"),
     Option("--loop-restore", "make the files those of an iteration again, and exit", "N", whole),
+    Option("--loop-report", "write a run as a page of HTML: at its end, or of one that is there", "PATH", ini=""),
 )
 # Ini options without a twin on the command line.
 SETTINGS = {

@@ -57,12 +57,15 @@ class RunOptions:
     clean: str | None
     restore: int | None
     infer: str | None
+    report: str
+    is_report_asked: bool
+    is_report_opened: bool
     is_list: bool
     is_agents: bool
 
     @property
     def command(self) -> str | None:
-        """The command that was asked for, if any."""
+        """The command that was asked for, if any; a report is one where no run is to begin or to go on."""
         asked = {
             "status": self.status,
             "history": self.history,
@@ -71,7 +74,8 @@ class RunOptions:
             "restore": self.restore,
             "infer": self.infer,
         }
-        flags = {"list": self.is_list, "agents": self.is_agents}
+        is_alone = self.is_report_asked and not self.task and self.resume is None
+        flags = {"list": self.is_list, "agents": self.is_agents, "report": is_alone}
         found = [name for name, value in asked.items() if value is not None] + [name for name in flags if flags[name]]
         if len(found) > 1:
             raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in found)}")
@@ -81,6 +85,8 @@ class RunOptions:
 def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions:
     """The options of a run, from the command line and the ini file."""
     reader = Reader(config, values)
+    if values.loop_report_open and not reader.get("loop_report"):
+        raise pytest.UsageError("--loop-report-open: say where the report is to be written with --loop-report PATH")
     thresholds = {
         part.partition("=")[0].strip().upper(): part.partition("=")[2].strip()
         for part in (reader.get("loop_threshold") or "").split(",")
@@ -132,6 +138,9 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         clean=values.loop_clean,
         restore=values.loop_restore,
         infer=values.loop_infer,
+        report=reader.get("loop_report") or "",
+        is_report_asked=values.loop_report is not None or values.loop_report_open,
+        is_report_opened=values.loop_report_open,
         is_list=values.loop_list,
         is_agents=values.loop_agents,
     )
