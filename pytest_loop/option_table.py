@@ -175,5 +175,14 @@ SETTINGS = {
     "loop_thrashing": ("stop when a file is rewritten so often in one iteration, or edits are undone (0: never)", "5"),
     "loop_stagnation": ("stop when so many iterations gained too little (0: never)", "2"),
     "loop_min_gain": ("what is too little", "0.02"),
+    "loop_plateau": (
+        "stop when two changes in a row were a smaller share of the score, such as 0.02 (0: never)",
+        "0",
+    ),
+    "loop_diminishing": ("the same, asked after it, such as 0.05 (0: never)", "0"),
+    "loop_confidence": (
+        "when so much of the weight passes beyond an opinion, do not wait for an agent's exit signal (0: always do)",
+        "0",
+    ),
 }
 ALL = (*JUDGING, *RUN, *COMMANDS)

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
 from pytest_loop.option_table import amount, count, share, whole, word
 from pytest_loop.options import Reader
+
+_BREAKERS: dict[str, Callable[[str], float]] = {
+    **dict.fromkeys(("stuck", "same_error", "thrashing", "stagnation"), count),
+    **dict.fromkeys(("min_gain", "plateau", "diminishing", "confidence"), share),
+}
 
 
 @dataclass(frozen=True)
@@ -92,9 +98,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         for part in (reader.get("loop_threshold") or "").split(",")
         if part
     }
-    breakers = {
-        name: reader.setting(f"loop_{name}", count) for name in ("stuck", "same_error", "thrashing", "stagnation")
-    }
+    breakers = {name: reader.setting(f"loop_{name}", read) for name, read in _BREAKERS.items()}
     return RunOptions(
         task=reader.get("loop_task") or "",
         agents=tuple(reader.get("loop_agent")),
@@ -130,7 +134,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         prompts=reader.setting("loop_prompts") or "",
         critique_tokens=reader.setting("loop_critique_tokens", whole),
         localise=reader.setting("loop_localise", word("yes", "no")) == "yes",
-        breakers={**breakers, "min_gain": reader.setting("loop_min_gain", share)},
+        breakers=breakers,
         status=values.loop_status,
         history=values.loop_history,
         stop=values.loop_stop,

@@ -36,11 +36,13 @@ TRANSITIONS: dict[tuple[Place, Kind], tuple[Place, ...]] = {
 }
 # These can happen anywhere, and leave the run where it stands.
 ANYWHERE = frozenset((Kind.PHASE_ERROR, Kind.STOP_REQUESTED, Kind.STOPPED, Kind.FAILED))
+_FLAT = frozenset((Reason.QUALITY_PLATEAU.value, Reason.DIMINISHING_RETURNS.value))
 # A run that ended for this reason goes on when one of these limits is raised.
 REOPENED_BY = {
     Reason.ITERATION_LIMIT.value: ("max_iterations",),
     Reason.BUDGET_EXCEEDED.value: ("max_completed_phase_seconds", "usd", "tokens"),
     Reason.STAGNATION.value: ("max_iterations", "max_completed_phase_seconds"),
+    **dict.fromkeys(_FLAT, ("max_iterations",)),
 }
 
 _HAS_WORK: dict[Place, Callable[[RunState], bool]] = {
@@ -178,6 +180,8 @@ def _reopened(state: RunState, event: Event) -> RunState:
     }
     if state.is_over:
         changes |= {"status": Status.RUNNING, "stop": Stop(), "stop_asked": "", "stagnation_count": 0}
+    if state.stop.reason in _FLAT:  # what is flat is looked for anew
+        changes["rung_since"] = state.iteration + 1
     if state.stop.reason == Reason.UNCONFIRMED.value:
         changes["current_step"] = Place.EVALUATE
     return state.model_copy(update=changes)

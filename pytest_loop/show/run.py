@@ -20,6 +20,12 @@ from pytest_loop.core.text import one_line
 
 SHOWN_RULES = 12
 SHOWN_FINDINGS = 5
+_MORE_ROUNDS = (
+    Reason.ITERATION_LIMIT.value,
+    Reason.STAGNATION.value,
+    Reason.QUALITY_PLATEAU.value,
+    Reason.DIMINISHING_RETURNS.value,
+)
 
 
 def draft_lines(state: RunState, origins: dict[str, str]) -> Iterator[str]:
@@ -140,7 +146,7 @@ def _escalation(state: RunState) -> Iterator[str]:
 def go_on(state: RunState) -> str:
     """The command that goes on from here."""
     base = f"pytest --loop-resume={state.task_alias}"
-    if state.stop.reason == Reason.ITERATION_LIMIT.value:
+    if state.stop.reason in _MORE_ROUNDS:
         return f"{base} --loop-max-iterations {state.max_iterations + 4}"
     if state.stop.reason == Reason.BUDGET_EXCEEDED.value:
         return f"{base} with a higher --loop-budget, --loop-max-tokens or --loop-max-seconds"
@@ -149,8 +155,6 @@ def go_on(state: RunState) -> str:
             f"--loop-confirm {name}" for name in (state.evaluation.assumptions if state.evaluation else ())
         )
         return f"{base} {names}"
-    if state.stop.reason == Reason.STAGNATION.value:
-        return f"{base} --loop-max-iterations {state.max_iterations + 4}"
     return f"pytest --loop-task ... (a new run; this one is {state.status.value})" if state.is_over else base
 
 

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 
 from pytest_loop.core import machine
 from pytest_loop.core.model import Finding, Severity
+from pytest_loop.core.records import records
 from pytest_loop.core.run import Event, Kind, Reason, RunCriteria, RunRule, RunState, SealFinding, Target, Task
 from pytest_loop.core.words import Status
+from pytest_loop.show.analysis import tendency
 from pytest_loop.show.html import MISSING, ReportError, report
 from pytest_loop.show.html.grid import LEFT_OUT, grid, plain
-from pytest_loop.show.html.story import edits, trajectory
+from pytest_loop.show.html.story import edits
 from pytest_loop.show.html.verdict import verdict
 from pytest_loop.show.summary import rounds
 from tests.show.runs import HOSTILE, MOMENT, Told, hostile, large, small
@@ -355,7 +357,7 @@ def test_where_the_scores_tend_to_is_told_from_three_on(scores: tuple[int, ...],
     told = Told(*names)
     for passing in scores:
         told.judged(names[passing:]).refined()
-    assert trajectory(rounds(told.events)) == said
+    assert tendency(told.state, records(told.state, told.events)) == said
 
 
 # -- one page that needs nothing else

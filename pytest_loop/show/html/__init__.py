@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.core.outcome import pattern, question
+from pytest_loop.core.records import records
 from pytest_loop.core.run import Event, RunState, Target
 from pytest_loop.core.words import known_reason
 from pytest_loop.errors import LoopError
+from pytest_loop.show.analysis import tendency
 from pytest_loop.show.html.chart import chart
 from pytest_loop.show.html.grid import grid, plain
-from pytest_loop.show.html.story import UNKNOWN, edits, ledger, remarks, trajectory
+from pytest_loop.show.html.story import UNKNOWN, edits, ledger, remarks
 from pytest_loop.show.html.verdict import exact, verdict
 from pytest_loop.show.run import go_on
 from pytest_loop.show.summary import rounds
@@ -40,7 +42,7 @@ def report(state: RunState, events: Sequence[Event], status: str = "") -> str:
         has_files=state.target is Target.WORKSPACE,
         verdict=verdict(state),
         chart=chart(state, told, events),
-        trajectory=trajectory(told),
+        tendency=tendency(state, records(state, events)),
         rounds=told,
         tampered=[one for one in told if one.found.findings],
         data=grid(state, told, events),

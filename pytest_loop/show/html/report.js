@@ -260,6 +260,8 @@
       if (rule && columns) show(rule, columns - 1);
     });
 
+  for (const chart of document.querySelectorAll(".scroll > .chart")) chart.parentElement.scrollLeft = chart.clientWidth;
+
   if (columns && data.rules.length) {
     box.hidden = false;
     find("tools").hidden = false;

@@ -12,7 +12,6 @@ from typing import Any
 from pytest_loop.core.changes import WORK
 from pytest_loop.core.run import HASH_SHOWN, Event, Kind, Step
 from pytest_loop.show.html.grid import escaped_size
-from pytest_loop.show.summary import Round
 
 ROOM = 2 * 1024 * 1024
 UNKNOWN = "unknown"
@@ -22,9 +21,6 @@ _EDITS = (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value)
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _SIGNS = {"+": "added", "-": "removed", " ": "same"}
 _BY_AGENTS = (Step.PRODUCE, Step.REFINE, Step.PREPARE)
-# A smaller change of the score is none; and so many of all changes make a tendency.
-_NOTICED = 0.02
-_TENDENCY = 0.67
 
 
 @dataclass(frozen=True)
@@ -233,18 +229,3 @@ def _text(value: Any) -> str:
 
 def _texts(value: Any) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
-
-
-def trajectory(told: Sequence[Round]) -> str:
-    """Where the scores tend to, in a sentence; empty where there are too few of one phase to say so."""
-    sound = [one.found for one in told if not one.found.void]
-    moves = [after.score - before.score for before, after in pairwise(sound) if after.phase is before.phase]
-    if len(sound) < 3 or not moves:
-        return ""
-    shares = {
-        "Most iterations raised the score.": sum(move > _NOTICED for move in moves),
-        "Most iterations lowered the score.": sum(move < -_NOTICED for move in moves),
-        "Most iterations changed the score by no more than 0.02.": sum(abs(move) <= _NOTICED for move in moves),
-    }
-    tending = (words for words, number in shares.items() if number / len(moves) >= _TENDENCY)
-    return next(tending, "The score went up and down.")
