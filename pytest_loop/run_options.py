@@ -66,6 +66,8 @@ class RunOptions:
     report: str
     is_report_asked: bool
     is_report_opened: bool
+    verbosity: int
+    colour: str
     is_list: bool
     is_agents: bool
 
@@ -145,6 +147,8 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         report=reader.get("loop_report") or "",
         is_report_asked=values.loop_report is not None or values.loop_report_open,
         is_report_opened=values.loop_report_open,
+        verbosity=values.verbose,
+        colour=values.color,
         is_list=values.loop_list,
         is_agents=values.loop_agents,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.replay import Recorded
 from pytest_loop.agents.specs import make
 from pytest_loop.core.redacting import RedactedStream, Redactor, redactor
-from pytest_loop.core.run import Event, RunState
+from pytest_loop.core.run import Event, Kind, RunState
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.discreet import DiscreetSession
@@ -31,12 +30,15 @@ from pytest_loop.evaluate.warm import Warm
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import github, summary
 from pytest_loop.show import run as show
-from pytest_loop.show.live import Live
+from pytest_loop.show.live import Live, tone
 from pytest_loop.store import RunFiles, Store, moment
 from pytest_loop.tools import Settings, Tools
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.sealed import SealedFiles
+
+# What is told even where a person wants to hear little.
+_DECISIVE = (Kind.EVALUATION_DONE.value, Kind.PHASE_SWITCHED.value, Kind.PHASE_ERROR.value)
 
 
 @dataclass
@@ -53,6 +55,7 @@ class Running:
     project: SealedFiles | None = None
     bytecode: Bytecode | None = None
     warm: Warm | None = None
+    live: Live | None = None
     memory: Memory = field(default_factory=Memory)
     made: dict[str, Agent] = field(default_factory=dict)
     redact: Redactor = field(default_factory=lambda: redactor(os.environ))
@@ -82,6 +85,8 @@ class Running:
         except AgentUnavailableError as error:
             raise pytest.UsageError(str(error)) from None
         finally:
+            if self.live:
+                self.live.close()
             for agent in (*agents, judge):
                 if agent is not None:
                     agent.close()
@@ -123,10 +128,16 @@ class Running:
         if state.sealed and self.project is None:
             self.project = keeping.opened(self.root, files, state.sealed)
             self.bytecode = Bytecode(self.root, is_new=False)
-        live = Live(self.stream, width=shutil.get_terminal_size().columns)
+        live = self.live = Live(self.stream, tone(os.environ, options.verbosity, options.colour))
+        live.stand(state)
         session = self.session(state.arguments, moment(state.created_at))
-        session.heard = RedactedStream(self._heard, self.redact)
-        session.wanted = lambda: files.stop_asked() is None
+        session.heard = RedactedStream(live.session, self.redact)
+
+        def is_wanted() -> bool:
+            live.tick()
+            return files.stop_asked() is None
+
+        session.wanted = is_wanted
         settings = Settings(
             root=self.root,
             plan_by_agent=options.plan == "agent",
@@ -161,7 +172,7 @@ class Running:
             return None
         found = Checkpoints(self.root, state.run_id)
         if found.reason:
-            self.say(f"no checkpoints in git: {found.reason}")
+            self._tell(f"no checkpoints in git: {found.reason}")
             return None
         return found
 
@@ -173,7 +184,7 @@ class Running:
         if best.iteration != state.iteration:
             keeping.restored(self.project, files.read_history().events, best.iteration)
             files.write_artifact(self.redact(self.project.change().text), self.root / state.artifact)
-            self.say(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
+            self._tell(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
 
     def _agent(self, spec: str) -> Agent:
         made = self._make(spec)
@@ -190,7 +201,7 @@ class Running:
     def session(self, arguments: tuple[str, ...], since: float) -> ChildSession:
         """A session with these arguments, which nobody hears yet, of a run that exists since then."""
         if self.warm is None and self.options.session != "cold":
-            self.warm = Warm(arguments, self.root, since, self.options.session == "warm", self.say)
+            self.warm = Warm(arguments, self.root, since, self.options.session == "warm", self._tell)
         return ChildSession(
             arguments,
             self.folder,
@@ -208,10 +219,17 @@ class Running:
             if tool is not None:
                 tool.close()
 
-    def _listen(self, event: Event, state: RunState) -> None:
-        for line in show.event_lines(event, state):
-            self.say(line)
+    def _tell(self, line: str) -> None:
+        """A line for the person, wherever the run stands."""
+        (self.live.write if self.live else self.say)(line)
 
-    def _heard(self, data: bytes) -> None:
-        self.stream.write(data.decode("utf-8", "replace"))
-        self.stream.flush()
+    def _listen(self, event: Event, state: RunState) -> None:
+        """What has happened, in as many words as the person wants."""
+        if self.live is None:
+            return
+        if self.options.verbosity > 0:
+            self.live.write(next(show.history_lines([event])).rstrip())
+        is_decisive = event.event in _DECISIVE
+        for line in show.event_lines(event, state):
+            (self.live.write if is_decisive else self.live.detail)(line)
+        self.live.stand(state)
