@@ -231,5 +231,5 @@ class Running:
             self.live.write(next(show.history_lines([event])).rstrip())
         is_decisive = event.event in _DECISIVE
         for line in show.event_lines(event, state):
-            (self.live.write if is_decisive else self.live.detail)(line)
+            (self.live.write if is_decisive else self.live.explain)(line)
         self.live.stand(state)

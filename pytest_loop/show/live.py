@@ -71,14 +71,14 @@ class Live:
         worker = Worker(name, self)
         with self._lock:
             self._at_work.append(worker)
-        self.detail(f"{name} ...")
+        self.mention(f"{name} ...")
         try:
             yield worker
         finally:
             worker.end()
             with self._lock:
                 self._at_work.remove(worker)
-            self.detail(f"{name} took {self.clock() - worker.started:.1f} s")
+            self.mention(f"{name} took {self.clock() - worker.started:.1f} s")
 
     def stand(self, state: RunState) -> None:
         """Something has happened in the run."""
@@ -97,9 +97,14 @@ class Live:
         with self._lock:
             self._show(f"{line}\n")
 
-    def detail(self, line: str) -> None:
-        """A line that `-q` does without."""
+    def mention(self, line: str) -> None:
+        """A line that `-q` does without: who works, and what agents say meanwhile."""
         if self.tone.verbosity >= 0:
+            self.write(line)
+
+    def explain(self, line: str) -> None:
+        """A line that `-qq` does without: what sessions say, and why a verdict is as it is."""
+        if self.tone.verbosity >= -1:
             self.write(line)
 
     def session(self, data: bytes) -> None:
@@ -107,7 +112,7 @@ class Live:
         if self._has_region:
             with self._lock:
                 self._session.hear(data)
-        elif self.tone.verbosity >= 0:
+        elif self.tone.verbosity >= -1:
             self._stream.write(data.decode("utf-8", "replace"))
             self._stream.flush()
 
@@ -126,7 +131,7 @@ class Live:
     # -- the region
 
     def _say_session(self, line: str) -> None:
-        self.detail(_harmless(line))
+        self.explain(_harmless(line))
 
     def _show(self, text: str = "") -> None:
         """Add to the log, and draw the region anew below it: all in one piece, so that nothing flickers."""
@@ -221,7 +226,7 @@ class Worker:
         self._lines.hear(piece)
         if self._left <= 0:
             self.end()
-            self._live.detail(f"{PREFIX}(it says more than {MOST // 1024**2} MB; the rest is not shown)")
+            self._live.mention(f"{PREFIX}(it says more than {MOST // 1024**2} MB; the rest is not shown)")
 
     def end(self) -> None:
         """What is left of a line that has no end."""
@@ -235,7 +240,7 @@ class Worker:
         text = one_line(line[: LONGEST * 4], LONGEST)
         if text:
             self.last = text
-            self._live.detail(PREFIX + text)
+            self._live.mention(PREFIX + text)
 
 
 def _harmless(line: str) -> str:

@@ -113,7 +113,15 @@ def test_no_color_leaves_out_the_colours_and_nothing_else(watched: Watched) -> N
 def test_quiet_says_what_each_iteration_came_to(watched: Watched) -> None:
     left = shown(watched("--loop-alias", "words", "-q").replace("\r\n", "\n")).splitlines()
     assert "Iteration 1/4 | Phase A | Score 0.5 | FAIL" in left
-    assert [line for line in left if "thinking" in line or "took" in line or "fix:" in line] == []
+    assert [line for line in left if "thinking" in line or "took" in line] == []
+
+
+def test_very_quiet_says_no_more_than_that(watched: Watched) -> None:
+    text = watched("--loop-alias", "words", "-qq")
+    assert not UP.search(text)
+    left = text.replace("\r\n", "\n").splitlines()
+    assert "Iteration 1/4 | Phase A | Score 0.5 | FAIL" in left
+    assert [line for line in left if "thinking" in line or "fix:" in line or line.startswith("F")] == []
 
 
 def test_verbose_says_every_event(watched: Watched) -> None:

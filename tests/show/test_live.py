@@ -64,14 +64,18 @@ def test_a_log_gets_what_a_session_says_as_it_comes() -> None:
     assert stream.getvalue() == "..F.\n"
 
 
-def test_quiet_leaves_out_what_agents_and_sessions_say() -> None:
+@pytest.mark.parametrize(
+    ("verbosity", "said"), [(-1, "..F.\nIteration 1/4\n  1. a.x.y\n"), (-2, "Iteration 1/4\n")], ids=["-q", "-qq"]
+)
+def test_quiet_leaves_out_what_agents_say_and_more_of_it_what_sessions_say(verbosity: int, said: str) -> None:
     stream = io.StringIO()
-    live = Live(stream, Tone(verbosity=-1))
+    live = Live(stream, Tone(verbosity))
     with live.work("REFINE by me") as worker:
         worker.heard(b"thinking\n")
         live.session(b"..F.\n")
         live.write("Iteration 1/4")
-    assert stream.getvalue() == "Iteration 1/4\n"
+        live.explain("  1. a.x.y")
+    assert stream.getvalue() == said
 
 
 def test_a_line_without_an_end_is_cut() -> None:
