@@ -142,6 +142,9 @@ RUN = (
     Option("--loop-agent-timeout", "end an agent after so many seconds", "S", amount, ini="1800"),
     Option("--loop-alias", "the name of the run", "NAME"),
     Option("--loop-yes", "start without asking"),
+    Option(
+        "--loop-memory", "tell agents what mended the same failure in earlier runs", read=word("yes", "no"), ini="no"
+    ),
     Option("--loop-force", "start although four runs are active"),
     Option("--loop-record", "write the answers of agents into a file for replay:FILE", "FILE"),
     Option("--loop-confirm", "confirm a manual rule", "RULE", many=True),

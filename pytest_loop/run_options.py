@@ -48,6 +48,7 @@ class RunOptions:
     yes: bool
     force: bool
     record: str
+    memory: bool
     confirmed: tuple[str, ...]
     json: str
     folder: str
@@ -129,6 +130,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         yes=reader.get("loop_yes"),
         force=reader.get("loop_force"),
         record=reader.get("loop_record") or "",
+        memory=reader.get("loop_memory") in (True, "yes"),
         confirmed=tuple(reader.get("loop_confirm")),
         json=reader.get("loop_json") or "",
         folder=reader.setting("loop_dir") or "",

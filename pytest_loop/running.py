@@ -27,6 +27,7 @@ from pytest_loop.evaluate.discreet import DiscreetSession
 from pytest_loop.evaluate.memory import Memory
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
+from pytest_loop.remembering import remembered
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import github, summary
 from pytest_loop.show import run as show
@@ -151,6 +152,7 @@ class Running:
             redact=self.redact,
             reuse=options.reuse,
             stop_early=options.stop_early,
+            lessons=remembered(store, files) if options.memory else (),
         )
         discreet = DiscreetSession(session, self.redact)
         tools = Tools(

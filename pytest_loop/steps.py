@@ -21,6 +21,7 @@ from pytest_loop.agents.structured import PlanAnswer, PrepareAnswer, PreparedChe
 from pytest_loop.core import critique as critic
 from pytest_loop.core import machine
 from pytest_loop.core.drafting import plan_steps
+from pytest_loop.core.lessons import recalled, rendered
 from pytest_loop.core.run import Blocked, Kind, RunState, Step, Usage
 from pytest_loop.errors import StateError
 from pytest_loop.examining import Examination
@@ -39,18 +40,23 @@ Payload = dict[str, Any]
 
 @dataclass
 class Work:
-    """One step at work on a state; `spent` is what agents have cost so far, `asked` the one that was asked last."""
+    """One step at work on a state; `spent` is what agents have cost so far, `asked` the one that was asked last.
+
+    `recalled` names the lessons that it was told.
+    """
 
     tools: Tools
     state: RunState
     wanted: Callable[[], bool]
     spent: Usage = field(default_factory=Usage)
     asked: str = ""
+    recalled: tuple[str, ...] = ()
 
     @property
     def told(self) -> Payload:
-        """Who was asked, and what it has cost, as far as that is known."""
-        return {**used(self.spent), **({"agent": self.asked} if self.asked else {})}
+        """Who was asked and reminded of what, and what it has cost, as far as that is known."""
+        said: Payload = {"agent": self.asked} if self.asked else {}
+        return {**used(self.spent), **said, **({"recalled": list(self.recalled)} if self.recalled else {})}
 
     @property
     def _agent(self) -> Agent:
@@ -210,6 +216,7 @@ class Work:
             artifact=(self.tools.artifact.text() or "") if step is Step.REFINE else "",
             artifact_path=str(artifact or ""),
             wanted=wanted,
+            lessons=self._lessons(step),
             folder=self.tools.settings.prompts,
             template="REFINE_FILES" if project and step is Step.REFINE else "",
         )
@@ -226,6 +233,14 @@ class Work:
             reply = agent.answer(replace(request, prompt=own) if own else request, watch)
         self._spend(agent.name, reply.usage)
         return reply
+
+    def _lessons(self, step: Step) -> str:
+        """What earlier runs teach about what fails now."""
+        found = recalled(self.state, self.tools.settings.lessons) if step is Step.REFINE else []
+        self.recalled = tuple(one.name for one in found)
+        if found:
+            self.tools.live.mention(f"remembered: {'; '.join(self.recalled)}")
+        return rendered(found)
 
     def _mending(self, project: SealedFiles) -> Mending:
         return Mending(project, self.state, self._examination().quick)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents.protocol import Agent, Watch
+from pytest_loop.core.lessons import Lesson
 from pytest_loop.evaluate.session import Session
 from pytest_loop.show.live import Live
 from pytest_loop.store import RunFiles
@@ -32,6 +33,7 @@ class Settings:
     confirmed: tuple[str, ...] = ()
     reuse: bool = True
     stop_early: bool = False
+    lessons: tuple[Lesson, ...] = ()
 
 
 @dataclass(frozen=True)
