@@ -13,7 +13,7 @@ from typing import TextIO
 
 from pytest_loop.core.run import RunState
 from pytest_loop.core.text import one_line
-from pytest_loop.show.region import BARS, HEIGHT, Look, Standing, cells, clock, region
+from pytest_loop.show.region import BARS, HEIGHT, Look, Standing, Work, cells, region
 
 PREFIX = "  | "
 LONGEST = 500
@@ -59,10 +59,10 @@ class Live:
         self._has_region = stream.isatty() and self.tone.has_region
         self._standing = Standing()
         self._at_work: list[Worker] = []
-        self._began = clock()
+        self._began = self._stepped = clock()
         self._shown = 0.0
         self._drawn: list[int] = []
-        self._session = _Lines(self._say_session)
+        self._session = _Lines()
         self._lock = RLock()
 
     @contextmanager
@@ -83,7 +83,8 @@ class Live:
     def stand(self, state: RunState) -> None:
         """Something has happened in the run."""
         with self._lock:
-            self._standing.hear(state)
+            if self._standing.hear(state):
+                self._stepped = self.clock()
             self._show()
 
     def tick(self) -> None:
@@ -93,7 +94,7 @@ class Live:
                 self._show()
 
     def write(self, line: str) -> None:
-        """A line of its own."""
+        """A line of its own, or several."""
         with self._lock:
             self._show(f"{line}\n")
 
@@ -111,7 +112,7 @@ class Live:
         """A piece of what a session says: as it comes into a log, in whole lines above the region."""
         if self._has_region:
             with self._lock:
-                self._session.hear(data)
+                self._log(self._session.hear(data))
         elif self.tone.verbosity >= -1:
             self._stream.write(data.decode("utf-8", "replace"))
             self._stream.flush()
@@ -119,7 +120,7 @@ class Live:
     def hide(self) -> None:
         """Leave the terminal to somebody else, until there is something to show again."""
         with self._lock:
-            self._session.end()
+            self._log(self._session.end())
             self._stream.write(self._erased())
             self._stream.flush()
 
@@ -130,8 +131,10 @@ class Live:
 
     # -- the region
 
-    def _say_session(self, line: str) -> None:
-        self.explain(_harmless(line))
+    def _log(self, lines: list[str]) -> None:
+        """What a session has said, all at once."""
+        if lines:
+            self.explain("\n".join(map(_harmless, lines)))
 
     def _show(self, text: str = "") -> None:
         """Add to the log, and draw the region anew below it: all in one piece, so that nothing flickers."""
@@ -146,12 +149,17 @@ class Live:
         look = Look(size.columns, self.tone.is_coloured, _can_show(self._stream, BARS))
         worker = self._at_work[0] if self._at_work else None
         now = self.clock()
-        working = worker.status(now) if worker else ""
-        last = worker.last if worker else _STYLE.sub("", _harmless(self._session.rest or self._session.last))
-        lines = region(self._standing, working, now - self._began, last, look)
+        work = Work(worker.name, now - worker.started, worker.last) if worker else self._judging(now)
+        lines = region(self._standing, work, now - self._began, look)
         self._shown = now
         self._drawn = [cells(_STYLE.sub("", line)) for line in lines]
         return "\n".join(lines)
+
+    def _judging(self, now: float) -> Work:
+        """What goes on where no agent works."""
+        step = self._standing.state.current_step.value if self._standing.state else ""
+        said = _STYLE.sub("", _harmless(self._session.rest or self._session.last))
+        return Work(step, now - self._stepped, said)
 
     def _room(self) -> os.terminal_size | None:
         """How large the terminal is, where it has room for a region and the run has told where it stands."""
@@ -177,8 +185,7 @@ class Live:
 class _Lines:
     """Whole lines out of pieces, none of them very long."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self) -> None:
         self._rest = b""
         self.last = ""
 
@@ -187,23 +194,20 @@ class _Lines:
         """What has been heard of a line that has no end yet."""
         return self._rest.decode("utf-8", "replace")
 
-    def hear(self, data: bytes) -> None:
+    def hear(self, data: bytes) -> list[str]:
+        """The lines that a piece completes."""
         *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            self._tell(line)
-        if len(self._rest) > LONGEST * 4:
-            self.end()
+        return [*map(self._told, lines), *(self.end() if len(self._rest) > LONGEST * 4 else [])]
 
-    def end(self) -> None:
+    def end(self) -> list[str]:
         """What is left of a line that has no end."""
         rest, self._rest = self._rest, b""
-        if rest:
-            self._tell(rest)
+        return [self._told(rest)] if rest else []
 
-    def _tell(self, line: bytes) -> None:
+    def _told(self, line: bytes) -> str:
         text = line.decode("utf-8", "replace")
         self.last = text if text.strip() else self.last
-        self._say(text)
+        return text
 
 
 class Worker:
@@ -214,7 +218,7 @@ class Worker:
         self.started = live.clock()
         self.last = ""
         self._live = live
-        self._lines = _Lines(self._say)
+        self._lines = _Lines()
         self._left = MOST
 
     def heard(self, data: bytes) -> None:
@@ -223,24 +227,20 @@ class Worker:
             return
         piece = data[: self._left]
         self._left -= len(data)
-        self._lines.hear(piece)
+        self._say(self._lines.hear(piece))
         if self._left <= 0:
             self.end()
             self._live.mention(f"{PREFIX}(it says more than {MOST // 1024**2} MB; the rest is not shown)")
 
     def end(self) -> None:
         """What is left of a line that has no end."""
-        self._lines.end()
+        self._say(self._lines.end())
 
-    def status(self, now: float) -> str:
-        """What it does, and how long it has been."""
-        return f"{self.name}, {clock(now - self.started)}"
-
-    def _say(self, line: str) -> None:
-        text = one_line(line[: LONGEST * 4], LONGEST)
-        if text:
-            self.last = text
-            self._live.mention(PREFIX + text)
+    def _say(self, lines: list[str]) -> None:
+        texts = [text for line in lines if (text := one_line(line[: LONGEST * 4], LONGEST))]
+        if texts:
+            self.last = texts[-1]
+            self._live.mention("\n".join(PREFIX + text for text in texts))
 
 
 def _harmless(line: str) -> str:

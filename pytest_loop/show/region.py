@@ -34,11 +34,20 @@ class Standing:
     state: RunState | None = None
     marks: dict[tuple[int, Phase], Mark] = field(default_factory=dict)
 
-    def hear(self, state: RunState) -> None:
-        """Something has happened."""
-        self.state = state
+    def hear(self, state: RunState) -> bool:
+        """Something has happened; whether another step has begun with it."""
+        before, self.state = self.state, state
         for one in state.attempts:
             self.marks[one.iteration, one.phase] = Mark(one.phase, one.score, one.void)
+        return before is None or before.current_step is not state.current_step
+
+
+class Work(NamedTuple):
+    """Who works at what, for how many seconds, and what was heard last."""
+
+    name: str
+    seconds: float = 0.0
+    last: str = ""
 
 
 class Look(NamedTuple):
@@ -49,10 +58,10 @@ class Look(NamedTuple):
     has_bars: bool = True
 
 
-def region(standing: Standing, working: str, elapsed: float, last: str, look: Look) -> list[str]:
+def region(standing: Standing, work: Work, elapsed: float, look: Look) -> list[str]:
     """The lines, none of them wider than the terminal: a rule, the step, the score with what was used, the last words.
 
-    `working` is who works at what and for how long; `last` is what was heard last.
+    What may be long stands last: the time of a step is to be seen whoever works.
     """
     state = standing.state
     if state is None:
@@ -61,9 +70,9 @@ def region(standing: Standing, working: str, elapsed: float, last: str, look: Lo
     line = "─" if look.has_bars else "-"
     lines = [
         (f"{line * 2} {state.task_alias} ".ljust(look.width, line), _DIM),
-        (f"{where}: {working or state.current_step.value}", _BOLD),
+        (f"{where}, {clock(work.seconds)}: {work.name}", _BOLD),
         (", ".join([_score(standing, look), f"elapsed {clock(elapsed)}", *_used(state)]), ""),
-        (f"  | {one_line(last, look.width)}" if last else "", _DIM),
+        (f"  | {one_line(work.last, look.width)}" if work.last else "", _DIM),
     ]
     return [_styled(cut(text, look.width - 1), style, look) for text, style in lines]
 

@@ -111,7 +111,7 @@ def test_a_terminal_has_a_region_that_stands_still_below_the_log() -> None:
             "  | thinking",
             "  | about it",
             "── green ──────────────────────────────────────────────────",
-            "iteration 1/99, phase A: REFINE by me, 1:05",
+            "iteration 1/99, phase A, 1:05: REFINE by me",
             "score ▅ 0.5 of 0.8, elapsed 1:05, cost unknown of 25 USD",
             "  | about it",
         ]
@@ -157,7 +157,7 @@ def test_two_at_work_keep_their_own_words_and_times() -> None:
             one.heard(b"a line\n")
             window.clock.now += 1
             window.live.tick()
-            assert window.seen[-3] == "iteration 1/99, phase A: PRODUCE, 0:02"
+            assert window.seen[-3] == "iteration 1/99, phase A, 0:02: PRODUCE"
             assert window.seen[-1] == "  | half of a line"
     window.live.close()
     assert window.seen == [

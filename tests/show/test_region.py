@@ -4,26 +4,26 @@ import pytest
 
 from pytest_loop.core.model import Phase
 from pytest_loop.core.run import Kind, Limits
-from pytest_loop.show.region import HEIGHT, PLAIN_BARS, Look, Mark, Standing, cells, clock, cut, region, sparkline
+from pytest_loop.show.region import HEIGHT, PLAIN_BARS, Look, Mark, Standing, Work, cells, clock, cut, region, sparkline
 from tests.show.runs import Told, small
 
 A, B = Phase.A, Phase.B
 
 
-def lines(told: Told, working: str = "", last: str = "", look: Look | None = None) -> list[str]:
+def lines(told: Told, name: str = "EVALUATE", last: str = "", look: Look | None = None) -> list[str]:
     standing = Standing()
     standing.hear(told.state)
-    return region(standing, working, 83, last, look or Look(100))
+    return region(standing, Work(name, 12, last), 83, look or Look(100))
 
 
 def test_a_run_that_nobody_has_told_of_has_no_region() -> None:
-    assert region(Standing(), "", 0, "", Look()) == []
+    assert region(Standing(), Work(""), 0, Look()) == []
 
 
 def test_the_region_tells_where_the_run_stands_and_what_it_has_used() -> None:
-    assert lines(small(), "REFINE by codex, 0:12", "mending") == [
+    assert lines(small(), "REFINE by codex", "mending") == [
         "── green ──────────────────────────────────────────────────────────────────────────────────────────",
-        "iteration 2/2, phase B: REFINE by codex, 0:12",
+        "iteration 2/2, phase B, 0:12: REFINE by codex",
         "score ▁|▆ 0.625 of 0.9, elapsed 1:23, cost unknown of 25 USD, 1,200 tokens",
         "  | mending",
     ]
@@ -31,7 +31,11 @@ def test_the_region_tells_where_the_run_stands_and_what_it_has_used() -> None:
 
 def test_its_height_is_the_same_where_nobody_has_said_anything() -> None:
     found = lines(Told("a"))
-    assert found[1:] == ["iteration 1/99, phase A: EVALUATE", "score unknown, elapsed 1:23, cost unknown of 25 USD", ""]
+    assert found[1:] == [
+        "iteration 1/99, phase A, 0:12: EVALUATE",
+        "score unknown, elapsed 1:23, cost unknown of 25 USD",
+        "",
+    ]
     assert len(found) == HEIGHT
 
 
@@ -51,7 +55,7 @@ def test_scores_stay_after_the_run_has_forgotten_its_attempts() -> None:
     for _ in range(12):
         standing.hear(told.judged(["a"]).state)
         told.refined()
-    assert "▅" * 12 in region(standing, "", 0, "", Look())[2]
+    assert "▅" * 12 in region(standing, Work(""), 0, Look())[2]
 
 
 def test_a_phase_switch_is_shown_between_scores() -> None:
@@ -83,6 +87,9 @@ def test_a_text_is_cut_by_cells(text: str, width: int, left: str) -> None:
     assert cut(text, width) == left
 
 
-def test_a_run_that_is_over_keeps_its_last_step() -> None:
-    told = Told("a").judged(["a"]).happens(Kind.STOP_REQUESTED, reason="x")
-    assert lines(told)[1] == "iteration 1/99, phase A: CRITIQUE"
+def test_it_is_known_when_another_step_begins() -> None:
+    told, standing = Told("a"), Standing()
+    assert standing.hear(told.state)
+    assert not standing.hear(told.state)
+    assert standing.hear(told.judged(["a"]).state)
+    assert not standing.hear(told.happens(Kind.STOP_REQUESTED, reason="x").state)
