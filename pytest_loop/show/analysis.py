@@ -47,6 +47,9 @@ def _row(one: IterationRecord) -> list[str]:
 
 
 def tendency(state: RunState, told: Sequence[IterationRecord]) -> str:
-    """Where the score tends to, as a sentence; empty where there are too few of one phase to say so."""
-    found = analysis(state, told)["trajectory"] if told else None
-    return f"{_WORDS[found].capitalize()}." if found else ""
+    """Where the score tends to, and whether the last is not the best; empty where there is too little to say so."""
+    found = analysis(state, told)
+    said = [f"{_WORDS[found['trajectory']].capitalize()}."] if found["trajectory"] else []
+    if found["degradation_detected"]:
+        said.append(f"The last iteration is worse than iteration {found['best_iteration']}.")
+    return " ".join(said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -89,6 +90,24 @@ def test_damage_of_the_history_is_told(command: Command, project: Path) -> None:
     code, said = command("--loop-report", "it.html")
     assert code == 0
     assert "wrote it.html\ndamage: line 2 of the history cannot be read" in said
+
+
+def test_a_run_that_is_at_work_can_be_looked_at(command: Command, project: Path) -> None:
+    at_work, go_on = project / "at-work", project / "go-on"
+    os.mkfifo(at_work)
+    os.mkfifo(go_on)
+    waiting = "open('at-work', 'w').close(); open('go-on').close(); print('# Guide')"
+    words = ["--loop-task", "Write a guide", "--loop-rules", "guide.rules.yaml", "--loop-yes", "--loop-alias", "guide"]
+    agent = shlex.join(["command:" + sys.executable, "-c", waiting])
+    run = subprocess.Popen([sys.executable, "-m", "pytest", *words, "--loop-agent", agent], cwd=project)
+    at_work.read_text()
+    assert command("--loop-report", "it.html") == (0, "wrote it.html")
+    go_on.write_text("")
+    assert run.wait(300) == 0
+    text = (project / "it.html").read_text(encoding="utf-8")
+    assert "Not over yet: guide" in text
+    assert "<dd>running</dd>" in text
+    assert "Nothing was judged yet." in text
 
 
 def test_a_run_writes_it_at_its_end_with_what_was_said_on_the_way(command: Command, project: Path) -> None:

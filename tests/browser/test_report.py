@@ -157,6 +157,13 @@ def test_a_telephone_shows_it_without_scrolling_sideways(opened: Open, told: Tol
     assert page.run(f"{DETAIL}.getBoundingClientRect().right") <= TELEPHONE[0]
 
 
+def test_a_telephone_shows_the_end_of_a_long_chart_first(opened: Open) -> None:
+    page = opened(large(20, 12), TELEPHONE)
+    best = page.run("document.querySelector('.chart .best').getBoundingClientRect().right")
+    assert 0 < best < TELEPHONE[0]
+    assert page.run("document.querySelector('.scroll').scrollLeft") > 0
+
+
 def test_nothing_of_somebody_elses_is_run(opened: Open) -> None:
     text = "".join(HOSTILE) + "<img src=x onerror='window.hurt = 1'><script>window.hurt = 1</script>"
     page = opened(hostile(text))

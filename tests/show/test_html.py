@@ -346,10 +346,11 @@ def test_a_claim_an_assumption_and_rules_held_out_are_told() -> None:
     ("scores", "said"),
     [
         ((0, 4), ""),
+        ((4, 0), "The last iteration is worse than iteration 1."),
         ((0, 2, 4, 8), "Most iterations raised the score."),
-        ((8, 4, 2, 0), "Most iterations lowered the score."),
+        ((8, 4, 2, 0), "Most iterations lowered the score. The last iteration is worse than iteration 1."),
         ((4, 4, 4, 4), "Most iterations changed the score by no more than 0.02."),
-        ((4, 8, 4, 8, 4), "The score went up and down."),
+        ((4, 8, 4, 8, 4), "The score went up and down. The last iteration is worse than iteration 2."),
     ],
 )
 def test_where_the_scores_tend_to_is_told_from_three_on(scores: tuple[int, ...], said: str) -> None:

@@ -41,6 +41,7 @@ class Edit:
     before: str
     after: str
     changed: tuple[str, ...]
+    recalled: tuple[str, ...]
     added: int
     removed: int
     parts: tuple[Part, ...]
@@ -68,6 +69,7 @@ def edits(events: Iterable[Event], agents: Sequence[str], room: int = ROOM) -> l
                 before=before[:HASH_SHOWN],
                 after=after[:HASH_SHOWN],
                 changed=_texts(payload.get("changed")),
+                recalled=_texts(payload.get("recalled")),
                 added=sum(number for kind, number in lines if kind == "added"),
                 removed=sum(number for kind, number in lines if kind == "removed"),
                 parts=parts if room >= 0 else (),

@@ -68,7 +68,7 @@ def verdict(state: RunState) -> VerdictShown:
     """The verdict on the last evaluation, whatever the run was doing since."""
     reason = next((one for one in Reason if one.value == state.stop.reason), None)
     if reason:
-        words = _WORDS[reason]
+        words = _WORDS.get(reason, "")
     else:
         words = "The run has been asked to end in words of its own." if state.stop.reason else ""
     head = (_TITLES[state.status], state.stop.reason, words, _DOUBTS[artifact_status(state)])
