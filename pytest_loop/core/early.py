@@ -9,7 +9,7 @@ from pytest_loop.core.model import weight
 from pytest_loop.core.run import Assessment, RunState
 from pytest_loop.core.trend import is_flat
 
-# What is not even as good as this is not ended by confidence, whatever the threshold says.
+# What is not even as good as this is neither ended by confidence nor chosen because it passed, whatever the threshold.
 GOOD = 0.7
 # One iteration alone says nothing about the next.
 FIRST_ASKED = 2

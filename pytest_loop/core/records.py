@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
+from fractions import Fraction
 from math import isfinite
 from typing import Any
 
 from pydantic import ValidationError
 
+from pytest_loop.core.early import FIRST_ASKED, GOOD, confidence
 from pytest_loop.core.model import Phase, Value
 from pytest_loop.core.run import Assessment, Event, Kind, RunState, Target, Usage
 from pytest_loop.core.stopping import budgets
@@ -16,8 +18,6 @@ from pytest_loop.core.text import one_line
 from pytest_loop.core.trend import USUAL, Trigger, best, direction, is_flat, last_changes, trajectory
 
 WHOLE = 100
-# Below this quality no iteration is chosen because it passed.
-GOOD = 70.0
 _HYPOTHESIS = "hypothesis_formed"
 _LONGEST = 300
 
@@ -203,21 +203,21 @@ def analysis(state: RunState, told: Sequence[IterationRecord]) -> dict[str, Any]
         "final_quality": final.quality_score if final and final.is_sound else None,
         "degradation_detected": bool(chosen and final and _is_worse(final, chosen)),
         "trajectory": found.value if found else None,
-        "early_stop": _early_stop(qualities),
+        "early_stop": _early_stop(state, final, qualities),
         "unobservable": [name for name, (used, limit) in budgets(state).items() if limit is not None and used is None],
     }
 
 
 def _chosen(comparable: Sequence[IterationRecord]) -> IterationRecord | None:
     """The best that passed and is good; where there is none, the best of all that count. The first of equal ones."""
-    verified = [
-        one
-        for one in comparable
-        if one.verification_status is Verification.PASSED and (one.quality_score or 0.0) >= GOOD
-    ]
-    among = verified or comparable
+    among = [one for one in comparable if _is_verified(one)] or comparable
     at = best([one.quality_score or 0.0 for one in among])
     return None if at is None else among[at]
+
+
+def _is_verified(one: IterationRecord) -> bool:
+    """Whether it passed, and is good."""
+    return one.verification_status is Verification.PASSED and (one.quality_score or 0.0) >= WHOLE * GOOD
 
 
 def _is_worse(final: IterationRecord, chosen: IterationRecord) -> bool:
@@ -225,12 +225,17 @@ def _is_worse(final: IterationRecord, chosen: IterationRecord) -> bool:
     return not final.is_sound or (final.quality_score or 0.0) < (chosen.quality_score or 0.0)
 
 
-def _early_stop(qualities: Sequence[float]) -> dict[str, Any]:
-    """Which of the triggers that look at scores hold with their usual figures, switched on or not."""
+def _early_stop(state: RunState, final: IterationRecord | None, qualities: Sequence[float]) -> dict[str, Any]:
+    """Which trigger holds with its usual figure, switched on or not; `stop` says that it has ended the run."""
+    sure = confidence(state, state.evaluation) if state.evaluation else None
     flat = (Trigger.QUALITY_PLATEAU, Trigger.DIMINISHING_RETURNS)
     trigger = next((one for one in flat if is_flat(qualities, USUAL[one])), None)
+    if final and sure is not None and sure >= Fraction(repr(USUAL[Trigger.HIGH_CONFIDENCE])) and _is_verified(final):
+        trigger = Trigger.HIGH_CONFIDENCE if final.iteration >= FIRST_ASKED else trigger
     return {
+        "stop": trigger is not None and state.stop.reason == trigger.value,
         "trigger": trigger.value if trigger else "none",
+        "confidence": None if sure is None else round(float(sure), 4),
         "changes": [round(change, 4) if isfinite(change) else None for change in last_changes(qualities)],
         "direction": direction(qualities),
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_loop.core.records import IterationRecord, Verification, analysis, records
-from pytest_loop.core.run import Event, Kind, Limits, RunRule, Target
+from pytest_loop.core.run import Breakers, Event, Kind, Limits, RunRule, Target
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story
@@ -45,7 +45,13 @@ def test_the_best_is_not_the_last_where_the_last_is_worse(tell: Tell, rule: Make
         "final_quality": 83,
         "degradation_detected": True,
         "trajectory": "fluctuating",
-        "early_stop": {"trigger": "none", "changes": [0.4167, 0.0235], "direction": "up"},
+        "early_stop": {
+            "stop": False,
+            "trigger": "none",
+            "confidence": 0.83,
+            "changes": [0.4167, 0.0235],
+            "direction": "up",
+        },
         "unobservable": ["usd"],
     }
 
@@ -65,6 +71,22 @@ def test_what_could_end_it_early_is_named_switched_on_or_not(
     story = scored(tell, rule, *scores)
     found = analysis(story.state, of(story))["early_stop"]
     assert (found["trigger"], found["changes"]) == (trigger, changes)
+
+
+@pytest.mark.parametrize(("failing", "trigger"), [((), "high_confidence"), (("b.x.y",), "none")])
+def test_confidence_is_a_trigger_only_with_a_pass(
+    tell: Tell, rule: Make, failing: tuple[str, ...], trigger: str
+) -> None:
+    story = tell(rule(weight=96), rule("b.x.y", weight=4), breakers=Breakers(confidence=0.95))
+    story.does(Kind.ARTIFACT_CREATED, exit_signal=False).judged().judged("b.x.y").judged(*failing).to_the_end()
+    found = analysis(story.state, of(story)[:2])["early_stop"]
+    assert (found["trigger"], found["stop"]) == (trigger, trigger != "none")
+    assert found["confidence"] >= 0.95
+
+
+def test_one_iteration_alone_says_nothing_about_the_next(tell: Tell) -> None:
+    story = tell().judged().judged()
+    assert analysis(story.state, of(story))["early_stop"]["trigger"] == "none"
 
 
 def test_what_an_iteration_cost_is_all_that_led_to_its_evaluation(tell: Tell) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pytest_loop.core import machine
 from pytest_loop.core.model import Finding, Severity
 from pytest_loop.core.records import records
-from pytest_loop.core.run import Event, Kind, Reason, RunCriteria, RunRule, RunState, SealFinding, Target, Task
+from pytest_loop.core.run import Event, Kind, Reason, RunCriteria, RunRule, RunState, SealFinding, Stop, Target, Task
 from pytest_loop.core.words import Status
 from pytest_loop.show.analysis import tendency
 from pytest_loop.show.html import MISSING, ReportError, report
@@ -438,3 +438,8 @@ def test_events_that_make_no_sense_break_nothing(payload: dict[str, Any]) -> Non
     ]
     one = Page(report(machine.beginning(state), events))
     assert "PRODUCE unknown unknown unknown unknown" in one.text
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_to_stop_has_words(reason: Reason) -> None:
+    assert verdict(Told("a").state.model_copy(update={"stop": Stop(reason=reason.value)})).words

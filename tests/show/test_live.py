@@ -235,3 +235,12 @@ def test_without_colours_nothing_is_styled(is_coloured: bool) -> None:
     window = Window(Tone(is_coloured=is_coloured))
     window.live.stand(Told(*RULES).state)
     assert ("\x1b[1m" in window.stream.getvalue()) is is_coloured
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "no such encoding"])
+def test_a_terminal_without_such_characters_gets_others(encoding: str) -> None:
+    window = Window()
+    window.stream.encoding = encoding
+    window.live.stand(Told(*RULES).judged(["a.x.y"]).state)
+    assert window.seen[0].startswith("-- green ---")
+    assert "score 5 0.5 of 0.8" in window.seen[2]
