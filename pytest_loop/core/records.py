@@ -107,7 +107,8 @@ def _seconds(payload: Mapping[str, Any]) -> float:
 
 
 def _reflections(payload: Mapping[str, Any]) -> tuple[str, ...]:
-    issues = [one for one in payload.get("issues") or () if isinstance(one, dict)]
+    found = payload.get("issues")
+    issues = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
     return tuple(one_line(f"{one.get('rule_id', '')}: {one.get('problem', '')}", _LONGEST) for one in issues)
 
 

@@ -6,7 +6,6 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
@@ -29,11 +28,8 @@ WRITER = """
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "words.rules.yaml").write_text(dedent(RULES))
-    (tmp_path / "writer.py").write_text(dedent(WRITER))
-    return tmp_path
+def project(made: Callable[..., Path]) -> Path:
+    return made(words__rules_yaml=RULES, writer_py=WRITER)
 
 
 @pytest.fixture

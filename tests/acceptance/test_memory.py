@@ -6,7 +6,6 @@ import json
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -36,14 +35,8 @@ OBEDIENT = """
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    for name, text in (("pytest.ini", "[pytest]\n"), ("shop.py", BROKEN), ("test_shop.py", TESTS)):
-        (folder / name).write_text(text)
-    (folder / "knowing.py").write_text(dedent(KNOWING))
-    (folder / "obedient.py").write_text(dedent(OBEDIENT))
-    return folder
+def project(made: Callable[..., Path]) -> Path:
+    return made(shop_py=BROKEN, test_shop_py=TESTS, knowing_py=KNOWING, obedient_py=OBEDIENT)
 
 
 @pytest.fixture

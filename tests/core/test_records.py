@@ -170,8 +170,8 @@ def test_what_another_tool_wrote_is_as_unknown_as_it_is(tell: Tell) -> None:
     story = tell().until(Kind.EVALUATION_DONE)
     payload = {"usage": "much", "seconds": "long", "score": "good"}
     foreign = Event.of(story.state, "evaluation_done", payload, "now")
-    critique = Event.of(story.state, "critique_done", {"issues": ["odd"]}, "now")
-    (one,) = records(story.state, [*story.events, foreign, critique])
+    critiques = [Event.of(story.state, "critique_done", {"issues": odd}, "now") for odd in (["odd"], 5)]
+    (one,) = records(story.state, [*story.events, foreign, *critiques])
     assert (one.score, one.passed, one.quality_score, one.reflections) == (None, None, None, ())
     assert not one.is_sound
     assert analysis(story.state, [one])["best_iteration"] is None
