@@ -71,6 +71,7 @@ def test_the_latest_run_is_meant_unless_one_is_named(command: Command, project: 
     text = (project / "it.html").read_text(encoding="utf-8")
     assert "Not over yet: older" in text
     assert "<dd>running (paused)</dd>" in text
+    assert "pytest --loop-resume=older</pre>" in text
 
 
 def test_the_ini_file_may_say_where_and_machines_may_read_along(command: Command, project: Path) -> None:
@@ -107,6 +108,8 @@ def test_a_run_that_is_at_work_can_be_looked_at(command: Command, project: Path)
     text = (project / "it.html").read_text(encoding="utf-8")
     assert "Not over yet: guide" in text
     assert "<dd>running</dd>" in text
+    assert "<dd>PRODUCE_PREPARE</dd>" in text
+    assert "pytest --loop-status=guide</pre>" in text
     assert "Nothing was judged yet." in text
 
 
