@@ -1,4 +1,4 @@
-"""Commands around runs: status, list, history, stop, clean. None of them starts an iteration."""
+"""Commands around runs: status, list, history, report, stop, clean. None of them starts an iteration."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pytest_loop import keeping
+from pytest_loop import keeping, reporting
 from pytest_loop.agents.installed import installed
-from pytest_loop.core import machine, outcome
+from pytest_loop.core import machine, outcome, records
 from pytest_loop.core.closing import status_block
 from pytest_loop.core.run import Event, Kind, Reason, RunState, Status
 from pytest_loop.errors import StateError
@@ -23,6 +23,7 @@ from pytest_loop.options import NO_ALIAS
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
+from pytest_loop.show.analysis import analysis_lines
 from pytest_loop.show.closing import breaker_line
 from pytest_loop.store import History, Owner, RunFiles, Store, now
 
@@ -44,6 +45,7 @@ def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) 
         "restore": _restore,
         "agents": _agents,
         "infer": _infer,
+        "report": _report,
     }
     return plain[name](options, store, say)
 
@@ -182,29 +184,29 @@ def _list(options: RunOptions, store: Store, say: Say) -> int:
 def _history(options: RunOptions, store: Store, say: Say) -> int:
     files = chosen(store, options.alias or options.history)
     state, history = files.read()
+    told = records.records(state, history.events)
     if options.json:
-        events = [event.model_dump(mode="json") for event in history.events]
-        run = result(files, state, history)
-        give({"run": run, "iterations": _iterations(history.events), "events": events}, options.json, say)
+        whole = {
+            "run": result(files, state, history) | {"analytics": records.analysis(state, told)},
+            "iterations": [one.model_dump(mode="json") for one in told],
+            "events": [event.model_dump(mode="json") for event in history.events],
+        }
+        give(whole, options.json, say)
         return 0
-    for line in show.history_lines(history.events):
+    for line in (*show.history_lines(history.events), *analysis_lines(state, told)):
         say(line.rstrip())
     _say_damage(history, say)
     return 0
 
 
-def _iterations(events: list[Event]) -> list[dict[str, Any]]:
-    """The last evaluation of each iteration."""
-    last = {event.iteration: event for event in events if event.event == Kind.EVALUATION_DONE.value}
-    return [
-        {
-            "iteration": number,
-            "phase": event.phase.value,
-            "score": event.payload.get("score"),
-            "passed": event.payload.get("passed"),
-        }
-        for number, event in sorted(last.items())
-    ]
+def _report(options: RunOptions, store: Store, say: Say) -> int:
+    files = chosen(store, options.alias)
+    state, history = files.read()
+    reporting.write(options, state, history.events, say, shown_status(state, files))
+    _say_damage(history, say)
+    if options.json:
+        give(result(files, state, history), options.json, say)
+    return 0
 
 
 def _stop(options: RunOptions, store: Store, say: Say) -> int:

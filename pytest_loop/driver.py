@@ -15,7 +15,7 @@ from pytest_loop.core.run import Event, Kind, Reason, RunState, Step
 from pytest_loop.core.stopping import stop_reason
 from pytest_loop.core.words import own_word
 from pytest_loop.evaluate.session import SessionError, SessionStoppedError
-from pytest_loop.steps import Payload, Work, used
+from pytest_loop.steps import Payload, Work
 from pytest_loop.store import Store, now
 from pytest_loop.tools import Tools
 
@@ -121,7 +121,7 @@ class Driver:
             kind = Kind.PHASE_ERROR
             final = isinstance(error, AgentUnavailableError)
             payload = {"step": command.step.value, "reason": str(error), "final": final}
-        payload |= {**used(work.spent), "seconds": _since(started)}
+        payload |= {**work.told, "seconds": _since(started)}
         if kind is Kind.EVALUATION_DONE:
             after = machine.step(self.state, self._event(kind, payload))
             payload["decision"] = outcome.decision(after, stop_reason(after))

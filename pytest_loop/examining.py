@@ -21,12 +21,12 @@ from pytest_loop.workspace.sealed import SealedFiles, site_digest
 
 @dataclass
 class Examination:
-    """Judges what is there now; `spend` hears what the judge has cost."""
+    """Judges what is there now; `spend` hears who was asked as a judge, and what that has cost."""
 
     tools: Tools
     state: RunState
     wanted: Callable[[], bool]
-    spend: Callable[[Usage], None]
+    spend: Callable[[str, Usage], None]
 
     def whole(self) -> Assessment:
         """What the rules say; where files are judged, also whether that can be believed."""
@@ -78,7 +78,8 @@ class Examination:
         finally:
             if judge and broker:
                 broker.close()
-                self.spend(judge.spent)
+                if judge.is_asked:
+                    self.spend(judge.agent.name, judge.spent)
         modules = [rule for rule in state.criteria.active(state.phase) if is_module(rule)]
         reported = judgement.by_rule() | {rule.key: judgement.of_module(rule.id) for rule in modules}
         missing = judgement.missing()

@@ -142,11 +142,15 @@ RUN = (
     Option("--loop-agent-timeout", "end an agent after so many seconds", "S", amount, ini="1800"),
     Option("--loop-alias", "the name of the run", "NAME"),
     Option("--loop-yes", "start without asking"),
+    Option(
+        "--loop-memory", "tell agents what mended the same failure in earlier runs", read=word("yes", "no"), ini="no"
+    ),
     Option("--loop-force", "start although four runs are active"),
     Option("--loop-record", "write the answers of agents into a file for replay:FILE", "FILE"),
     Option("--loop-confirm", "confirm a manual rule", "RULE", many=True),
     Option("--loop-status-block", "say after each evaluation where the run stands, in the block that other loops use"),
     Option("--loop-json", "write the result for machines (- is standard output)", "PATH"),
+    Option("--loop-report-open", "show the report in a browser"),
 )
 # Commands around a run; none of them starts an iteration, but for resume.
 COMMANDS = (
@@ -159,6 +163,7 @@ COMMANDS = (
     Option("--loop-clean", "delete a run, or all", "ALIAS|all"),
     Option("--loop-infer", "show what would tell that a task is done in this project, and exit", "TEXT"),
     Option("--loop-restore", "make the files those of an iteration again, and exit", "N", whole),
+    Option("--loop-report", "write a run as a page of HTML: at its end, or of one that is there", "PATH", ini=""),
 )
 # Ini options without a twin on the command line.
 SETTINGS = {
@@ -178,5 +183,14 @@ SETTINGS = {
     "loop_thrashing": ("stop when a file is rewritten so often in one iteration, or edits are undone (0: never)", "5"),
     "loop_stagnation": ("stop when so many iterations gained too little (0: never)", "2"),
     "loop_min_gain": ("what is too little", "0.02"),
+    "loop_plateau": (
+        "stop when two changes in a row were a smaller share of the score, such as 0.02 (0: never)",
+        "0",
+    ),
+    "loop_diminishing": ("the same, asked after it, such as 0.05 (0: never)", "0"),
+    "loop_confidence": (
+        "when so much of the weight passes beyond an opinion, do not wait for an agent's exit signal (0: always do)",
+        "0",
+    ),
 }
 ALL = (*JUDGING, *RUN, *COMMANDS)

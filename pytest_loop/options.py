@@ -62,7 +62,8 @@ def asks_for_a_run(values: argparse.Namespace) -> bool:
     if values.help or values.version:
         return False
     asked = (values.loop_task, *(getattr(values, one.dest) for one in COMMANDS if one.metavar))
-    return values.loop_list or values.loop_agents or any(value is not None for value in asked)
+    flags = (values.loop_list, values.loop_agents, values.loop_report_open)
+    return any(flags) or any(value is not None for value in asked)
 
 
 def unknown_option(words: Sequence[str]) -> str | None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 
 from pytest_loop.option_table import amount, count, share, whole, word
 from pytest_loop.options import Reader
+
+_BREAKERS: dict[str, Callable[[str], float]] = {
+    **dict.fromkeys(("stuck", "same_error", "thrashing", "stagnation"), count),
+    **dict.fromkeys(("min_gain", "plateau", "diminishing", "confidence"), share),
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,7 @@ class RunOptions:
     yes: bool
     force: bool
     record: str
+    memory: bool
     confirmed: tuple[str, ...]
     confirm: str
     status_block: bool
@@ -59,12 +66,17 @@ class RunOptions:
     clean: str | None
     restore: int | None
     infer: str | None
+    report: str
+    is_report_asked: bool
+    is_report_opened: bool
+    verbosity: int
+    colour: str
     is_list: bool
     is_agents: bool
 
     @property
     def command(self) -> str | None:
-        """The command that was asked for, if any."""
+        """The command that was asked for, if any; a report is one where no run is to begin or to go on."""
         asked = {
             "status": self.status,
             "history": self.history,
@@ -73,7 +85,8 @@ class RunOptions:
             "restore": self.restore,
             "infer": self.infer,
         }
-        flags = {"list": self.is_list, "agents": self.is_agents}
+        is_alone = self.is_report_asked and not self.task and self.resume is None
+        flags = {"list": self.is_list, "agents": self.is_agents, "report": is_alone}
         found = [name for name, value in asked.items() if value is not None] + [name for name in flags if flags[name]]
         if len(found) > 1:
             raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in found)}")
@@ -83,14 +96,14 @@ class RunOptions:
 def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions:
     """The options of a run, from the command line and the ini file."""
     reader = Reader(config, values)
+    if values.loop_report_open and not reader.get("loop_report"):
+        raise pytest.UsageError("--loop-report-open: say where the report is to be written with --loop-report PATH")
     thresholds = {
         part.partition("=")[0].strip().upper(): part.partition("=")[2].strip()
         for part in (reader.get("loop_threshold") or "").split(",")
         if part
     }
-    breakers = {
-        name: reader.setting(f"loop_{name}", count) for name in ("stuck", "same_error", "thrashing", "stagnation")
-    }
+    breakers = {name: reader.setting(f"loop_{name}", read) for name, read in _BREAKERS.items()}
     return RunOptions(
         task=reader.get("loop_task") or "",
         agents=tuple(reader.get("loop_agent")),
@@ -119,6 +132,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         yes=reader.get("loop_yes"),
         force=reader.get("loop_force"),
         record=reader.get("loop_record") or "",
+        memory=reader.get("loop_memory") in (True, "yes"),
         confirmed=tuple(values.loop_confirm or ()),
         confirm=reader.setting("loop_confirm", word("shape", "always", "never")),
         status_block=reader.get("loop_status_block"),
@@ -128,7 +142,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         prompts=reader.setting("loop_prompts") or "",
         critique_tokens=reader.setting("loop_critique_tokens", whole),
         localise=reader.setting("loop_localise", word("yes", "no")) == "yes",
-        breakers={**breakers, "min_gain": reader.setting("loop_min_gain", share)},
+        breakers=breakers,
         status=values.loop_status,
         history=values.loop_history,
         stop=values.loop_stop,
@@ -136,6 +150,11 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         clean=values.loop_clean,
         restore=values.loop_restore,
         infer=values.loop_infer,
+        report=reader.get("loop_report") or "",
+        is_report_asked=values.loop_report is not None or values.loop_report_open,
+        is_report_opened=values.loop_report_open,
+        verbosity=values.verbose,
+        colour=values.color,
         is_list=values.loop_list,
         is_agents=values.loop_agents,
     )

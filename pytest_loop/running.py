@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,10 +32,11 @@ from pytest_loop.gates import Gates, is_at_terminal, line
 from pytest_loop.intake.clarity import Confirm
 from pytest_loop.intake.context import prompt_text
 from pytest_loop.manner import workflow_gate
+from pytest_loop.remembering import remembered
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import github, summary
 from pytest_loop.show import run as show
-from pytest_loop.show.live import Live
+from pytest_loop.show.live import Live, tone
 from pytest_loop.store import RunFiles, Store, moment
 from pytest_loop.tools import Settings, Tools
 from pytest_loop.understanding import known_context
@@ -46,6 +46,8 @@ from pytest_loop.workspace.sealed import SealedFiles
 
 # Events after which other loops are told where this one stands.
 _BLOCKS = frozenset(one.value for one in (Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
+# What is told even where a person wants to hear little.
+_DECISIVE = (Kind.EVALUATION_DONE.value, Kind.PHASE_SWITCHED.value, Kind.PHASE_ERROR.value)
 
 
 @dataclass
@@ -62,6 +64,7 @@ class Running:
     project: SealedFiles | None = None
     bytecode: Bytecode | None = None
     warm: Warm | None = None
+    live: Live | None = None
     memory: Memory = field(default_factory=Memory)
     made: dict[str, Agent] = field(default_factory=dict)
     redact: Redactor = field(default_factory=lambda: redactor(os.environ))
@@ -91,6 +94,8 @@ class Running:
         except AgentUnavailableError as error:
             raise pytest.UsageError(str(error)) from None
         finally:
+            if self.live:
+                self.live.close()
             for agent in (*agents, judge):
                 if agent is not None:
                     agent.close()
@@ -132,10 +137,16 @@ class Running:
         if state.sealed and self.project is None:
             self.project = keeping.opened(self.root, files, state.sealed)
             self.bytecode = Bytecode(self.root, is_new=False)
-        live = Live(self.stream, width=shutil.get_terminal_size().columns)
+        live = self.live = Live(self.stream, tone(os.environ, options.verbosity, options.colour))
+        live.stand(state)
         session = self.session(state.arguments, moment(state.created_at))
-        session.heard = RedactedStream(self._heard, self.redact)
-        session.wanted = lambda: files.stop_asked() is None
+        session.heard = RedactedStream(live.session, self.redact)
+
+        def is_wanted() -> bool:
+            live.tick()
+            return files.stop_asked() is None
+
+        session.wanted = is_wanted
         settings = Settings(
             root=self.root,
             plan_by_agent=options.plan == "agent",
@@ -151,8 +162,9 @@ class Running:
             stop_early=options.stop_early,
             gate=workflow_gate(state),
             context=prompt_text(known_context(self.root)),
+            lessons=remembered(store, files) if options.memory else (),
         )
-        gates = Gates(Confirm(options.confirm), options.yes, is_at_terminal(), lambda text: line(text, self.stream))
+        gates = Gates(Confirm(options.confirm), options.yes, is_at_terminal(), self._ask)
         discreet = DiscreetSession(session, self.redact)
         tools = Tools(
             settings,
@@ -174,7 +186,7 @@ class Running:
             return None
         found = Checkpoints(self.root, state.run_id)
         if found.reason:
-            self.say(f"no checkpoints in git: {found.reason}")
+            self._tell(f"no checkpoints in git: {found.reason}")
             return None
         return found
 
@@ -186,7 +198,7 @@ class Running:
         if best.iteration != state.iteration:
             keeping.restored(self.project, files.read_history().events, best.iteration)
             files.write_artifact(self.redact(self.project.change().text), self.root / state.artifact)
-            self.say(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
+            self._tell(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
 
     def _agent(self, spec: str) -> Agent:
         made = self._make(spec)
@@ -203,7 +215,7 @@ class Running:
     def session(self, arguments: tuple[str, ...], since: float) -> ChildSession:
         """A session with these arguments, which nobody hears yet, of a run that exists since then."""
         if self.warm is None and self.options.session != "cold":
-            self.warm = Warm(arguments, self.root, since, self.options.session == "warm", self.say)
+            self.warm = Warm(arguments, self.root, since, self.options.session == "warm", self._tell)
         return ChildSession(
             arguments,
             self.folder,
@@ -221,13 +233,25 @@ class Running:
             if tool is not None:
                 tool.close()
 
-    def _listen(self, event: Event, state: RunState) -> None:
-        for told in show.event_lines(event, state):
-            self.say(told)
-        if self.options.status_block and event.event in _BLOCKS:
-            for told in status_block(state, show.following(state)):
-                self.say(told)
+    def _tell(self, line: str) -> None:
+        """A line for the person, wherever the run stands."""
+        (self.live.write if self.live else self.say)(line)
 
-    def _heard(self, data: bytes) -> None:
-        self.stream.write(data.decode("utf-8", "replace"))
-        self.stream.flush()
+    def _listen(self, event: Event, state: RunState) -> None:
+        """What has happened, in as many words as the person wants."""
+        if self.live is None:
+            return
+        if self.options.verbosity > 0:
+            self.live.write(next(show.history_lines([event])).rstrip())
+        is_decisive = event.event in _DECISIVE
+        for told in show.event_lines(event, state):
+            (self.live.write if is_decisive else self.live.explain)(told)
+        if self.options.status_block and event.event in _BLOCKS:
+            self.live.write("\n".join(status_block(state, show.following(state))))
+        self.live.stand(state)
+
+    def _ask(self, question: str) -> str | None:
+        """A question on the way, where nothing else is written."""
+        if self.live:
+            self.live.hide()
+        return line(question, self.stream)

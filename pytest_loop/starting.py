@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import commands, marks
+from pytest_loop import commands, marks, reporting
 from pytest_loop.agents.builtin import NAME as BUILTIN
 from pytest_loop.agents.installed import nobody_named, unobserved
 from pytest_loop.core import machine, outcome
@@ -61,6 +61,7 @@ class Front:
         store = Store(self.root, self.options.folder)
         if name := self.options.command:
             return commands.carry_out(name, self.options, store, self.say, self.ask)
+        reporting.check(self.options)
         try:
             with interruptible():
                 state, files = self._resumed(store) if self.options.resume is not None else self._started(store)
@@ -69,6 +70,8 @@ class Front:
                 if self.options.json:
                     whole = outcome.result(state, files.read_history().events, str(files.history))
                     commands.give(whole, self.options.json, self.say)
+                if self.options.report:
+                    reporting.write(self.options, state, files.read_history().events, self.say)
                 return _exit_code(state)
         except KeyboardInterrupt:
             go_on = "the run can go on with pytest --loop-resume"

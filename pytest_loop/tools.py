@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents.protocol import Agent, Watch
+from pytest_loop.core.lessons import Lesson
 from pytest_loop.evaluate.session import Session
 from pytest_loop.gates import Gates
 from pytest_loop.show.live import Live
@@ -35,6 +36,7 @@ class Settings:
     stop_early: bool = False
     gate: str = ""
     context: str = ""
+    lessons: tuple[Lesson, ...] = ()
 
 
 @dataclass(frozen=True)

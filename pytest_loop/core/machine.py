@@ -37,7 +37,17 @@ TRANSITIONS: dict[tuple[Place, Kind], tuple[Place, ...]] = {
 }
 # These can happen anywhere, and leave the run where it stands.
 ANYWHERE = frozenset((Kind.PHASE_ERROR, Kind.STOP_REQUESTED, Kind.STOPPED, Kind.FAILED))
-_BREAKERS = frozenset((Reason.STUCK.value, Reason.SAME_ERROR.value, Reason.THRASHING.value))
+# What has repeated too often, or changed too little: where such a run goes on, that is counted anew.
+_BREAKERS = frozenset(
+    one.value
+    for one in (
+        Reason.STUCK,
+        Reason.SAME_ERROR,
+        Reason.THRASHING,
+        Reason.QUALITY_PLATEAU,
+        Reason.DIMINISHING_RETURNS,
+    )
+)
 # A run that ended for this reason goes on when one of these limits is raised.
 REOPENED_BY = {
     Reason.ITERATION_LIMIT.value: ("max_iterations",),
@@ -187,7 +197,7 @@ def _reopened(state: RunState, event: Event) -> RunState:
     }
     if state.is_over:
         changes |= {"status": Status.RUNNING, "stop": Stop(), "stop_asked": "", "stagnation_count": 0}
-    if state.stop.reason in _BREAKERS:  # what was too often is counted anew
+    if state.stop.reason in _BREAKERS:
         changes["rung_since"] = state.iteration + 1
     if state.stop.reason == Reason.UNCONFIRMED.value:
         changes["current_step"] = Place.EVALUATE

@@ -153,7 +153,10 @@ _QUESTIONS = {
     Reason.MUST_NOT: "How did the forbidden thing come about, and is it undone?",
     Reason.USER_STOP: "What should be different when the run goes on?",
     Reason.THRASHING: "Which of the two versions is right about {rule}?",
-    Reason.STAGNATION: "Is {rule} worth more rounds, or is it good enough?",
+    **dict.fromkeys(
+        (Reason.STAGNATION, Reason.QUALITY_PLATEAU, Reason.DIMINISHING_RETURNS),
+        "Is {rule} worth more rounds, or is it good enough?",
+    ),
     Reason.BUDGET_EXCEEDED: "Is the result worth a larger budget?",
     Reason.ITERATION_LIMIT: "Is another round worth it, or is {rule} asking for the wrong thing?",
     Reason.PHASE_ERROR: "Why does the agent not answer as it should?",

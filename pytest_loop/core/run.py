@@ -105,13 +105,16 @@ class Limits(Value):
 
 
 class Breakers(Value):
-    """How often something may repeat before the run stops; 0 turns one off."""
+    """How often something may repeat before the run stops, and what ends it early; 0 turns one off."""
 
     stuck: int = 5
     same_error: int = 3
     thrashing: int = 5
     stagnation: int = 2
     min_gain: float = 0.02
+    plateau: float = 0.0
+    diminishing: float = 0.0
+    confidence: float = 0.0
 
 
 class Manner(Value):

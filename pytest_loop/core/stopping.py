@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pytest_loop.core.early import is_confident, is_diminishing, is_plateau
 from pytest_loop.core.model import Phase
 from pytest_loop.core.run import Assessment, Opinion, Place, Reason, RunState
 
@@ -76,6 +77,12 @@ def _no_major_issues(state: RunState) -> bool:
     """Phase B, no fail-severity rule fails, with the same two conditions."""
     one = _last_word(state)
     return one is not None and one.is_clean and not _is_waiting(state)
+
+
+def _high_confidence(state: RunState) -> bool:
+    """Phase B passes, `loop_confidence` of it beyond an opinion: then an agent that wants to go on is not asked."""
+    one = state.evaluation if state.phase is Phase.B and not is_rejected(state) else None
+    return one is not None and one.is_reached and not _is_waiting(state) and is_confident(state, one)
 
 
 def _unconfirmed(state: RunState) -> bool:
@@ -157,7 +164,7 @@ def breakers(state: RunState) -> dict[str, tuple[int, int]]:
 
 def is_stalled(state: RunState) -> bool:
     """Whether the agent whose turn it is has stopped making progress."""
-    return any(is_so(state) for is_so in (_stuck, _same_error, _thrashing, _stagnation))
+    return any(is_so(state) for is_so in (_stuck, _same_error, _thrashing, _stagnation, is_plateau, is_diminishing))
 
 
 def _budget_exceeded(state: RunState) -> bool:
@@ -202,6 +209,7 @@ PREDICATES: tuple[tuple[Reason, Callable[[RunState], bool]], ...] = (
     (Reason.MUST_NOT, _must_not),
     (Reason.THRESHOLD_REACHED, _threshold_reached),
     (Reason.NO_MAJOR_ISSUES, _no_major_issues),
+    (Reason.HIGH_CONFIDENCE, _high_confidence),
     (Reason.UNCONFIRMED, _unconfirmed),
     (Reason.BLOCKED, _blocked),
     (Reason.USER_STOP, _user_stop),
@@ -209,6 +217,8 @@ PREDICATES: tuple[tuple[Reason, Callable[[RunState], bool]], ...] = (
     (Reason.SAME_ERROR, _same_error),
     (Reason.THRASHING, _thrashing),
     (Reason.STAGNATION, _stagnation),
+    (Reason.QUALITY_PLATEAU, is_plateau),
+    (Reason.DIMINISHING_RETURNS, is_diminishing),
     (Reason.BUDGET_EXCEEDED, _budget_exceeded),
     (Reason.ITERATION_LIMIT, _iteration_limit),
 )

@@ -77,6 +77,7 @@ class Reason(str, Enum):
     MUST_NOT = "must_not"
     THRESHOLD_REACHED = "threshold_reached"
     NO_MAJOR_ISSUES = "no_major_issues"
+    HIGH_CONFIDENCE = "high_confidence"
     UNCONFIRMED = "unconfirmed"
     BLOCKED = "blocked"
     USER_STOP = "user_stop"
@@ -84,13 +85,15 @@ class Reason(str, Enum):
     SAME_ERROR = "same_error"
     THRASHING = "thrashing"
     STAGNATION = "stagnation"
+    QUALITY_PLATEAU = "quality_plateau"
+    DIMINISHING_RETURNS = "diminishing_returns"
     BUDGET_EXCEEDED = "budget_exceeded"
     ITERATION_LIMIT = "iteration_limit"
     PHASE_ERROR = "phase_error"
 
     @property
     def is_success(self) -> bool:
-        return self in (Reason.THRESHOLD_REACHED, Reason.NO_MAJOR_ISSUES)
+        return self in (Reason.THRESHOLD_REACHED, Reason.NO_MAJOR_ISSUES, Reason.HIGH_CONFIDENCE)
 
     @property
     def status(self) -> Status:

@@ -208,6 +208,14 @@ class SealedFiles:
         """What has changed since the run began."""
         return change(self.start, self.now, self._content_then, self._content_now)
 
+    def diff(self, then: Tree, limit: int) -> str:
+        """What has changed since the files were as `then`, where these were kept."""
+
+        def content(path: str) -> bytes | None:
+            return self._kept.content(then.entries[path].digest)
+
+        return change(then, self.now, content, self._content_now, limit).diff
+
     def sources(self) -> list[Source]:
         """The Python files of the product that have changed."""
         found = difference(self.start, self.now)

@@ -23,8 +23,8 @@ PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "PLAN": (*_ALWAYS, "critique", "attempts"),
     "PRODUCE": (*_ALWAYS, "artifact_path"),
     "PREPARE": _ALWAYS,
-    "REFINE": (*_ALWAYS, "critique", "attempts", "artifact", "artifact_path"),
-    "REFINE_FILES": (*_ALWAYS, "critique", "attempts", "sealed", "allowed"),
+    "REFINE": (*_ALWAYS, "critique", "lessons", "attempts", "artifact", "artifact_path"),
+    "REFINE_FILES": (*_ALWAYS, "critique", "lessons", "attempts", "sealed", "allowed"),
     "JUDGE": ("trouble", "question", "artifact"),
 }
 
@@ -37,6 +37,7 @@ def compose(
     artifact: str = "",
     artifact_path: str = "",
     wanted: Sequence[str] = (),
+    lessons: str = "",
     folder: Path | None = None,
     template: str = "",
     gate: str = "",
@@ -45,7 +46,7 @@ def compose(
     """The prompt of a step of a run: `wanted` are the rules that PREPARE is to make concrete.
 
     `gate` is what has to be done before anything else, `context` what the project says of itself. What was not written
-    by the person, the critique, the artifact and the context, is marked as data.
+    by the person, such as the critique, lessons, the artifact and the context, is marked as data.
     """
     values = {
         "trouble": one_line(state.trouble_with(step), 1_000),
@@ -57,6 +58,7 @@ def compose(
         "rules": _wanted_rules(state, wanted) if wanted else _rules(state),
         "plan": "\n".join(f"{number}. {line}" for number, line in enumerate(state.plan, 1)),
         "critique": fenced(rendered(state.critique), nonce) if state.critique and state.critique.issues else "",
+        "lessons": fenced(lessons, nonce) if lessons else "",
         "attempts": "\n".join(f"- {attempt_line(one)}" for one in state.attempts),
         "gate": gate,
         "context": fenced(context, nonce) if context else "",
