@@ -166,6 +166,7 @@ SETTINGS = {
     "loop_prompts": ("a folder with prompts of your own, such as refine.md", ""),
     "loop_agent_silence": ("end an agent that says nothing for so many seconds", "600"),
     "loop_session_timeout": ("end an evaluation after so many seconds", "3600"),
+    "loop_case_timeout": ("end a command of a workload's case after so many seconds", "600"),
     "loop_localise": ("tell agents which lines failing tests run and passing ones do not: yes or no", "no"),
     "loop_critique_tokens": ("how long a critique may be", "2000"),
     "loop_stuck": ("stop when the same rules failed so many iterations in a row (0: never)", "5"),
