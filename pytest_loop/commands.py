@@ -23,6 +23,7 @@ from pytest_loop.run_options import RunOptions
 from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
 from pytest_loop.store import History, Owner, RunFiles, Store, now
+from pytest_loop.workloads.debrief import debrief
 
 Say = Callable[[str], None]
 Ask = Callable[[str], bool]
@@ -42,6 +43,7 @@ def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) 
         "restore": _restore,
         "agents": _agents,
         "infer": _infer,
+        "debrief": _debrief,
     }
     return plain[name](options, store, say)
 
@@ -188,7 +190,7 @@ def _history(options: RunOptions, store: Store, say: Say) -> int:
 
 def _iterations(events: list[Event]) -> list[dict[str, Any]]:
     """The last evaluation of each iteration."""
-    last = {event.iteration: event for event in events if event.event == Kind.EVALUATION_DONE.value}
+    last = {event.iteration: event for event in events if event.event in keeping.JUDGED}
     return [
         {
             "iteration": number,
@@ -253,6 +255,23 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
 
 def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
     return Event.of(state, kind.value, payload, now())
+
+
+def _debrief(options: RunOptions, store: Store, say: Say) -> int:
+    debriefed(chosen(store, options.alias), options.debrief, say)
+    return 0
+
+
+def debriefed(files: RunFiles, path: str, say: Say) -> None:
+    """Write the debrief of an experiment, made from its events alone."""
+    state, history = files.read()
+    if state.notebook is None:
+        raise StateError(f"--loop-debrief: expected a run of a workload, found {files.alias}, which has no cases")
+    try:
+        Path(path).write_text(debrief(history.events), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise StateError(f"--loop-debrief: cannot write {path}: {error.strerror or error}") from None
+    say(f"wrote {path}")
 
 
 def _restore(options: RunOptions, store: Store, say: Say) -> int:

@@ -145,6 +145,21 @@ RUN = (
     Option("--loop-force", "start although four runs are active"),
     Option("--loop-record", "write the answers of agents into a file for replay:FILE", "FILE"),
     Option("--loop-confirm", "confirm a manual rule", "RULE", many=True),
+    Option("--loop-manifest", "tune the workload of this manifest, case by case", "FILE"),
+    Option("--loop-case", "run only the cases of this name (a path, a name or a glob)", "CASE", many=True),
+    Option("--loop-focus", "cases of a workload to look at first", "CASE", many=True, ini=""),
+    Option("--loop-guard", "cases of a workload that must not become worse", "CASE", many=True, ini=""),
+    Option(
+        "--loop-mode",
+        "how to experiment with a workload",
+        "precision|exploration|convergence|custom",
+        word("precision", "exploration", "convergence", "custom"),
+        ini="precision",
+    ),
+    Option(
+        "--loop-plan", "hypotheses and the part of each case, planned before (YAML, JSON, TOML or Markdown)", "FILE"
+    ),
+    Option("--loop-debrief", "write what was believed, done and found in an experiment as Markdown", "PATH"),
     Option("--loop-json", "write the result for machines (- is standard output)", "PATH"),
 )
 # Commands around a run; none of them starts an iteration, but for resume.
@@ -173,6 +188,9 @@ SETTINGS = {
     "loop_same_error": ("stop when every failure said the same so many times in a row (0: never)", "3"),
     "loop_thrashing": ("stop when a file is rewritten so often in one iteration, or edits are undone (0: never)", "5"),
     "loop_stagnation": ("stop when so many iterations gained too little (0: never)", "2"),
+    "loop_on_plateau": ("where no case of a workload improves any more: ask, continue or stop", "ask"),
+    "loop_on_regression": ("where a case of a workload becomes worse: ask, accept, different or stop", ""),
+    "loop_decide": ("who chooses among the edits of a composer: ask or recommended", "ask"),
     "loop_min_gain": ("what is too little", "0.02"),
 }
 ALL = (*JUDGING, *RUN, *COMMANDS)

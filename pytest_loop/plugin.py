@@ -79,11 +79,21 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         from pytest_loop.rules.collect import RuleFile
 
         return RuleFile.from_parent(parent, path=file_path)
-    if file_path.name in MANIFESTS:
+    if file_path.name in MANIFESTS or _is_ordered(parent.config, file_path):
         from pytest_loop.workloads.collect import ManifestFile
 
         return ManifestFile.from_parent(parent, path=file_path)
     return None
+
+
+def _is_ordered(config: pytest.Config, path: Path) -> bool:
+    """Whether a run tunes the workload of this manifest, whatever its name."""
+    if not _belongs_to_a_run(config):
+        return False
+    from pytest_loop.judging import judging
+
+    order = judging(config).order
+    return order is not None and bool(order.manifest) and path == config.rootpath / order.manifest
 
 
 @pytest.hookimpl(trylast=True)

@@ -59,6 +59,17 @@ class RunOptions:
     infer: str | None
     is_list: bool
     is_agents: bool
+    manifest: str
+    cases: tuple[str, ...]
+    focus: tuple[str, ...]
+    guards: tuple[str, ...]
+    mode: str
+    plan_file: str
+    debrief: str
+    on_plateau: str
+    on_regression: str
+    decide: str
+    case_timeout: float
 
     @property
     def command(self) -> str | None:
@@ -71,7 +82,8 @@ class RunOptions:
             "restore": self.restore,
             "infer": self.infer,
         }
-        flags = {"list": self.is_list, "agents": self.is_agents}
+        is_run = bool(self.task or self.manifest) or self.resume is not None
+        flags = {"list": self.is_list, "agents": self.is_agents, "debrief": bool(self.debrief) and not is_run}
         found = [name for name, value in asked.items() if value is not None] + [name for name in flags if flags[name]]
         if len(found) > 1:
             raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in found)}")
@@ -134,4 +146,15 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         infer=values.loop_infer,
         is_list=values.loop_list,
         is_agents=values.loop_agents,
+        manifest=values.loop_manifest or "",
+        cases=tuple(values.loop_case),
+        focus=tuple(reader.get("loop_focus")),
+        guards=tuple(reader.get("loop_guard")),
+        mode=reader.get("loop_mode"),
+        plan_file=values.loop_plan or "",
+        debrief=values.loop_debrief or "",
+        on_plateau=reader.setting("loop_on_plateau", word("ask", "continue", "stop")),
+        on_regression=reader.setting("loop_on_regression", word("ask", "accept", "different", "stop")) or "",
+        decide=reader.setting("loop_decide", word("ask", "recommended")),
+        case_timeout=reader.setting("loop_case_timeout", amount),
     )

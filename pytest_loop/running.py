@@ -29,7 +29,7 @@ from pytest_loop.evaluate.memory import Memory
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
 from pytest_loop.run_options import RunOptions
-from pytest_loop.show import github, summary
+from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live
 from pytest_loop.store import RunFiles, Store, moment
@@ -41,7 +41,10 @@ from pytest_loop.workspace.sealed import SealedFiles
 
 @dataclass
 class Running:
-    """Who works, with what, and who is told; `named` are the agents of this command line, given in `folder`."""
+    """Who works, with what, and who is told; `named` are the agents of this command line, given in `folder`.
+
+    `ask` is there where a person can be asked while it works.
+    """
 
     root: Path
     folder: Path
@@ -50,6 +53,7 @@ class Running:
     hook: Any
     stream: TextIO
     say: Callable[[str], None]
+    ask: Callable[[str], str] | None = None
     project: SealedFiles | None = None
     bytecode: Bytecode | None = None
     warm: Warm | None = None
@@ -140,6 +144,7 @@ class Running:
             redact=self.redact,
             reuse=options.reuse,
             stop_early=options.stop_early,
+            case_timeout=options.case_timeout,
         )
         discreet = DiscreetSession(session, self.redact)
         tools = Tools(
@@ -153,6 +158,7 @@ class Running:
             live,
             self.project,
             self._checkpoints(state),
+            self.ask,
         )
         return Driver(state, store, tools, self._listen)
 
@@ -209,7 +215,8 @@ class Running:
                 tool.close()
 
     def _listen(self, event: Event, state: RunState) -> None:
-        for line in show.event_lines(event, state):
+        book = state.notebook
+        for line in workload.event_lines(event, state, book) if book else show.event_lines(event, state):
             self.say(line)
 
     def _heard(self, data: bytes) -> None:

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -29,8 +29,10 @@ from pytest_loop.options import unknown_option
 from pytest_loop.run_options import RunOptions, run_options
 from pytest_loop.running import Running
 from pytest_loop.show import run as show
+from pytest_loop.show import workload
 from pytest_loop.store import RunFiles, Store, now, slug
 from pytest_loop.understanding import UnclearError, clarity_lines, understood
+from pytest_loop.workloads.beginning import NewExperiment
 from pytest_loop.workspace.sealed import SealedFiles, patterns
 
 
@@ -62,6 +64,8 @@ class Front:
                 state, files = self._resumed(store) if self.options.resume is not None else self._started(store)
                 if not state.is_over:
                     state = self.running.run(state, files, store)
+                if self.options.debrief:
+                    commands.debriefed(files, self.options.debrief, self.say)
                 if self.options.json:
                     whole = outcome.result(state, files.read_history().events, str(files.history))
                     commands.give(whole, self.options.json, self.say)
@@ -78,7 +82,8 @@ class Front:
         """Who carries out what is decided here."""
         folder = Path(self.config.invocation_params.dir)
         named = self.values.loop_agent or ()
-        return Running(self.root, folder, self.options, named, self.config.hook, self._stream, self.say)
+        asked = self._answered if _is_attended() and not self.options.yes else None
+        return Running(self.root, folder, self.options, named, self.config.hook, self._stream, self.say, asked)
 
     @property
     def _stream(self) -> TextIO:
@@ -91,16 +96,20 @@ class Front:
 
     def ask(self, question: str) -> bool:
         """A question at a terminal; elsewhere the answer is no."""
-        if not (sys.stdin and sys.stdin.isatty()):
-            return False
+        return _is_attended() and self._answered(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+    def _answered(self, question: str) -> str:
+        """What a person says; nothing where they have left."""
         try:
-            return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+            return input(question)
         except EOFError:
-            return False
+            return ""
 
     # -- a new run
 
     def _started(self, store: Store) -> tuple[RunState, RunFiles]:
+        if self.options.manifest:
+            return self._begun_experiment(store)
         new = NewRun(self.config, self.values, self.options, self.root)
         task = new.task()
         self.running.check()
@@ -113,9 +122,32 @@ class Front:
             state = state.model_copy(update={"agents": (found,)})
         if state.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
+        return self._begun(store, files, state, self._draft(new, machine.beginning(state), plan), {})
+
+    def _begun_experiment(self, store: Store) -> tuple[RunState, RunFiles]:
+        """A workload is tuned instead: its cases judge, and what may be edited is named by its manifest."""
+        new = NewExperiment(self.config, self.options, self.root, tuple(self.values.file_or_dir))
+        self.running.check()
+        files = store.run(store.free_alias(self.options.alias or slug(new.name)))
+        session = self.running.session(new.arguments(), time.time())
+        state = new.state(files.alias, files, session)
+        if not state.agents and (found := nobody_named(are_files_edited=False)):
+            state = state.model_copy(update={"agents": (found,)})
+        if state.sealed and state.notebook:
+            self.running.project = new.project(files, state.sealed)
+            sealed = state.sealed.model_copy(update={"files": self.running.project.begin()})
+            state = state.model_copy(update={"sealed": sealed, "artifact_hash": self.running.project.digest})
+            session.bytecode = self.running.bytecode = Bytecode(self.root, is_new=True)
+        lines = workload.draft_lines(state, state.notebook) if state.notebook else ()
+        return self._begun(store, files, state, lines, new.payload("--loop-yes" if self.options.yes else "asked"))
+
+    def _begun(
+        self, store: Store, files: RunFiles, state: RunState, draft: Iterable[str], payload: dict[str, Any]
+    ) -> tuple[RunState, RunFiles]:
+        """Shown, confirmed, and written down."""
         state = machine.beginning(state)
         try:
-            for line in (*self._draft(new, state, plan), *unobserved(state.agents, state.limits)):
+            for line in (*draft, *unobserved(state.agents, state.limits)):
                 self.say(line)
             self._confirm()
         except BaseException:
@@ -124,7 +156,8 @@ class Front:
             files.forget_rules()
             raise
         store.admit(files, is_new=True, force=self.options.force)
-        event = Event.of(state, Kind.RUN_STARTED.value, {"state": state.model_dump(mode="json")}, state.created_at)
+        payload = {**payload, "state": state.model_dump(mode="json")}
+        event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
         state = machine.started(event)
         store.point_at(state)
         files.append([event], state)
@@ -184,7 +217,7 @@ class Front:
     def _confirm(self) -> None:
         if self.options.yes or self.ask("start?"):
             return
-        if sys.stdin and sys.stdin.isatty():
+        if _is_attended():
             raise KeyboardInterrupt
         words = " ".join(_quoted(str(word)) for word in self.config.invocation_params.args)
         raise pytest.UsageError(f"nobody is here to confirm this: start it with pytest {words} --loop-yes")
@@ -230,6 +263,10 @@ class Front:
             raised["usd"] = self.values.loop_budget
         if self.values.loop_max_tokens and self.values.loop_max_tokens > (state.limits.tokens or 0):
             raised["tokens"] = self.values.loop_max_tokens
+        if state.notebook and options.on_regression in ("accept", "different"):
+            raised["on_regression"] = options.on_regression
+        if state.notebook and options.on_plateau == "continue":
+            raised["on_plateau"] = options.on_plateau
         fits = machine.REOPENED_BY.get(state.stop.reason, ())
         confirmed = state.stop.reason == "unconfirmed" and options.confirmed
         if not confirmed and not any(name in fits for name in raised):
@@ -252,6 +289,11 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)
     except LoopError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _is_attended() -> bool:
+    """Whether a person can be asked."""
+    return bool(sys.stdin and sys.stdin.isatty())
 
 
 def _exit_code(state: RunState) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from enum import Enum
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pytest_loop.core.composing import OPTIONS, Analysis, Option
-from pytest_loop.core.measuring import Change, Measurement, best, change
+from pytest_loop.core.measuring import Measurement, best, change
 from pytest_loop.core.model import Value
 
 PLATEAU = 2
@@ -178,88 +178,39 @@ class Policy(Value):
     on_plateau: OnPlateau = OnPlateau.ASK
     on_regression: OnRegression | None = None
     decide: Decide = Decide.ASK
-    max_iterations: Annotated[int, Field(ge=1)] = 10
-    is_attended: bool = False
-
-    @property
-    def at_a_plateau(self) -> OnPlateau:
-        return OnPlateau.STOP if self.on_plateau is OnPlateau.ASK and not self.is_attended else self.on_plateau
-
-    @property
-    def at_a_regression(self) -> OnRegression:
-        asked = self.on_regression or OnRegression.ASK
-        return OnRegression.STOP if asked is OnRegression.ASK and not self.is_attended else asked
-
-    @property
-    def decision(self) -> Decision | None:
-        """The decision where nobody is asked."""
-        return RECOMMENDED if self.decide is Decide.RECOMMENDED or not self.is_attended else None
 
 
-class Ending(str, Enum):
-    """Why an experiment ends."""
+def at_a_regression(measurements: Sequence[Measurement], policy: Policy, *, is_attended: bool) -> OnRegression | None:
+    """What to do about cases that became worse; None where there are none.
 
-    CONVERGED = "converged"
-    REGRESSION = "regression"
-    PLATEAU = "plateau"
-    ITERATION_LIMIT = "iteration_limit"
-
-
-class Move(str, Enum):
-    """What comes after a measurement."""
-
-    GO_ON = "go_on"
-    DIFFERENT = "different"
-    ASK_REGRESSION = "ask_regression"
-    ASK_PLATEAU = "ask_plateau"
-    STOP = "stop"
+    Who explores minds only if fewer cases pass than at first, and not at once.
+    """
+    if len(measurements) < 2 or not change(measurements[-2], measurements[-1]).regressions:
+        return None
+    if policy.on_regression is None and MODES[policy.mode].tolerates_regressions:
+        is_minded = len(measurements) > PATIENCE and len(measurements[-1].passing) < len(measurements[0].passing)
+        if not is_minded:
+            return OnRegression.ACCEPT
+    asked = policy.on_regression or OnRegression.ASK
+    return OnRegression.STOP if asked is OnRegression.ASK and not is_attended else asked
 
 
-class Course(NamedTuple):
-    """What comes next, why it ends if it does, and what the last edit changed."""
+def at_a_plateau(
+    measurements: Sequence[Measurement], policy: Policy, settled: int = -1, *, is_attended: bool
+) -> OnPlateau | None:
+    """What to do where nothing has improved for a while; None where something has.
 
-    move: Move
-    ending: Ending | None
-    change: Change
-
-
-def course(measurements: Sequence[Measurement], policy: Policy, iteration: int, settled: int = -1) -> Course:
-    """What comes after the last measurement; `settled` is the one after which a person last said to go on."""
-    last = measurements[-1]
-    happened = change(measurements[-2], last) if len(measurements) > 1 else Change()
-    regression = policy.at_a_regression if _is_regression(measurements, policy, settled) else None
-    plateau = policy.at_a_plateau if flat(measurements, settled) >= PLATEAU else None
-    endings = (
-        (Ending.CONVERGED, last.has_converged),
-        (Ending.REGRESSION, regression is OnRegression.STOP),
-        (Ending.PLATEAU, plateau is OnPlateau.STOP),
-        (Ending.ITERATION_LIMIT, iteration >= policy.max_iterations),
-    )
-    moves = (
-        (Move.ASK_REGRESSION, regression is OnRegression.ASK),
-        (Move.ASK_PLATEAU, plateau is OnPlateau.ASK),
-        (Move.DIFFERENT, regression is OnRegression.DIFFERENT),
-    )
-    ending = next((one for one, holds in endings if holds), None)
-    move = Move.STOP if ending else next((one for one, holds in moves if holds), Move.GO_ON)
-    return Course(move, ending, happened)
+    `settled` is the measurement after which it was last decided to go on.
+    """
+    if flat(measurements, settled) < PLATEAU:
+        return None
+    return OnPlateau.STOP if policy.on_plateau is OnPlateau.ASK and not is_attended else policy.on_plateau
 
 
 def flat(measurements: Sequence[Measurement], settled: int = -1) -> int:
-    """How many measurements have come since the best one, or since a person said to go on, without being better."""
-    since = max(best(measurements).iteration, settled)
+    """How many measurements have come since the best one, or since it was decided to go on, without being better."""
+    since = max(best(measurements).iteration, settled) if measurements else settled
     return sum(one.iteration > since for one in measurements)
-
-
-def _is_regression(measurements: Sequence[Measurement], policy: Policy, settled: int) -> bool:
-    """A case that passed before fails; who explores minds only if fewer cases pass than at first, and not at once."""
-    last = measurements[-1]
-    if len(measurements) < 2 or last.iteration <= settled:
-        return False
-    is_worse = bool(change(measurements[-2], last).regressions)
-    if policy.on_regression is None and MODES[policy.mode].tolerates_regressions:
-        return len(measurements) > PATIENCE and len(last.passing) < len(measurements[0].passing)
-    return is_worse
 
 
 class Trend(str, Enum):

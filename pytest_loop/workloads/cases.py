@@ -45,6 +45,7 @@ class Workload:
     root: Path
     cases: tuple[Case, ...]
     artifacts: tuple[str, ...]
+    docs: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -62,7 +63,7 @@ def workload(source: Source, root: Path) -> Workload:
     cases = files.found("casePaths", source.manifest.case_paths)
     artifacts = files.found("artifactPaths", source.manifest.artifact_paths)
     expected = files.found("expectedPaths", source.manifest.expected_paths)
-    files.found("domainDocs", source.manifest.domain_docs)
+    docs = files.found("domainDocs", source.manifest.domain_docs)
     for role in ("composer", "reviewer"):
         prompt = getattr(source.manifest.agents, role).prompt_file
         files.found("agents", [prompt] if prompt else [], role, "promptFile")
@@ -80,7 +81,7 @@ def workload(source: Source, root: Path) -> Workload:
         raise ManifestError(problems)
     kept = {case for found in hidden.values() for case in found}
     made = tuple(Case(case, outputs[case], (pairs or {}).get(case, ""), case in kept) for case in cases)
-    return Workload(source, root, made, artifacts)
+    return Workload(source, root, made, artifacts, docs)
 
 
 class _Files:

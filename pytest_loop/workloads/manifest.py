@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 from pydantic.alias_generators import to_camel
@@ -19,6 +19,7 @@ from pytest_loop.rules.positions import Locate, locator
 from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
 from pytest_loop.workloads import placeholders
 
+Model = TypeVar("Model", bound=BaseModel)
 NAMES = tuple(f"loop.manifest{suffix}" for suffix in FORMATS)
 _NO_SHELL = "put it into a script, or say sh -c '...'"
 # Somebody has to judge: a command, a second one, an expected file, or a reviewer.
@@ -119,6 +120,25 @@ class Source:
 
 def load(path: Path, root: Path) -> Source:
     """Read a manifest; raises `ManifestError` with every problem of its form."""
+    found = form(path, root, Manifest, "workloadId")
+    source = Source(path, found.name, found.model, found.locate)
+    problems = list(_together(source))
+    if problems:
+        raise ManifestError(problems)
+    return source
+
+
+@dataclass(frozen=True)
+class Form(Generic[Model]):
+    """A file of a certain form: its name from the root, what stands in it, and where."""
+
+    name: str
+    model: Model
+    locate: Locate
+
+
+def form(path: Path, root: Path, model: type[Model], first: str) -> Form[Model]:
+    """Read a file of this form, whose first key is usually `first`; raises `ManifestError` with every problem."""
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
     kind = FORMATS.get(path.suffix.lower())
     if kind is None:
@@ -134,16 +154,14 @@ def load(path: Path, root: Path) -> Source:
     problems = [Problem(name, one.line, str(one)) for one in twice]
     if not isinstance(data, dict):
         found = "an empty file" if data is None else shown(data)
-        raise ManifestError([*problems, Problem(name, 1, f"expected a mapping with `workloadId`, found {found}")])
+        raise ManifestError([*problems, Problem(name, 1, f"expected a mapping with `{first}`, found {found}")])
     try:
-        source = Source(path, name, Manifest.model_validate(data), locate)
+        made = model.model_validate(data)
     except ValidationError as error:
-        problems += [Problem(name, locate(one.path), one.text) for one in complaints(error, Manifest, data)]
-    else:
-        problems += _together(source)
+        problems += [Problem(name, locate(one.path), one.text) for one in complaints(error, model, data)]
     if problems:
         raise ManifestError(problems)
-    return source
+    return Form(name, made, locate)
 
 
 def _together(source: Source) -> Iterator[Problem]:

@@ -178,13 +178,25 @@ class Calibration(NamedTuple):
         }
 
 
-def calibrated(pipeline: Pipeline) -> Calibration:
-    """Run the first case: up to three times, each try once, and a case that is only wrong is good enough."""
-    case = pipeline.workload.cases[0]
+def calibrated(pipeline: Pipeline, case: Case) -> Calibration:
+    """Build, and run one case: up to three times, each try once, and a case that is only wrong is good enough."""
     errors: list[str] = []
     while len(errors) < CALIBRATIONS:
-        found = pipeline.result(case, tries=1)
-        if found.outcome is not CaseOutcome.INFRASTRUCTURE:
+        problem = _tried(pipeline, case)
+        if problem is None:
             return Calibration(case.id, True, tuple(errors))
-        errors.append(found.text)
+        errors.append(problem)
     return Calibration(case.id, False, tuple(errors))
+
+
+def _tried(pipeline: Pipeline, case: Case) -> str | None:
+    """What goes wrong with the pipeline; that nobody here can review is left to the session, which has a judge."""
+    try:
+        if pipeline.manifest.build_command:
+            pipeline.build()
+        found = pipeline.result(case, tries=1)
+    except NotJudgedError:
+        return None
+    except CheckError as error:
+        return str(error)
+    return found.text if found.outcome is CaseOutcome.INFRASTRUCTURE else None

@@ -7,16 +7,15 @@ import pytest
 from pytest_loop.core.composing import Analysis
 from pytest_loop.core.experiment import (
     MODES,
-    RECOMMENDED,
     Decision,
-    Ending,
     Hypothesis,
     Judgement,
-    Move,
+    OnPlateau,
     Policy,
     Trend,
     Truth,
-    course,
+    at_a_plateau,
+    at_a_regression,
     flat,
     hypothesis,
     judged,
@@ -94,76 +93,67 @@ def test_the_prediction_of_the_composer_belongs_to_what_it_recommends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("letters", "asked", "move", "ending"),
+    ("letters", "asked", "action", "attended"),
     [
         # What was measured first: nothing to compare with.
-        (["F."], {}, Move.GO_ON, None),
-        ([".."], {}, Move.STOP, Ending.CONVERGED),
-        (["F."], {"max_iterations": 1}, Move.STOP, Ending.ITERATION_LIMIT),
-        ([".."], {"max_iterations": 1}, Move.STOP, Ending.CONVERGED),
-        ([".E"], {}, Move.GO_ON, None),
+        (["F."], {}, None, None),
         # A case that passed fails, although more cases pass than before.
-        ([".FF", "F.."], {}, Move.STOP, Ending.REGRESSION),
-        ([".FF", "F.."], {"is_attended": True}, Move.ASK_REGRESSION, None),
-        ([".FF", "F.."], {"on_regression": "ask"}, Move.STOP, Ending.REGRESSION),
-        ([".FF", "F.."], {"on_regression": "stop", "is_attended": True}, Move.STOP, Ending.REGRESSION),
-        ([".FF", "F.."], {"on_regression": "accept"}, Move.GO_ON, None),
-        ([".FF", "F.."], {"on_regression": "different"}, Move.DIFFERENT, None),
-        ([".FF", "F.."], {"on_regression": "different", "max_iterations": 2}, Move.STOP, Ending.ITERATION_LIMIT),
-        ([".FF", "F.."], {"is_attended": True, "max_iterations": 2}, Move.STOP, Ending.ITERATION_LIMIT),
-        ([".FF", "E.."], {}, Move.GO_ON, None),
-        # Twice no better than the best.
-        (["F.", "F."], {}, Move.GO_ON, None),
-        (["F.", "F.", "F."], {}, Move.STOP, Ending.PLATEAU),
-        (["F.", "F.", "F."], {"is_attended": True}, Move.ASK_PLATEAU, None),
-        (["F.", "F.", "F."], {"on_plateau": "continue"}, Move.GO_ON, None),
-        (["F.", "F.", "F."], {"on_plateau": "stop", "is_attended": True}, Move.STOP, Ending.PLATEAU),
-        (["FF.", "F..", "F.."], {}, Move.GO_ON, None),
+        ([".FF", "F.."], {}, "stop", "ask"),
+        ([".FF", "F.."], {"on_regression": "ask"}, "stop", "ask"),
+        ([".FF", "F.."], {"on_regression": "stop"}, "stop", "stop"),
+        ([".FF", "F.."], {"on_regression": "accept"}, "accept", "accept"),
+        ([".FF", "F.."], {"on_regression": "different"}, "different", "different"),
+        ([".FF", "E.."], {}, None, None),
+        (["FF", ".F"], {}, None, None),
         # Who explores minds only if it has become worse on the whole, and not at once.
-        (["..F", "F..", "..F"], {"mode": "exploration"}, Move.STOP, Ending.PLATEAU),
-        (["..F", "FF."], {"mode": "exploration"}, Move.GO_ON, None),
-        (["..F", "FF.", "F.F", "FF."], {"mode": "exploration"}, Move.STOP, Ending.REGRESSION),
-        (["..F", "FF.", "F.F", "FF."], {"mode": "exploration", "is_attended": True}, Move.ASK_REGRESSION, None),
-        (["..F", "FF."], {"mode": "exploration", "on_regression": "stop"}, Move.STOP, Ending.REGRESSION),
+        (["..F", "FF."], {"mode": "exploration"}, "accept", "accept"),
+        (["..F", "FF.", "F.F", "FF."], {"mode": "exploration"}, "stop", "ask"),
+        (["..F", "FF.", "F..", "F.F"], {"mode": "exploration"}, "stop", "ask"),
+        (["..F", "FF."], {"mode": "exploration", "on_regression": "stop"}, "stop", "stop"),
     ],
 )
-def test_an_experiment_goes_on_asks_or_ends_as_the_policies_say(
-    letters: list[str], asked: dict[str, Any], move: Move, ending: Ending | None
+def test_a_regression_is_accepted_asked_about_or_the_end(
+    letters: list[str], asked: dict[str, Any], action: str | None, attended: str | None
 ) -> None:
-    found = course(series(*letters), Policy.model_validate(asked), iteration=len(letters))
-    assert (found.move, found.ending) == (move, ending)
+    policy = Policy.model_validate(asked)
+    found = [at_a_regression(series(*letters), policy, is_attended=one) for one in (False, True)]
+    assert [one and one.value for one in found] == [action, attended]
 
 
-def test_a_regression_is_in_the_answer_also_where_it_is_accepted() -> None:
-    found = course(series(".FF", "F.."), Policy.model_validate({"on_regression": "accept"}), 2)
-    assert (found.change.regressions, found.change.fixed) == (("a",), ("b", "c"))
+@pytest.mark.parametrize(
+    ("letters", "asked", "action", "attended"),
+    [
+        ([], {}, None, None),
+        (["F."], {}, None, None),
+        (["F.", "F."], {}, None, None),
+        # Twice no better than the best.
+        (["F.", "F.", "F."], {}, "stop", "ask"),
+        (["F.", "F.", "F."], {"on_plateau": "continue"}, "continue", "continue"),
+        (["F.", "F.", "F."], {"on_plateau": "stop"}, "stop", "stop"),
+        (["FF.", "F..", "F.."], {}, None, None),
+        (["..F", "F..", "..F"], {"mode": "exploration"}, "stop", "ask"),
+    ],
+)
+def test_a_plateau_is_asked_about_or_the_end(
+    letters: list[str], asked: dict[str, Any], action: str | None, attended: str | None
+) -> None:
+    policy = Policy.model_validate(asked)
+    found = [at_a_plateau(series(*letters), policy, is_attended=one) for one in (False, True)]
+    assert [one and one.value for one in found] == [action, attended]
 
 
-def test_what_a_person_has_settled_is_not_asked_again() -> None:
-    policy = Policy(is_attended=True)
-    assert course(series(".F", "F."), policy, 2, settled=1).move is Move.GO_ON
-    flat_ones = series("F.", "F.", "F.", "F.", "F.")
-    assert [course(flat_ones[:count], policy, count, settled=2).move for count in (3, 4, 5)] == [
-        Move.GO_ON,
-        Move.GO_ON,
-        Move.ASK_PLATEAU,
-    ]
+def test_a_plateau_that_was_gone_on_from_is_counted_anew() -> None:
+    ones = series("F.", "F.", "F.", "F.", "F.")
+    found = [at_a_plateau(ones[:count], Policy(), settled=2, is_attended=False) for count in (3, 4, 5)]
+    assert found == [None, None, OnPlateau.STOP]
 
 
 def test_improvement_is_more_than_the_best_so_far_and_not_more_than_before() -> None:
     assert flat(series("F..", "FF.", "F..")) == 2
 
 
-@pytest.mark.parametrize(
-    ("asked", "decision"),
-    [({}, RECOMMENDED), ({"is_attended": True}, None), ({"is_attended": True, "decide": "recommended"}, RECOMMENDED)],
-)
-def test_a_person_decides_where_one_can_be_asked(asked: dict[str, Any], decision: Decision | None) -> None:
-    assert Policy.model_validate(asked).decision == decision
-
-
-def test_the_mode_is_precision_and_ten_iterations_are_allowed_unless_somebody_says_otherwise() -> None:
-    assert (Policy().mode, Policy().max_iterations) == ("precision", 10)
+def test_the_mode_is_precision_unless_somebody_says_otherwise() -> None:
+    assert Policy().mode == "precision"
 
 
 def test_every_mode_is_data() -> None:

@@ -11,7 +11,7 @@ from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.base import Answer
 from pytest_loop.workloads.building import Once
 from pytest_loop.workloads.cases import Workload
-from pytest_loop.workloads.pipeline import Pipeline, calibrated
+from pytest_loop.workloads.pipeline import Calibration, Pipeline, calibrated
 from pytest_loop.workloads.remembering import Memory
 
 Opened = Callable[..., Workload]
@@ -21,8 +21,12 @@ COUNTING = (
 )
 
 
+def first_case(workload: Workload) -> Calibration:
+    return calibrated(Pipeline(workload), workload.cases[0])
+
+
 def test_calibration_fails_three_times_and_then_it_ends(opened: Opened, folder: Path) -> None:
-    found = calibrated(Pipeline(opened({"run.py": COUNTING + "sys.exit('broken')"})))
+    found = first_case(opened({"run.py": COUNTING + "sys.exit('broken')"}))
     assert not found.passed
     assert (found.case, len(found.errors)) == ("cases/a.txt", 3)
     assert all("found exit code 1\nbroken" in one for one in found.errors)
@@ -31,14 +35,25 @@ def test_calibration_fails_three_times_and_then_it_ends(opened: Opened, folder: 
 
 
 def test_calibration_is_content_with_a_pipeline_that_works_whatever_the_case_says(opened: Opened) -> None:
-    found = calibrated(Pipeline(opened({"expected/a.txt": "something else"})))
+    found = first_case(opened({"expected/a.txt": "something else"}))
     assert found.payload() == {"case": "cases/a.txt", "passed": True, "attempts": 1, "errors": []}
 
 
 def test_calibration_may_succeed_late(opened: Opened, folder: Path) -> None:
     code = COUNTING + "sys.exit(1) if len(log.read_text()) < 3 else pathlib.Path(sys.argv[2]).write_text('ONE\\n')"
-    found = calibrated(Pipeline(opened({"run.py": code})))
+    found = first_case(opened({"run.py": code}))
     assert (found.passed, len(found.errors)) == (True, 2)
+
+
+def test_calibration_builds_first(opened: Opened, folder: Path) -> None:
+    found = first_case(opened({"build.py": COUNTING + "sys.exit('no compiler')"}, buildCommand=f"{PYTHON} build.py"))
+    assert ((folder / "log").read_text(), len(found.errors), found.passed) == ("xxx", 3, False)
+    assert found.errors[0].endswith("no compiler")
+
+
+def test_calibration_leaves_to_the_session_what_only_an_agent_can_review(opened: Opened) -> None:
+    workload = opened({"ask.md": "Is it fine?"}, expectedPaths=None, agents={"reviewer": {"promptFile": "ask.md"}})
+    assert first_case(workload).passed
 
 
 def test_with_a_review_command_both_must_pass(opened: Opened) -> None:
