@@ -9,7 +9,9 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from pytest_loop.core.model import Evidence, Outcome, Value
+from pytest_loop.core.model import Evidence, Finding, Outcome, Value
+
+SEVERITIES = ("blocking", "degraded", "minor", "critical", "major", "high", "medium", "low", "error", "warning", "info")
 
 
 class CaseOutcome(str, Enum):
@@ -60,11 +62,20 @@ def result_of(case: str, evidence: Evidence) -> CaseResult:
     return CaseResult(
         id=case,
         outcome=outcome,
-        critiques=tuple(Remark(message=one.found, location=one.where) for one in evidence.findings),
+        critiques=tuple(_remark(one) for one in evidence.findings),
         difference=next((one.detail for one in evidence.findings if one.detail), ""),
         text=evidence.text,
         seconds=evidence.seconds,
         reused=evidence.reused,
+    )
+
+
+def _remark(finding: Finding) -> Remark:
+    """What an evaluator said, with its severity told apart again."""
+    word, sign, rest = finding.found.partition(": ")
+    is_graded = bool(sign) and word.casefold() in SEVERITIES
+    return Remark(
+        message=rest if is_graded else finding.found, severity=word if is_graded else "", location=finding.where
     )
 
 

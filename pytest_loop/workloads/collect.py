@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -37,9 +38,22 @@ class ManifestFile(pytest.File):
         except ManifestError as error:
             self.session.stash[BAD_FILES] = self.session.stash.get(BAD_FILES, 0) + 1
             raise self.CollectError(str(error)) from None
+        from pytest_loop.workloads.protocol import watch_cases
+
+        watch_cases(self.config)
         bench = Bench(self.config, found)
         for case in found.cases:
             yield CaseItem.from_parent(self, name=case.id, case=case, bench=bench)
+
+    @cached_property
+    def shown(self) -> str:
+        """The file as reports name it: its path from pytest's rootdir."""
+        return os.path.relpath(self.path, self.config.rootpath)
+
+    @cached_property
+    def hook(self) -> Any:
+        """The hooks of this folder: the same for all its cases, and pytest would look for them again for each."""
+        return self.ihook
 
 
 class Bench:
@@ -82,27 +96,44 @@ def _memory(config: pytest.Config, found: Workload) -> Memory | None:
 class CaseItem(pytest.Item):
     """One case. It is run while it is set up, so that pytest counts what is no failure of the case as an error."""
 
+    parent: ManifestFile
     kept: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, *, case: Case, bench: Bench, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.case = case
         self.bench = bench
+        self.unjudged = ""
         self.result: CaseResult | None = None
 
-    def setup(self) -> None:
+    def passes(self) -> bool:
+        """Run it, and say whether it passes; what it came to is kept for its setup."""
         try:
             self.result, inputs = self.bench.result(self.case)
         except NotJudgedError as reason:
-            pytest.skip(str(reason))
+            self.unjudged = str(reason)
+            return False
         self.kept = {"inputs": inputs, "reused": self.result.reused, "seconds": self.result.seconds}
         self.user_properties.append((PROPERTY, self.result.model_dump_json(exclude_defaults=True)))
-        if self.result.outcome is CaseOutcome.INFRASTRUCTURE:
+        return self.result.passed
+
+    def setup(self) -> None:
+        if self.result is None and not self.unjudged:
+            self.passes()
+        if self.unjudged:
+            pytest.skip(self.unjudged)
+        if self.result is not None and self.result.outcome is CaseOutcome.INFRASTRUCTURE:
             pytest.fail(self.result.text, pytrace=False)
 
     def runtest(self) -> None:
         if self.result is not None and not self.result.passed:
             raise RuleFailed(_evidence(self.result), told(self.result))
+
+    @cached_property
+    def location(self) -> tuple[str, int | None, str]:
+        """The way to the file is the same for all its cases."""
+        _, line, name = self.reportinfo()
+        return self.parent.shown, line, name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
         if isinstance(excinfo.value, RuleFailed):

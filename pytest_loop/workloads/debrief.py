@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from pytest_loop.core.experiment import Truth, trend
 from pytest_loop.core.measuring import CaseOutcome, Measurement, change
 from pytest_loop.core.run import Event
-from pytest_loop.core.text import one_line
+from pytest_loop.workloads.report import report
 from pytest_loop.workloads.trail import Trail, trail
+from pytest_loop.workloads.writing import code, names, plain, table
 
-_LONGEST = 200
 _TRUTHS = {
     Truth.UNTESTED: "Untested",
     Truth.CONFIRMED: "Confirmed",
@@ -36,11 +35,18 @@ def debrief(events: Iterable[Event]) -> str:
         ("Recommendations", _recommendations(found)),
         ("Opinion", _opinion(found)),
     )
-    name = _text(found.settings.get("workloadId") or "workload")
+    name = plain(found.settings.get("workloadId") or "workload")
     parts = [f"# Debrief: {name}"]
     for title, lines in sections:
-        parts.append(f"## {title}\n\n" + ("\n".join(lines) or "None."))
+        parts.append(_section(f"## {title}", lines))
+    for iteration in found.analyses:
+        parts += [f"## Report of iteration {iteration}"]
+        parts += [_section(f"### {title}", lines) for title, lines in report(found, iteration)]
     return "\n\n".join(parts) + "\n"
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    return f"{title}\n\n" + ("\n".join(lines) or "None.")
 
 
 def status(found: Trail) -> str:
@@ -67,23 +73,25 @@ def _is_reverted(found: Trail) -> bool:
 
 def _summary(found: Trail) -> Iterator[str]:
     yield f"- Status: {status(found)}"
-    yield f"- Workload: {_text(found.settings.get('workloadId') or 'unknown')}"
-    yield f"- Mode: {_text(found.settings.get('mode') or 'precision')}"
+    yield f"- Workload: {plain(found.settings.get('workloadId') or 'unknown')}"
+    yield f"- Mode: {plain(found.settings.get('mode') or 'precision')}"
     yield f"- Iterations: {len(found.iterations)}"
     yield f"- Baseline: {found.baseline or 'not measured'}"
     yield f"- Final: {found.final or 'not measured'}"
     if found.baseline and found.final:
         yield f"- Net: {len(found.final.passing) - len(found.baseline.passing):+d}"
-    yield f"- Ended: {_text(found.reason or 'not yet')}"
+    if found.held_out:
+        yield f"- Held out, and seen by no composer: {found.held_out[0]}/{found.held_out[1]} passing"
+    yield f"- Ended: {plain(found.reason or 'not yet')}"
     if found.calibration and not found.calibration.get("passed"):
         errors = found.calibration.get("errors") or ["unknown"]
-        yield f"- Calibration failed {len(errors)} times, the last time with: {_text(errors[-1])}"
+        yield f"- Calibration failed {len(errors)} times, the last time with: {plain(errors[-1])}"
 
 
 def _manifest(found: Trail) -> Iterator[str]:
     shown = {key: value for key, value in found.settings.items() if isinstance(value, (str, int, list)) and value}
     for key, value in shown.items():
-        yield f"- `{key}`: {_text(', '.join(map(str, value)) if isinstance(value, list) else value)}"
+        yield f"- `{key}`: {plain(', '.join(map(str, value)) if isinstance(value, list) else value)}"
 
 
 def _audit(found: Trail) -> Iterator[str]:
@@ -92,10 +100,10 @@ def _audit(found: Trail) -> Iterator[str]:
         judgement = found.judgements.get(iteration)
         outcome = _TRUTHS[judgement.truth] if judgement else _TRUTHS[Truth.UNTESTED]
         if judgement and judgement.missed and judgement.improved:
-            outcome += f" (not {_names(judgement.missed)})"
-        predicted = _names(one.prediction) or "none"
-        rows.append([str(iteration), _text(one.theory), predicted, outcome, _text(one.mechanism)])
-    yield from _table(["Iteration", "Hypothesis", "Prediction", "Outcome", "Mechanism"], rows)
+            outcome += f" (not {names(judgement.missed)})"
+        predicted = names(one.prediction) or "none"
+        rows.append([str(iteration), plain(one.theory), predicted, outcome, plain(one.mechanism)])
+    yield from table(["Iteration", "Hypothesis", "Prediction", "Outcome", "Mechanism"], rows)
 
 
 def _history(found: Trail) -> Iterator[str]:
@@ -103,10 +111,10 @@ def _history(found: Trail) -> Iterator[str]:
     for before, after in found.pairs():
         happened = change(before, after)
         gained = len(after.passing) - len(before.passing)
-        edit = _text(_measured_edit(found, after))
+        edit = plain(_measured_edit(found, after))
         detail = f"{gained:+d} (+{len(happened.fixed)} -{len(happened.regressions)})"
         rows.append([str(after.iteration), str(after), detail, edit, trend(before, after).value])
-    yield from _table(["Iteration", "Passing", "Change", "Key edit", "Verdict"], rows)
+    yield from table(["Iteration", "Passing", "Change", "Key edit", "Verdict"], rows)
 
 
 def _measured_edit(found: Trail, after: Measurement) -> str:
@@ -118,20 +126,20 @@ def _measured_edit(found: Trail, after: Measurement) -> str:
 def _edits(found: Trail) -> Iterator[str]:
     for iteration, option in found.edits.items():
         place = f"{option.file}, {option.section}" if option.section else option.file
-        yield f"- Iteration {iteration}, {_text(place)}: {_text(option.name)}"
-        yield f"    - from: {_code(option.current)}"
-        yield f"    - to: {_code(option.proposed)}"
+        yield f"- Iteration {iteration}, {plain(place)}: {plain(option.name)}"
+        yield f"    - from: {code(option.current)}"
+        yield f"    - to: {code(option.proposed)}"
 
 
 def _composer(found: Trail) -> Iterator[str]:
     for iteration, analysis in found.analyses.items():
         decision = found.decisions.get(iteration)
         chosen = "nothing yet" if decision is None else "nothing" if decision.chosen is None else str(decision.chosen)
-        reason = f" ({_text(decision.reason)})" if decision and decision.reason else ""
-        yield f"- Iteration {iteration}: {_text(analysis.root_cause)} Chosen: {chosen}{reason}."
+        reason = f" ({plain(decision.reason)})" if decision and decision.reason else ""
+        yield f"- Iteration {iteration}: {plain(analysis.root_cause)} Chosen: {chosen}{reason}."
         for number, option in enumerate(analysis.options, 1):
-            risk = _text(option.risk or "unknown")
-            yield f"    {number}. {_text(option.name)} ({option.confidence.value}; risk: {risk})"
+            risk = plain(option.risk or "unknown")
+            yield f"    {number}. {plain(option.name)} ({option.confidence.value}; risk: {risk})"
 
 
 def _failures(found: Trail) -> Iterator[str]:
@@ -141,13 +149,13 @@ def _failures(found: Trail) -> Iterator[str]:
                 result.text if result.outcome is CaseOutcome.INFRASTRUCTURE else str(next(iter(result.critiques), ""))
             )
             apart = " (infrastructure)" if result.outcome is CaseOutcome.INFRASTRUCTURE else ""
-            yield f"- {_text(result.id)}{apart}: {_text(said or 'no reason given')}"
+            yield f"- {plain(result.id)}{apart}: {plain(said or 'no reason given')}"
 
 
 def _insights(found: Trail) -> Iterator[str]:
     for iteration, judgement in found.judgements.items():
         if judgement.truth is Truth.CONFIRMED and iteration in found.hypotheses:
-            yield f"- {_text(found.hypotheses[iteration].mechanism)} It held for {_names(judgement.improved)}."
+            yield f"- {plain(found.hypotheses[iteration].mechanism)} It held for {names(judgement.improved)}."
 
 
 def _regressions(found: Trail) -> Iterator[str]:
@@ -155,11 +163,11 @@ def _regressions(found: Trail) -> Iterator[str]:
         happened = change(before, after)
         if happened.regressions:
             noted = found.regressions.get(after.iteration, {})
-            action = f" Decided: {_text(noted['action'])}." if noted.get("action") else ""
+            action = f" Decided: {plain(noted['action'])}." if noted.get("action") else ""
             edit = _measured_edit(found, after)
-            cause = f" after {_text(edit)}" if edit else ""
-            better = _names(happened.fixed) or "nothing"
-            worse = f"{_names(happened.regressions)} became worse, while {better} became better."
+            cause = f" after {plain(edit)}" if edit else ""
+            better = names(happened.fixed) or "nothing"
+            worse = f"{names(happened.regressions)} became worse, while {better} became better."
             yield f"- Iteration {after.iteration}{cause}: {worse}{action}"
 
 
@@ -171,15 +179,15 @@ def _recommendations(found: Trail) -> Iterator[str]:
         yield f"- Look at the infrastructure first: {len(found.final.unmeasured)} cases could not be measured."
     always = sorted(frozenset.intersection(*(one.failing for one in found.measurements)))
     if always:
-        yield f"- Never passed: {_names(always)}. Look whether what is expected of them is right."
+        yield f"- Never passed: {names(always)}. Look whether what is expected of them is right."
     lost = sorted(found.final.failing & found.measurements[0].passing)
     if lost:
-        yield f"- Passed at the beginning and fails now: {_names(lost)}. Mend these, or accept them by name."
+        yield f"- Passed at the beginning and fails now: {names(lost)}. Mend these, or accept them by name."
     last = max(found.analyses, default=None)
     if last is not None and not found.final.has_converged:
         for option in found.analyses[last].options:
             if option.edit not in [one.edit for one in found.edits.values()]:
-                yield f"- Not tried yet: {_text(option.name)}."
+                yield f"- Not tried yet: {plain(option.name)}."
     if found.final.has_converged:
         yield "- Add cases that are harder than these before the next change."
 
@@ -193,30 +201,3 @@ def _opinion(found: Trail) -> Iterator[str]:
     is_understood = 2 * right >= len(judged)
     what = "are understood" if is_understood else "are not understood yet: look at single cases before the next edit"
     yield f"{right} of {len(judged)} predictions came true. The failures {what}."
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    if not rows:
-        return
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
-
-
-def _text(value: object) -> str:
-    """Words of somebody else on one line, without what a reader would take for Markdown of ours."""
-    return one_line(str(value), _LONGEST).replace("<", "&lt;")
-
-
-def _names(cases: Iterable[str]) -> str:
-    """All of them: what became worse is never cut."""
-    return ", ".join(_text(case) for case in cases)
-
-
-def _code(text: str) -> str:
-    """A piece of a file as code; with backticks in it the fence is longer than they are."""
-    shown = one_line(text, _LONGEST)
-    fence = "`" * (max((len(run) for run in re.findall(r"`+", shown)), default=0) + 1)
-    pad = " " if "`" in shown else ""
-    return f"{fence}{pad}{shown}{pad}{fence}" if shown else "(nothing)"

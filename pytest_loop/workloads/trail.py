@@ -14,9 +14,14 @@ from pytest_loop.core.run import Event
 
 @dataclass
 class Trail:
-    """By iteration: what each left behind. Measurements are in order; the first one is the baseline."""
+    """By iteration: what each left behind. Measurements are in order; the first one is the baseline.
+
+    Cases that were held out are not in them: `held_out` says how many of those pass at the end, and of how many.
+    """
 
     settings: dict[str, Any] = field(default_factory=dict)
+    hidden: frozenset[str] = frozenset()
+    held_out: tuple[int, int] | None = None
     calibration: dict[str, Any] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
     hypotheses: dict[int, Hypothesis] = field(default_factory=dict)
@@ -57,10 +62,15 @@ def _note(found: Trail, event: Event) -> None:
     payload, at = event.payload, event.iteration
     if event.event == "run_started":
         found.settings = dict(payload)
+        book = (payload.get("state") or {}).get("notebook") or {}
+        found.hidden = frozenset(book.get("hidden", ()))
     elif event.event == "calibration_done":
         found.calibration = dict(payload)
     elif event.event in ("baseline_done", "evaluation_done") and "measurement" in payload:
-        found.measurements.append(Measurement.model_validate(payload["measurement"]))
+        whole = Measurement.model_validate(payload["measurement"])
+        found.measurements.append(whole.without(found.hidden))
+        unseen = [one.passed for one in whole.results if one.id in found.hidden]
+        found.held_out = (sum(unseen), len(unseen)) if unseen else None
     elif event.event in ("stopped", "failed"):
         found.reason = str(payload.get("reason", ""))
     else:
