@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.agents import prompts
 from pytest_loop.core.criteria import RunCriteria
 from pytest_loop.core.drafting import run_criteria
 from pytest_loop.core.experiment import Policy
@@ -29,6 +30,7 @@ from pytest_loop.store import RunFiles, now
 from pytest_loop.workloads import planfile
 from pytest_loop.workloads.cases import Roles, Workload, roles, workload
 from pytest_loop.workloads.manifest import command_words, load
+from pytest_loop.workloads.prompting import COMPOSE
 from pytest_loop.workspace.sealed import SealedFiles, patterns, site_digest
 
 
@@ -90,6 +92,7 @@ class NewExperiment:
 
     def state(self, alias: str, files: RunFiles, session: Session) -> RunState:
         """Where it begins: every case is a rule, and the policies of an experiment take the place of breakers."""
+        self._check_prompt()
         judgement = self._collected(session)
         options, created = self.options, now()
         return RunState(
@@ -116,6 +119,13 @@ class NewExperiment:
             ),
             notebook=self._notebook(),
         )
+
+    def _check_prompt(self) -> None:
+        """Say what is wrong with a prompt of one's own before it is needed."""
+        own = self.found.source.manifest.agents.composer.prompt_file
+        if own:
+            values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
+            prompts.render(COMPOSE, values, own=self.found.folder / own)
 
     @property
     def _most(self) -> int:

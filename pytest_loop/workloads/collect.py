@@ -76,11 +76,11 @@ class Bench:
         except CheckError as error:
             return CaseResult(id=case.id, outcome=CaseOutcome.INFRASTRUCTURE, text=str(error)), ""
         if self._memory is None:
-            return self._pipeline.result(case), ""
+            return self._pipeline.voted(case), ""
         key = self._memory.key(case)
         known = self._memory.known(case, key)
         if known is None:
-            known = self._pipeline.result(case)
+            known = self._pipeline.voted(case)
             self._memory.keep(case, key, known)
         return known, key
 

@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from pytest_loop.errors import ManifestError, Problem
 from pytest_loop.rules.checks.base import shown
 from pytest_loop.rules.checks.commands import words
+from pytest_loop.rules.form import MOST_REPEATS, Need
 from pytest_loop.rules.messages import complaints
 from pytest_loop.rules.positions import Locate, locator
 from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
@@ -93,6 +94,8 @@ class Manifest(_Form):
         Literal["force", "smart"], Field(description="force appends --force to runCommand, and keeps no result")
     ] = "smart"
     holdout: Paths = Field(default_factory=list, description="cases that no composer sees (globs)")
+    repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS, description="run a noisy case so often")] = 1
+    need: Annotated[Need, Field(description="how many repeats must pass")] = "majority"
 
     @property
     def reviewer(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pytest_loop import process
 from pytest_loop.core.measuring import CaseOutcome, CaseResult, Remark
+from pytest_loop.core.voting import decision, needed
 from pytest_loop.errors import CheckError, LoopError, NotJudgedError
 from pytest_loop.rules.checks.base import Answer
 from pytest_loop.rules.syntax import Malformed, read_text
@@ -45,8 +46,19 @@ class Pipeline:
         if done.exit_code:
             raise CheckError(_unexpected(self.manifest.build_command, done))
 
+    def voted(self, case: Case) -> CaseResult:
+        """What a case comes to; a noisy one is run until it is certain whether enough of its repeats pass."""
+        total = self.manifest.repeat
+        need = needed(str(self.manifest.need), total)
+        results: list[CaseResult] = []
+        while decision(sum(one.passed for one in results), sum(not one.passed for one in results), total, need) is None:
+            results.append(self.result(case))
+            if results[-1].outcome is CaseOutcome.INFRASTRUCTURE:
+                return results[-1]
+        return results[0] if total == 1 else _together(results, need)
+
     def result(self, case: Case, tries: int = TRIES) -> CaseResult:
-        """What a case comes to; the infrastructure gets more than one try, and its errors are told apart."""
+        """What running a case once comes to; the infrastructure gets more tries, and its errors are told apart."""
         started = time.monotonic()
         try:
             _again(lambda: self._run(case), tries)
@@ -131,6 +143,15 @@ class Pipeline:
                 f"expected `{command}` to end within {self.timeout:g} s, found it still running{_tail(done)}"
             )
         return done
+
+
+def _together(results: list[CaseResult], need: int) -> CaseResult:
+    """Several repeats as one: what was said about the first that failed, and how often it passed."""
+    passes = sum(one.passed for one in results)
+    first = next((one for one in results if one.passed is (passes >= need)), results[-1])
+    said = Remark(message=f"{passes} of {len(results)} repeats pass, {need} have to")
+    critiques = first.critiques if first.passed else (*first.critiques, said)
+    return first.model_copy(update={"critiques": critiques, "seconds": sum(one.seconds for one in results)})
 
 
 def filled_loosely(text: str, case: Case) -> str:

@@ -12,6 +12,7 @@ from pytest_loop.core.notebook import Notebook
 from pytest_loop.core.run import RunState, Step
 from pytest_loop.core.text import clipped, fenced, one_line
 
+COMPOSE = "COMPOSE"
 MOST_CASES = 40
 MOST_NAMES = 200
 LONGEST_CASE = 1_500
@@ -51,7 +52,7 @@ def compose_prompt(
         "domain_docs": _marked(_whole(docs), nonce),
         "artifact_content": _marked(_whole(files), nonce),
     }
-    return prompts.render("COMPOSE", values, folder, own)
+    return prompts.render(COMPOSE, values, folder, own)
 
 
 def _marked(text: str, nonce: str) -> str:

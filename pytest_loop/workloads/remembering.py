@@ -39,13 +39,20 @@ class Memory:
         manifest = workload.source.manifest
         commands = (manifest.build_command, manifest.run_command, manifest.evaluate_command, manifest.review_command)
         self._commands = [one for one in commands if one]
+        self._repeats = [manifest.repeat, str(manifest.need)]
         words = {word for one in self._commands for word in command_words(one) if not placeholders.named(word)}
         self._named = [manifest.reviewer, *workload.artifacts, *sorted(words)]
 
     def key(self, case: Case) -> str:
         """A hash of all that a result depends on: commands and what they name, case, artifacts, expected file."""
         files = [case.id, case.expected, *self._named]
-        parts = [VERSION, case.output, self._commands, [[name, self._content(name)] for name in files if name]]
+        parts = [
+            VERSION,
+            case.output,
+            self._commands,
+            self._repeats,
+            [[name, self._content(name)] for name in files if name],
+        ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def known(self, case: Case, key: str) -> CaseResult | None:

@@ -26,12 +26,11 @@ from pytest_loop.workloads.asking import asked_decision
 from pytest_loop.workloads.cases import Workload, workload
 from pytest_loop.workloads.manifest import load
 from pytest_loop.workloads.pipeline import Pipeline, calibrated
-from pytest_loop.workloads.prompting import compose_prompt
+from pytest_loop.workloads.prompting import COMPOSE, compose_prompt
 from pytest_loop.workspace.kept import PutBack
 from pytest_loop.workspace.sealed import SealedFiles
 
 Payload = dict[str, Any]
-COMPOSE = "COMPOSE"
 
 
 @dataclass

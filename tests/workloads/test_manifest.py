@@ -30,6 +30,8 @@ MOST: dict[str, Any] = LEAST | {
     "buildCommand": "make",
     "cacheStrategy": "force",
     "holdout": ["cases/secret-*.txt"],
+    "repeat": 5,
+    "need": 0.8,
 }
 YAML = """\
 workloadId: invoices
@@ -49,7 +51,7 @@ evaluateCommand = "judge {output}"
 """
 KNOWN = (
     "agents, artifactPaths, buildCommand, cacheStrategy, casePaths, domainDocs, evaluateCommand, expectedPaths, holdout, "
-    "maxIterations, outputPath, reviewCommand, runCommand, workloadId"
+    "maxIterations, need, outputPath, repeat, reviewCommand, runCommand, workloadId"
 )
 
 
@@ -113,6 +115,10 @@ WRONG: list[tuple[str, Any, str]] = [
     ("buildCommand", "make {case}", "expected no placeholder in `buildCommand`, found {case}"),
     ("cacheStrategy", "clever", "expected 'force' or 'smart' for `cacheStrategy`, found 'clever'"),
     ("holdout", "a", "expected a list for `holdout`, found 'a'"),
+    ("repeat", 0, "expected a number >= 1 for `repeat`, found 0"),
+    ("repeat", "5", "expected a whole number for `repeat`, found '5'"),
+    ("need", 0, "expected majority, all, any, a count or a share for `need`, found 0"),
+    ("need", "most", "expected majority, all, any, a count or a share for `need`, found 'most'"),
     ("extra", 1, f"expected one of {KNOWN}, found the unknown key `extra`"),
     ("evaluatecommand", "x", "expected `evaluateCommand`, found the unknown key `evaluatecommand`"),
 ]  # fmt: skip

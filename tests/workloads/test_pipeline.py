@@ -185,3 +185,31 @@ def test_what_is_done_once_is_done_once_also_where_it_failed(tmp_path: Path, is_
         with pytest.raises(CheckError, match="no compiler"):
             one.done("b", breaks)
     assert calls == ["works", "breaks"]
+
+
+@pytest.mark.parametrize(
+    ("need", "passing", "outcome", "runs"),
+    [
+        ("majority", "1", "failed", 4),
+        ("majority", "145", "passed", 5),
+        ("any", "2", "passed", 2),
+        ("all", "1345", "failed", 2),
+        (0.8, "1234", "passed", 4),
+        (2, "13", "passed", 3),
+    ],
+)
+def test_a_noisy_case_is_run_until_it_is_certain(
+    opened: Opened, folder: Path, need: object, passing: str, outcome: str, runs: int
+) -> None:
+    judge = COUNTING + f"sys.exit(str(len(log.read_text())) not in {passing!r})"
+    workload = opened({"judge.py": judge}, evaluateCommand=f"{PYTHON} judge.py", repeat=5, need=need)
+    found = Pipeline(workload).voted(workload.cases[0])
+    assert (found.outcome.value, len((folder / "log").read_text())) == (outcome, runs)
+    said = [one.message for one in found.critiques if "repeats pass" in one.message]
+    assert len(said) == (0 if found.passed else 1)
+
+
+def test_an_error_of_the_infrastructure_is_no_vote(opened: Opened, folder: Path) -> None:
+    workload = opened({"run.py": COUNTING + "sys.exit(1)"}, repeat=5)
+    assert Pipeline(workload).voted(workload.cases[0]).outcome is CaseOutcome.INFRASTRUCTURE
+    assert (folder / "log").read_text() == "xxx"
