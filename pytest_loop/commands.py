@@ -26,6 +26,7 @@ from pytest_loop.show.agents import agent_lines
 from pytest_loop.show.analysis import analysis_lines
 from pytest_loop.show.closing import breaker_line
 from pytest_loop.store import History, Owner, RunFiles, Store, now
+from pytest_loop.workloads.debrief import debrief
 
 Say = Callable[[str], None]
 Ask = Callable[[str], bool]
@@ -46,6 +47,7 @@ def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) 
         "agents": _agents,
         "infer": _infer,
         "report": _report,
+        "debrief": _debrief,
     }
     return plain[name](options, store, say)
 
@@ -262,6 +264,23 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
 
 def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
     return Event.of(state, kind.value, payload, now())
+
+
+def _debrief(options: RunOptions, store: Store, say: Say) -> int:
+    debriefed(chosen(store, options.alias), options.debrief, say)
+    return 0
+
+
+def debriefed(files: RunFiles, path: str, say: Say) -> None:
+    """Write the debrief of an experiment, made from its events alone."""
+    state, history = files.read()
+    if state.notebook is None:
+        raise StateError(f"--loop-debrief: expected a run of a workload, found {files.alias}, which has no cases")
+    try:
+        Path(path).write_text(debrief(history.events), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise StateError(f"--loop-debrief: cannot write {path}: {error.strerror or error}") from None
+    say(f"wrote {path}")
 
 
 def _restore(options: RunOptions, store: Store, say: Say) -> int:

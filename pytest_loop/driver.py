@@ -18,6 +18,7 @@ from pytest_loop.evaluate.session import SessionError, SessionStoppedError
 from pytest_loop.steps import Payload, Work
 from pytest_loop.store import Store, now
 from pytest_loop.tools import Tools
+from pytest_loop.workloads.noting import last_words, note
 
 Happening = tuple[Kind, Payload]
 _SLOW = (Step.PRODUCE, Step.PREPARE, Step.EVALUATE, Step.REFINE)
@@ -122,20 +123,22 @@ class Driver:
             final = isinstance(error, AgentUnavailableError)
             payload = {"step": command.step.value, "reason": str(error), "final": final}
         payload |= {**work.told, "seconds": _since(started)}
-        if kind is Kind.EVALUATION_DONE:
+        if kind is Kind.EVALUATION_DONE and self.state.notebook is None:
             after = machine.step(self.state, self._event(kind, payload))
             payload["decision"] = outcome.decision(after, stop_reason(after))
         return kind, payload
 
     def _decided(self, command: Command) -> Payload:
-        """What the machine has decided needs no work, only the reason for an end."""
+        """What the machine has decided needs no work, only a note, or the reason for an end."""
+        book = self.state.notebook
         if command.reason is None:
-            return {}
+            is_note = book is not None and command.kind is not Kind.ITERATION_ADVANCED
+            return note(command.kind, self.state, book, self.tools.ask) if book and is_note else {}
         reason = command.reason
         payload: Payload = {"reason": reason.value, "decision": outcome.decision(self.state, reason)}
         if reason is Reason.BUDGET_EXCEEDED:
             payload |= outcome.budget_report(self.state)
-        return payload
+        return payload | (last_words(self.state, book, reason.value) if book else {})
 
     def _goes_on(self) -> bool:
         self.tools.live.tick()

@@ -149,6 +149,21 @@ RUN = (
     Option("--loop-record", "write the answers of agents into a file for replay:FILE", "FILE"),
     Option("--loop-confirm", "confirm a manual rule", "RULE", many=True),
     Option("--loop-status-block", "say after each evaluation where the run stands, in the block that other loops use"),
+    Option("--loop-manifest", "tune the workload of this manifest, case by case", "FILE"),
+    Option("--loop-case", "run only the cases of this name (a path, a name or a glob)", "CASE", many=True),
+    Option("--loop-focus", "cases of a workload to look at first", "CASE", many=True, ini=""),
+    Option("--loop-guard", "cases of a workload that must not become worse", "CASE", many=True, ini=""),
+    Option(
+        "--loop-mode",
+        "how to experiment with a workload",
+        "precision|exploration|convergence|custom",
+        word("precision", "exploration", "convergence", "custom"),
+        ini="precision",
+    ),
+    Option(
+        "--loop-plan", "hypotheses and the part of each case, planned before (YAML, JSON, TOML or Markdown)", "FILE"
+    ),
+    Option("--loop-debrief", "write what was believed, done and found in an experiment as Markdown", "PATH"),
     Option("--loop-json", "write the result for machines (- is standard output)", "PATH"),
     Option("--loop-report-open", "show the report in a browser"),
 )
@@ -176,12 +191,16 @@ SETTINGS = {
         "when a person is asked on the way: as the clarity of the draft asks for (shape), always, or never",
         "shape",
     ),
+    "loop_case_timeout": ("end a command of a workload's case after so many seconds", "600"),
     "loop_localise": ("tell agents which lines failing tests run and passing ones do not: yes or no", "no"),
     "loop_critique_tokens": ("how long a critique may be", "2000"),
     "loop_stuck": ("stop when the same rules failed so many iterations in a row (0: never)", "5"),
     "loop_same_error": ("stop when every failure said the same so many times in a row (0: never)", "3"),
     "loop_thrashing": ("stop when a file is rewritten so often in one iteration, or edits are undone (0: never)", "5"),
     "loop_stagnation": ("stop when so many iterations gained too little (0: never)", "2"),
+    "loop_on_plateau": ("where no case of a workload improves any more: ask, continue or stop", "ask"),
+    "loop_on_regression": ("where a case of a workload becomes worse: ask, accept, different or stop", ""),
+    "loop_decide": ("who chooses among the edits of a composer: ask or recommended", "ask"),
     "loop_min_gain": ("what is too little", "0.02"),
     "loop_plateau": (
         "stop when two changes in a row were a smaller share of the score, such as 0.02 (0: never)",

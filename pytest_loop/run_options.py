@@ -73,6 +73,17 @@ class RunOptions:
     colour: str
     is_list: bool
     is_agents: bool
+    manifest: str
+    cases: tuple[str, ...]
+    focus: tuple[str, ...]
+    guards: tuple[str, ...]
+    mode: str
+    plan_file: str
+    debrief: str
+    on_plateau: str
+    on_regression: str
+    decide: str
+    case_timeout: float
 
     @property
     def command(self) -> str | None:
@@ -85,8 +96,13 @@ class RunOptions:
             "restore": self.restore,
             "infer": self.infer,
         }
-        is_alone = self.is_report_asked and not self.task and self.resume is None
-        flags = {"list": self.is_list, "agents": self.is_agents, "report": is_alone}
+        is_run = bool(self.task or self.manifest) or self.resume is not None
+        flags = {
+            "list": self.is_list,
+            "agents": self.is_agents,
+            "report": self.is_report_asked and not is_run,
+            "debrief": bool(self.debrief) and not is_run,
+        }
         found = [name for name, value in asked.items() if value is not None] + [name for name in flags if flags[name]]
         if len(found) > 1:
             raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in found)}")
@@ -157,4 +173,15 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         colour=values.color,
         is_list=values.loop_list,
         is_agents=values.loop_agents,
+        manifest=values.loop_manifest or "",
+        cases=tuple(values.loop_case),
+        focus=tuple(reader.get("loop_focus")),
+        guards=tuple(reader.get("loop_guard")),
+        mode=reader.get("loop_mode"),
+        plan_file=values.loop_plan or "",
+        debrief=values.loop_debrief or "",
+        on_plateau=reader.setting("loop_on_plateau", word("ask", "continue", "stop")),
+        on_regression=reader.setting("loop_on_regression", word("ask", "accept", "different", "stop")) or "",
+        decide=reader.setting("loop_decide", word("ask", "recommended")),
+        case_timeout=reader.setting("loop_case_timeout", amount),
     )

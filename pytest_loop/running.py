@@ -34,7 +34,7 @@ from pytest_loop.intake.context import prompt_text
 from pytest_loop.manner import workflow_gate
 from pytest_loop.remembering import remembered
 from pytest_loop.run_options import RunOptions
-from pytest_loop.show import github, summary
+from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
 from pytest_loop.store import RunFiles, Store, moment
@@ -47,7 +47,17 @@ from pytest_loop.workspace.sealed import SealedFiles
 # Events after which other loops are told where this one stands.
 _BLOCKS = frozenset(one.value for one in (Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
 # What is told even where a person wants to hear little.
-_DECISIVE = (Kind.EVALUATION_DONE.value, Kind.PHASE_SWITCHED.value, Kind.PHASE_ERROR.value)
+_DECISIVE = frozenset(
+    one.value
+    for one in (
+        Kind.EVALUATION_DONE,
+        Kind.BASELINE_DONE,
+        Kind.PHASE_SWITCHED,
+        Kind.PHASE_ERROR,
+        Kind.REGRESSION_DETECTED,
+        Kind.PLATEAU_REACHED,
+    )
+)
 
 
 @dataclass
@@ -163,6 +173,7 @@ class Running:
             gate=workflow_gate(state),
             context=prompt_text(known_context(self.root)),
             lessons=remembered(store, files) if options.memory else (),
+            case_timeout=options.case_timeout,
         )
         gates = Gates(Confirm(options.confirm), options.yes, is_at_terminal(), self._ask)
         discreet = DiscreetSession(session, self.redact)
@@ -178,6 +189,7 @@ class Running:
             self.project,
             self._checkpoints(state),
             gates,
+            (lambda question: self._ask(question) or "") if gates.is_terminal and not options.yes else None,
         )
         return Driver(state, store, tools, self._listen)
 
@@ -244,7 +256,8 @@ class Running:
         if self.options.verbosity > 0:
             self.live.write(next(show.history_lines([event])).rstrip())
         is_decisive = event.event in _DECISIVE
-        for told in show.event_lines(event, state):
+        book = state.notebook
+        for told in workload.event_lines(event, state, book) if book else show.event_lines(event, state):
             (self.live.write if is_decisive else self.live.explain)(told)
         if self.options.status_block and event.event in _BLOCKS:
             self.live.write("\n".join(status_block(state, show.following(state))))

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -33,8 +33,10 @@ from pytest_loop.options import unknown_option
 from pytest_loop.run_options import RunOptions, run_options
 from pytest_loop.running import Running
 from pytest_loop.show import run as show
+from pytest_loop.show import workload
 from pytest_loop.store import RunFiles, Store, now, slug
 from pytest_loop.understanding import Understood, heard, inferred
+from pytest_loop.workloads.beginning import NewExperiment
 from pytest_loop.workspace.sealed import SealedFiles, patterns
 
 
@@ -67,6 +69,8 @@ class Front:
                 state, files = self._resumed(store) if self.options.resume is not None else self._started(store)
                 if not state.is_over:
                     state = self.running.run(state, files, store)
+                if self.options.debrief:
+                    commands.debriefed(files, self.options.debrief, self.say)
                 if self.options.json:
                     whole = outcome.result(state, files.read_history().events, str(files.history))
                     commands.give(whole, self.options.json, self.say)
@@ -104,6 +108,8 @@ class Front:
     # -- a new run
 
     def _started(self, store: Store) -> tuple[RunState, RunFiles]:
+        if self.options.manifest:
+            return self._begun_experiment(store)
         task = task_of(self.config, self.options.task)
         self.running.check()
         new = NewRun(self.config, self.values, self.options, self.root, self._heard(task))
@@ -117,11 +123,42 @@ class Front:
         if state.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
         state = machine.beginning(state)
+        draft = reading(state, self.options.allow, new.understood.context)
+        state = state.model_copy(update={"manner": draft.manner})
+        return self._begun(store, files, state, self._draft(new, state, plan, draft), {}, draft.question)
+
+    def _begun_experiment(self, store: Store) -> tuple[RunState, RunFiles]:
+        """A workload is tuned instead: its cases judge, and what may be edited is named by its manifest."""
+        new = NewExperiment(self.config, self.options, self.root, tuple(self.values.file_or_dir))
+        self.running.check()
+        files = store.run(store.free_alias(self.options.alias or slug(new.name)))
+        session = self.running.session(new.arguments(), time.time())
+        state = new.state(files.alias, files, session)
+        if not state.agents and (found := nobody_named(are_files_edited=False)):
+            state = state.model_copy(update={"agents": (found,)})
+        if state.sealed and state.notebook:
+            self.running.project = new.project(files, state.sealed)
+            sealed = state.sealed.model_copy(update={"files": self.running.project.begin()})
+            state = state.model_copy(update={"sealed": sealed, "artifact_hash": self.running.project.digest})
+            session.bytecode = self.running.bytecode = Bytecode(self.root, is_new=True)
+        lines = workload.draft_lines(state, state.notebook) if state.notebook else ()
+        return self._begun(store, files, state, lines, new.payload("--loop-yes" if self.options.yes else "asked"))
+
+    def _begun(
+        self,
+        store: Store,
+        files: RunFiles,
+        state: RunState,
+        draft: Iterable[str],
+        payload: dict[str, Any],
+        question: str = "start?",
+    ) -> tuple[RunState, RunFiles]:
+        """Shown, confirmed, and written down."""
+        state = machine.beginning(state)
         try:
-            draft = reading(state, self.options.allow, new.understood.context)
-            for told in (*self._draft(new, state, plan, draft), *unobserved(state.agents, state.limits)):
+            for told in (*draft, *unobserved(state.agents, state.limits)):
                 self.say(told)
-            manner = draft.manner.model_copy(update={"confirmed_by": self._confirm(draft.question)})
+            manner = state.manner.model_copy(update={"confirmed_by": self._confirm(question)})
             state = state.model_copy(update={"manner": manner})
         except BaseException:
             if self.running.project:
@@ -129,7 +166,8 @@ class Front:
             files.forget_rules()
             raise
         store.admit(files, is_new=True, force=self.options.force)
-        event = Event.of(state, Kind.RUN_STARTED.value, {"state": state.model_dump(mode="json")}, state.created_at)
+        payload = {**payload, "state": state.model_dump(mode="json")}
+        event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
         state = machine.started(event)
         store.point_at(state)
         files.append([event], state)
@@ -242,6 +280,10 @@ class Front:
             raised["usd"] = self.values.loop_budget
         if self.values.loop_max_tokens and self.values.loop_max_tokens > (state.limits.tokens or 0):
             raised["tokens"] = self.values.loop_max_tokens
+        if state.notebook and options.on_regression in ("accept", "different"):
+            raised["on_regression"] = options.on_regression
+        if state.notebook and options.on_plateau == "continue":
+            raised["on_plateau"] = options.on_plateau
         fits = machine.REOPENED_BY.get(state.stop.reason, ())
         is_reviewed = state.review is not None and is_at_terminal()
         confirmed = state.stop.reason == "unconfirmed" and (options.confirmed or is_reviewed)

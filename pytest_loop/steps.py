@@ -28,6 +28,7 @@ from pytest_loop.examining import Examination
 from pytest_loop.mending import Mending, suspects
 from pytest_loop.rules.checks.kinds import Invalid, check
 from pytest_loop.tools import Tools
+from pytest_loop.workloads.trying import Trial
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.change import document_diff
 from pytest_loop.workspace.sealed import SealedFiles
@@ -65,6 +66,8 @@ class Work:
 
     def carry_out(self, kind: Kind) -> Payload:
         """Do what ends in an event of this kind; raises `AgentError` and `SessionError`."""
+        if self.state.notebook is not None:
+            return Trial(self.tools, self.state, self.state.notebook, self.wanted, self._spend).carry_out(kind)
         return _STEPS[kind](self)
 
     def _plan(self) -> Payload:
@@ -227,13 +230,10 @@ class Work:
         request = AgentRequest(
             step.value, text, self.tools.settings.root, artifact, state.iteration, state.phase.value, issues, schema
         )
-        own = self.tools.hook.pytest_loop_make_prompt(request=request)
         if project and step in (Step.PRODUCE, Step.REFINE):
             request = replace(request, case=self._mending(project).case())
         self.asked = agent.name
-        with self.tools.live.work(f"{step.value} by {agent.name}") as worker:
-            watch = replace(self.tools.watch(self.wanted), heard=worker.heard)
-            reply = agent.answer(replace(request, prompt=own) if own else request, watch)
+        reply = self.tools.answer(agent, request, self.wanted)
         self._spend(agent.name, reply.usage)
         return reply
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_loop.core.model import Phase
+from pytest_loop.core.notebook import NOTES, noted
 from pytest_loop.core.progress import judged, rescored
 from pytest_loop.core.run import (
     Best,
@@ -36,6 +37,8 @@ def changed(state: RunState, kind: Kind, payload: Payload) -> RunState:
         "phase_started_epoch_seconds": None,
         "usage": state.usage.plus(Usage.model_validate(payload.get("usage") or {})),
     }
+    if state.notebook is not None:
+        own["notebook"] = noted(state.notebook, kind, payload)
     if kind in WORK:
         # What went wrong is made good by success; of two steps side by side, only for the one that succeeded.
         open_steps = {step.value for step in after.awaited if step is not WORK[kind]}
@@ -48,6 +51,8 @@ WORK: dict[Kind, Step] = {
     Kind.PLAN_CREATED: Step.PLAN,
     Kind.ARTIFACT_CREATED: Step.PRODUCE,
     Kind.CHECKS_PREPARED: Step.PREPARE,
+    Kind.CALIBRATION_DONE: Step.PREPARE,
+    Kind.BASELINE_DONE: Step.EVALUATE,
     Kind.EVALUATION_DONE: Step.EVALUATE,
     Kind.CRITIQUE_DONE: Step.CRITIQUE,
     Kind.REFINEMENT_DONE: Step.REFINE,
@@ -175,6 +180,11 @@ def _failed(_state: RunState, payload: Payload) -> Changes:
     return {"status": Status.FAILED, "stop": Stop(passed=False, reason=word)}
 
 
+def _only_noted(_state: RunState, _payload: Payload) -> Changes:
+    """What only the notebook of an experiment remembers."""
+    return {}
+
+
 _CHANGES: dict[Kind, Callable[[RunState, Payload], Changes]] = {
     Kind.PLAN_CREATED: _plan_created,
     Kind.ARTIFACT_CREATED: _artifact_created,
@@ -189,4 +199,6 @@ _CHANGES: dict[Kind, Callable[[RunState, Payload], Changes]] = {
     Kind.STOP_REQUESTED: _stop_requested,
     Kind.STOPPED: _stopped,
     Kind.FAILED: _failed,
+    Kind.BASELINE_DONE: judged,
+    **dict.fromkeys((Kind.CALIBRATION_DONE, Kind.HYPOTHESIS_FORMED, *NOTES), _only_noted),
 }

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from pytest_loop.core.changes import awaited_steps, changed, unprepared
 from pytest_loop.core.model import Value
+from pytest_loop.core.notebook import Notebook, due_note, is_hypothesis_due, reconsidered
 from pytest_loop.core.run import Amount, Count, Event, Kind, Limits, Place, Reason, RunState, Status, Step, Stop, Target
 from pytest_loop.core.stopping import is_borne_out, is_ready_for_b, is_refined, stop_reason
 from pytest_loop.core.words import known_reason
@@ -33,7 +34,14 @@ TRANSITIONS: dict[tuple[Place, Kind], tuple[Place, ...]] = {
     (Place.CRITIQUE, Kind.REVIEW_DONE): (Place.CRITIQUE,),
     (Place.CRITIQUE, Kind.CRITIQUE_DONE): (Place.REFINE,),
     (Place.REFINE, Kind.REFINEMENT_DONE): (Place.REFINE,),
-    (Place.REFINE, Kind.ITERATION_ADVANCED): (Place.PLAN,),
+    (Place.REFINE, Kind.ITERATION_ADVANCED): (Place.PLAN, Place.EVALUATE, Place.CRITIQUE),
+    # Only where a workload is tuned.
+    (Place.PREPARE, Kind.CALIBRATION_DONE): (Place.EVALUATE,),
+    (Place.EVALUATE, Kind.BASELINE_DONE): (Place.CRITIQUE,),
+    (Place.CRITIQUE, Kind.HYPOTHESIS_JUDGED): (Place.CRITIQUE,),
+    (Place.CRITIQUE, Kind.REGRESSION_DETECTED): (Place.CRITIQUE,),
+    (Place.CRITIQUE, Kind.PLATEAU_REACHED): (Place.CRITIQUE,),
+    (Place.REFINE, Kind.HYPOTHESIS_FORMED): (Place.REFINE,),
 }
 # These can happen anywhere, and leave the run where it stands.
 ANYWHERE = frozenset((Kind.PHASE_ERROR, Kind.STOP_REQUESTED, Kind.STOPPED, Kind.FAILED))
@@ -54,13 +62,23 @@ REOPENED_BY = {
     Reason.BUDGET_EXCEEDED.value: ("max_completed_phase_seconds", "usd", "tokens"),
     Reason.STAGNATION.value: ("max_iterations", "max_completed_phase_seconds"),
     **dict.fromkeys(_BREAKERS, ("max_iterations",)),
+    Reason.REGRESSION.value: ("on_regression",),
+    Reason.PLATEAU.value: ("on_plateau",),
 }
 
 _HAS_WORK: dict[Place, Callable[[RunState], bool]] = {
+    Place.PLAN: lambda state: state.notebook is None,
     Place.PRODUCE_PREPARE: lambda state: bool(state.awaited),
     Place.PREPARE: lambda state: bool(unprepared(state)),
-    Place.EVALUATE: lambda state: state.evaluation is None or state.evaluation.phase is not state.phase,
+    Place.EVALUATE: lambda state: _is_unjudged(state),
 }
+
+
+def _is_unjudged(state: RunState) -> bool:
+    """Whether there is something that no evaluation speaks of; an iteration of an experiment may be skipped."""
+    if state.notebook is not None:
+        return state.notebook.is_edited
+    return state.evaluation is None or state.evaluation.phase is not state.phase
 
 
 @dataclass(frozen=True)
@@ -122,7 +140,7 @@ def commands(state: RunState) -> tuple[Command, ...]:
     reason = stop_reason(state)
     if reason is None:
         return _due(state)
-    return (Command(Kind.FAILED if reason is Reason.PHASE_ERROR else Kind.STOPPED, reason=reason),)
+    return (Command(Kind.FAILED if reason.status is Status.FAILED else Kind.STOPPED, reason=reason),)
 
 
 def _due(state: RunState) -> tuple[Command, ...]:
@@ -131,9 +149,24 @@ def _due(state: RunState) -> tuple[Command, ...]:
         return tuple(_AWAITED[one] for one in state.awaited or (Step.PRODUCE,))
     if state.current_step is Place.CRITIQUE and is_ready_for_b(state):
         return (Command(Kind.PHASE_SWITCHED),)
+    if state.notebook is not None and (own := _due_in_experiment(state, state.notebook)):
+        return (own,)
     if is_refined(state):
         return (Command(Kind.ITERATION_ADVANCED),)
     return (_NEXT[state.current_step],)
+
+
+def _due_in_experiment(state: RunState, book: Notebook) -> Command | None:
+    """What an experiment asks for that other runs do not."""
+    if state.current_step is Place.PREPARE:
+        return Command(Kind.CALIBRATION_DONE, Step.PREPARE)
+    if state.current_step is Place.EVALUATE and not book.measurements:
+        return Command(Kind.BASELINE_DONE, Step.EVALUATE)
+    if state.current_step is Place.CRITIQUE and (note := due_note(book)):
+        return Command(note)
+    if is_refined(state) and is_hypothesis_due(book, state.iteration):
+        return Command(Kind.HYPOTHESIS_FORMED)
+    return None
 
 
 def step(state: RunState, event: Event) -> RunState:
@@ -201,6 +234,8 @@ def _reopened(state: RunState, event: Event) -> RunState:
         changes["rung_since"] = state.iteration + 1
     if state.stop.reason == Reason.UNCONFIRMED.value:
         changes["current_step"] = Place.EVALUATE
+    if state.notebook is not None:
+        changes["notebook"] = reconsidered(state.notebook, event.payload)
     return state.model_copy(update=changes)
 
 
@@ -210,6 +245,8 @@ def _higher(limit: Any, raised: Any) -> Any:
 
 def beginning(state: RunState) -> RunState:
     """Where a new run begins: what is there already is judged before anybody is asked to improve it."""
+    if state.notebook is not None:
+        return state.model_copy(update={"current_step": Place.PREPARE})
     if state.target is Target.ARTIFACT and not state.artifact_hash:
         return state
     place = Place.PREPARE if unprepared(state) else Place.EVALUATE

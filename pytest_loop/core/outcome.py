@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from pytest_loop.core.closing import verdict
-from pytest_loop.core.run import HASH_SHOWN, Attempt, Event, Opinion, Reason, RunState
+from pytest_loop.core.run import HASH_SHOWN, Attempt, Event, Notebook, Opinion, Reason, RunState
 from pytest_loop.core.stopping import breakers, budgets, is_ready_for_b, is_rejected, is_undone
 from pytest_loop.core.text import one_line
 from pytest_loop.core.words import known_reason
@@ -159,6 +159,9 @@ _QUESTIONS = {
     ),
     Reason.BUDGET_EXCEEDED: "Is the result worth a larger budget?",
     Reason.ITERATION_LIMIT: "Is another round worth it, or is {rule} asking for the wrong thing?",
+    Reason.REGRESSION: "Is what was gained worth the cases that became worse?",
+    Reason.PLATEAU: "Which approach has not been tried yet?",
+    Reason.CALIBRATION: "What does the first case need to be run and judged?",
     Reason.PHASE_ERROR: "Why does the agent not answer as it should?",
 }
 
@@ -209,6 +212,28 @@ def result(state: RunState, events: Sequence[Event], history: str) -> dict[str, 
         "decision": _last_decision(state, events),
         "updated_at": state.updated_at,
         "history": history,
+        **({"workload": _workload(state.notebook)} if state.notebook else {}),
+    }
+
+
+def _workload(book: Notebook) -> dict[str, Any]:
+    """An experiment: what passed at first and passes now, what was believed, and the cases that nobody has seen."""
+    hidden = book.held_out(book.measurements[-1]) if book.measurements else None
+    truths = {one.iteration: one.truth.value for one in book.judgements}
+    return {
+        "id": book.workload,
+        "manifest": book.manifest,
+        "mode": book.policy.mode,
+        "cases": len(book.cases),
+        "baseline": len(book.seen[0].passing) if book.seen else None,
+        "passing": len(book.seen[-1].passing) if book.seen else None,
+        "failing": sorted(book.seen[-1].failing) if book.seen else [],
+        "not_measured": sorted(book.seen[-1].unmeasured) if book.seen else [],
+        "hypotheses": [
+            {"iteration": one.iteration, "theory": one.theory, "truth": truths.get(one.iteration, "untested")}
+            for one in book.hypotheses
+        ],
+        "held_out": {"passing": hidden[0], "total": hidden[1]} if hidden else None,
     }
 
 

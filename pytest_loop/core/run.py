@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pytest_loop.core.criteria import Level, RunCriteria, RunRule, levels
 from pytest_loop.core.judged import Assessment, Complaint, Critique, Issue, Novelty, RuleResult, Sealed, SealFinding
 from pytest_loop.core.model import Phase, Value
+from pytest_loop.core.notebook import Notebook
 from pytest_loop.core.words import Kind, Opinion, Place, Reason, Status, Step, Target
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Level",
     "Limits",
     "Manner",
+    "Notebook",
     "Novelty",
     "Opinion",
     "Place",
@@ -179,7 +181,7 @@ class RunState(Value):
 
     `awaited` are the steps that PRODUCE_PREPARE still waits for. `open_seconds` belong to a step that is not complete:
     one that will be tried again, or one of two that run side by side. `rung` is the agent whose turn it is, since the
-    iteration `rung_since`.
+    iteration `rung_since`. `notebook` is there where a workload is tuned.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
@@ -232,6 +234,7 @@ class RunState(Value):
     attempts: tuple[Attempt, ...] = ()
     best: Best | None = None
     evaluations: int = 0
+    notebook: Notebook | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -273,11 +276,11 @@ class Event(Value):
 
     @classmethod
     def of(cls, state: RunState, kind: str, payload: dict[str, Any], ts: str) -> Event:
-        """What happens to a run where it stands."""
+        """What happens to a run where it stands; the baseline of an experiment is its iteration 0."""
         return cls(
             ts=ts,
             run_id=state.run_id,
-            iteration=state.iteration,
+            iteration=0 if kind == Kind.BASELINE_DONE.value else state.iteration,
             phase=state.phase,
             step=state.current_step.value,
             event=kind,

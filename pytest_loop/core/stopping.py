@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pytest_loop.core.early import is_confident, is_diminishing, is_plateau
+from pytest_loop.core.experiment import OnPlateau, OnRegression
 from pytest_loop.core.model import Phase
+from pytest_loop.core.notebook import due_note
 from pytest_loop.core.run import Assessment, Opinion, Place, Reason, RunState
 
 MOST_ERRORS = 2
 # What can end a run between evaluations: nothing is judged there, so that nothing there is a success.
-INTERRUPTIONS = frozenset((Reason.PHASE_ERROR, Reason.USER_STOP, Reason.BUDGET_EXCEEDED))
+INTERRUPTIONS = frozenset((Reason.PHASE_ERROR, Reason.CALIBRATION, Reason.USER_STOP, Reason.BUDGET_EXCEEDED))
 
 
 def stop_reason(state: RunState) -> Reason | None:
@@ -28,6 +30,8 @@ def _asked(state: RunState) -> frozenset[Reason]:
     if state.current_step is Place.CRITIQUE and is_ready_for_b(state):
         # B decides. Where it adds no rules that costs nothing, so that nothing may come in between.
         return INTERRUPTIONS if state.criteria.has_second_phase else frozenset()
+    if state.current_step is Place.CRITIQUE and state.notebook and due_note(state.notebook):
+        return frozenset()
     if state.current_step is Place.CRITIQUE:
         return frozenset(Reason)
     if is_refined(state):
@@ -36,7 +40,9 @@ def _asked(state: RunState) -> frozenset[Reason]:
 
 
 def is_ready_for_b(state: RunState) -> bool:
-    """Whether phase A passes."""
+    """Whether phase A passes; an experiment has one phase."""
+    if state.notebook is not None:
+        return False
     return state.phase is Phase.A and state.evaluation is not None and state.evaluation.is_reached
 
 
@@ -73,6 +79,12 @@ def _threshold_reached(state: RunState) -> bool:
     return one is not None and one.is_reached and not _is_waiting(state)
 
 
+def _converged(state: RunState) -> bool:
+    """All cases of a workload pass (but for those held out, whose gap is told)."""
+    is_void = state.evaluation is not None and state.evaluation.void
+    return state.notebook is not None and state.notebook.has_converged and not is_void
+
+
 def _no_major_issues(state: RunState) -> bool:
     """Phase B, no fail-severity rule fails, with the same two conditions."""
     one = _last_word(state)
@@ -99,6 +111,21 @@ def _blocked(state: RunState) -> bool:
 def _user_stop(state: RunState) -> bool:
     """Asked for."""
     return bool(state.stop_asked)
+
+
+def _regression(state: RunState) -> bool:
+    """A case of a workload passed before and fails now, and `loop_on_regression` or a person says to stop."""
+    return state.notebook is not None and state.notebook.regression is OnRegression.STOP
+
+
+def _plateau(state: RunState) -> bool:
+    """Twice no better than the best, and `loop_on_plateau` or a person says to stop."""
+    return state.notebook is not None and state.notebook.plateau is OnPlateau.STOP
+
+
+def _calibration(state: RunState) -> bool:
+    """The first case of a workload could not be run and judged in three tries."""
+    return state.notebook is not None and state.notebook.is_calibrated is False
 
 
 def _stuck(state: RunState) -> bool:
@@ -206,19 +233,23 @@ def _phase_error(state: RunState) -> bool:
 
 PREDICATES: tuple[tuple[Reason, Callable[[RunState], bool]], ...] = (
     (Reason.PHASE_ERROR, _phase_error),
+    (Reason.CALIBRATION, _calibration),
     (Reason.MUST_NOT, _must_not),
     (Reason.THRESHOLD_REACHED, _threshold_reached),
+    (Reason.CONVERGED, _converged),
     (Reason.NO_MAJOR_ISSUES, _no_major_issues),
     (Reason.HIGH_CONFIDENCE, _high_confidence),
     (Reason.UNCONFIRMED, _unconfirmed),
     (Reason.BLOCKED, _blocked),
     (Reason.USER_STOP, _user_stop),
+    (Reason.REGRESSION, _regression),
     (Reason.STUCK, _stuck),
     (Reason.SAME_ERROR, _same_error),
     (Reason.THRASHING, _thrashing),
     (Reason.STAGNATION, _stagnation),
     (Reason.QUALITY_PLATEAU, is_plateau),
     (Reason.DIMINISHING_RETURNS, is_diminishing),
+    (Reason.PLATEAU, _plateau),
     (Reason.BUDGET_EXCEEDED, _budget_exceeded),
     (Reason.ITERATION_LIMIT, _iteration_limit),
 )

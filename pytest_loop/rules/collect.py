@@ -42,6 +42,16 @@ class RuleFailed(Exception):  # noqa: N818 - the way in which an item says that 
         super().__init__(text)
 
 
+def explained(excinfo: pytest.ExceptionInfo[BaseException], failed: RuleFailed, path: Path, line: int) -> Any:
+    """What pytest shows of a `RuleFailed`: the words for a person below the name, and the findings in the summary."""
+    shown: Any = excinfo.getrepr(style="value")
+    shown.reprtraceback.reprentries[0].lines = str(failed).splitlines()
+    shown.reprcrash.path = str(path)
+    shown.reprcrash.lineno = line
+    shown.reprcrash.message = str(failed.evidence)
+    return shown
+
+
 class RuleFile(pytest.Module):
     """A rule file; a module to pytest, so that fixtures of module scope have a place."""
 
@@ -214,14 +224,9 @@ class _Judging(pytest.Item):
         return "\n".join(lines)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(excinfo.value, RuleFailed):
-            return super().repr_failure(excinfo, *args, **kwargs)
-        shown: Any = excinfo.getrepr(style="value")
-        shown.reprtraceback.reprentries[0].lines = str(excinfo.value).splitlines()
-        shown.reprcrash.path = str(self.path)
-        shown.reprcrash.lineno = self.judged.line
-        shown.reprcrash.message = str(excinfo.value.evidence)
-        return shown
+        if isinstance(excinfo.value, RuleFailed):
+            return explained(excinfo, excinfo.value, self.path, self.judged.line)
+        return super().repr_failure(excinfo, *args, **kwargs)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         return self.path, self.judged.line - 1, f"{self.name}: {self.judged.rule.description}"

@@ -83,12 +83,20 @@ def site_digest() -> str:
 class SealedFiles:
     """The project's files since the run began."""
 
-    def __init__(self, root: Path, folder: Path, sealed: Iterable[str], allow: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        root: Path,
+        folder: Path,
+        sealed: Iterable[str],
+        allow: Iterable[str] = (),
+        outputs: Iterable[str] = (),
+    ) -> None:
         self.root = root
         self.sealed = Globs(sealed)
         self.allow = Globs(allow)
         inside = folder.is_relative_to(root)
-        self._scope = Scope(folder.parent.relative_to(root).as_posix() if inside else "", self.sealed)
+        runs = folder.parent.relative_to(root).as_posix() if inside else ""
+        self._scope = Scope(runs, self.sealed, outputs=frozenset(outputs))
         self._listing = folder / "files.json"
         self._kept = Kept(folder / "files.kept")
         self._lists: dict[Path, tuple[str, Tree]] = {}
@@ -156,6 +164,10 @@ class SealedFiles:
         done = self._kept.put_back(self.root, then, self.now, difference(then, self.now))
         self.now = look(self.root, self._scope, self.start)
         return done
+
+    def kept(self, digest: str) -> bytes | None:
+        """The content with this hash, if a file had it when the files were kept."""
+        return self._kept.content(digest)
 
     def _numbered(self, number: int) -> Path:
         return self._listing.with_name(f"files-{number}.json")

@@ -148,7 +148,9 @@ def test_what_waits_for_a_person_was_not_verified(tell: Tell, rule: Make) -> Non
 
 
 def test_what_the_critique_said_and_what_was_tried_stand_beside_the_scores(tell: Tell) -> None:
-    story = tell().happens("hypothesis_formed", hypothesis="shorter is better").judged("a.x.y")
+    story = tell()
+    story.events.append(story._event(story.state, "hypothesis_formed", {"hypothesis": "shorter is better"}))
+    story.judged("a.x.y")
     story.does(Kind.REFINEMENT_DONE)
     (one,) = of(story)
     assert one.reflections == ("a.x.y: a.x.y: no",)

@@ -10,6 +10,7 @@ import pytest
 from pytest_loop.core.model import Phase, Severity
 from pytest_loop.core.run import Breakers, Kind, Limits, Place, Reason, RunCriteria, RunRule, Status, levels
 from pytest_loop.core.stopping import PREDICATES, stop_reason
+from tests.core.laboratory import Experiment
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story
@@ -115,6 +116,22 @@ def a_broken_answer(tell: Tell, rule: Make) -> Story:
     return story.happens(Kind.PHASE_ERROR, step="PRODUCE", reason="empty again")
 
 
+def all_cases_pass(tell: Tell, rule: Make) -> Story:
+    return Experiment().measures("F..", "...")
+
+
+def a_case_is_lost(tell: Tell, rule: Make) -> Story:
+    return Experiment().measures(".FF", "F..")
+
+
+def no_case_is_won(tell: Tell, rule: Make) -> Story:
+    return Experiment().measures("F..", "F..", "F..")
+
+
+def a_broken_pipeline(tell: Tell, rule: Make) -> Story:
+    return Experiment().does(Kind.CALIBRATION_DONE, passed=False)
+
+
 STORIES: dict[Reason, Callable[[Tell, Make], Story]] = {
     Reason.MUST_NOT: forbidden,
     Reason.THRESHOLD_REACHED: everything_passes,
@@ -132,6 +149,10 @@ STORIES: dict[Reason, Callable[[Tell, Make], Story]] = {
     Reason.BUDGET_EXCEEDED: out_of_time,
     Reason.ITERATION_LIMIT: four_rounds,
     Reason.PHASE_ERROR: a_broken_answer,
+    Reason.CONVERGED: all_cases_pass,
+    Reason.REGRESSION: a_case_is_lost,
+    Reason.PLATEAU: no_case_is_won,
+    Reason.CALIBRATION: a_broken_pipeline,
 }
 
 
@@ -151,8 +172,14 @@ def test_every_reason_is_in_the_order_once() -> None:
     [
         *(
             (reason, Status.COMPLETED)
-            for reason in (Reason.THRESHOLD_REACHED, Reason.NO_MAJOR_ISSUES, Reason.HIGH_CONFIDENCE)
+            for reason in (
+                Reason.THRESHOLD_REACHED,
+                Reason.CONVERGED,
+                Reason.NO_MAJOR_ISSUES,
+                Reason.HIGH_CONFIDENCE,
+            )
         ),
+        (Reason.CALIBRATION, Status.FAILED),
         (Reason.PHASE_ERROR, Status.FAILED),
         (Reason.BUDGET_EXCEEDED, Status.STOPPED),
         (Reason.UNCONFIRMED, Status.STOPPED),
@@ -251,7 +278,8 @@ def test_the_first_reason_that_holds_wins(
 @pytest.mark.parametrize("above", [number for number, (reason, _) in enumerate(PREDICATES) if reason.is_success])
 def test_no_resource_stands_above_a_success(above: int) -> None:
     before = {reason for reason, _ in PREDICATES[:above]}
-    assert before <= {Reason.PHASE_ERROR, Reason.MUST_NOT, Reason.THRESHOLD_REACHED, Reason.NO_MAJOR_ISSUES}
+    broken = {Reason.PHASE_ERROR, Reason.CALIBRATION, Reason.MUST_NOT}
+    assert before <= broken | {Reason.THRESHOLD_REACHED, Reason.CONVERGED, Reason.NO_MAJOR_ISSUES}
 
 
 # -- what is a success, and what is not

@@ -26,6 +26,11 @@ PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "REFINE": (*_ALWAYS, "critique", "lessons", "attempts", "artifact", "artifact_path"),
     "REFINE_FILES": (*_ALWAYS, "critique", "lessons", "attempts", "sealed", "allowed"),
     "JUDGE": ("trouble", "question", "artifact"),
+    "COMPOSE": (
+        *("trouble", "run_id", "iteration", "max_iterations", "task", "workload_id", "plan", "feedback"),
+        *("role", "focus", "shape", "success", "cases_summary", "iteration_history", "current_hypothesis"),
+        *("evaluation_critiques", "domain_docs", "artifact_content"),
+    ),
 }
 
 
@@ -91,12 +96,12 @@ def _told(rule: RunRule) -> str:
     return f"- {one_line(rule.id)} ({rule.severity.value}): {one_line(asked, LONGEST_RULE)}"
 
 
-def render(step: str, values: dict[str, str], folder: Path | None = None) -> str:
-    """The prompt of a step; `folder` may hold a template of the user's own, such as `refine.md`.
+def render(step: str, values: dict[str, str], folder: Path | None = None, own: Path | None = None) -> str:
+    """The prompt of a step; `folder` may hold a template of the user's own, such as `refine.md`, or `own` is one.
 
     Blocks are separated by empty lines: a block that names only what is empty is left out.
     """
-    path = _path(step, folder)
+    path = own or _path(step, folder)
     known = {name: values.get(name, "") for name in PLACEHOLDERS[step.upper()]}
     blocks = [block for block in re.split(r"\n\s*\n", _text(path).strip()) if not _is_empty(block, known)]
     return "\n\n".join(_filled(block, known, path) for block in blocks) + "\n"

@@ -33,8 +33,8 @@ def _pattern(text: str) -> str:
 Pattern = Annotated[str, AfterValidator(_pattern)]
 
 
-def words(command: str) -> list[str]:
-    """The words of a command that is run without a shell; what only a shell understands is refused."""
+def words(command: str, advice: str = "add `shell: true`") -> list[str]:
+    """The words of a command that is run without a shell; what only a shell understands is refused, with an advice."""
     try:
         split = list(shlex.shlex(command, posix=True, punctuation_chars=True))
         plain = shlex.split(command)
@@ -44,7 +44,7 @@ def words(command: str) -> list[str]:
         raise ValueError("expected a command, found an empty text")
     strange = next((word for word in split if word and set(word) <= _OPERATORS), None)
     if strange:
-        raise ValueError(f"expected a plain command, found the shell operator {strange!r}: add `shell: true`")
+        raise ValueError(f"expected a plain command, found the shell operator {strange!r}: {advice}")
     return plain
 
 
