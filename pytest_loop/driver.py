@@ -46,8 +46,8 @@ class Driver:
     def _run(self) -> RunState:
         self._adopt()
         while todo := machine.commands(self.state):
-            if any(one.step in _SLOW for one in todo):
-                self.flush()
+            if self.state.notebook is not None or any(one.step in _SLOW for one in todo):
+                self.flush()  # a measurement is not made twice because of a crash while somebody composes
             for kind, payload in self._carry_out(todo):
                 self._happened(kind, payload)
         self.flush()

@@ -133,16 +133,11 @@ class Front:
         self.running.check()
         files = store.run(store.free_alias(self.options.alias or slug(new.name)))
         session = self.running.session(new.arguments(), time.time())
-        state = new.state(files.alias, files, session)
-        if not state.agents and (found := nobody_named(are_files_edited=False)):
-            state = state.model_copy(update={"agents": (found,)})
-        if state.sealed and state.notebook:
-            self.running.project = new.project(files, state.sealed)
-            sealed = state.sealed.model_copy(update={"files": self.running.project.begin()})
-            state = state.model_copy(update={"sealed": sealed, "artifact_hash": self.running.project.digest})
-            session.bytecode = self.running.bytecode = Bytecode(self.root, is_new=True)
-        lines = workload.draft_lines(state, state.notebook) if state.notebook else ()
-        return self._begun(store, files, state, lines, new.payload("--loop-yes" if self.options.yes else "asked"))
+        agents = self.options.agents or tuple(filter(None, (nobody_named(are_files_edited=False),)))
+        state, book, self.running.project = new.begun(files, session, agents)
+        self.running.bytecode = Bytecode(self.root, is_new=True)
+        approved = "--loop-yes" if self.options.yes else "asked"
+        return self._begun(store, files, state, workload.draft_lines(state, book), new.payload(approved))
 
     def _begun(
         self,

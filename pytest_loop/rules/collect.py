@@ -52,10 +52,12 @@ def explained(excinfo: pytest.ExceptionInfo[BaseException], failed: RuleFailed, 
     return shown
 
 
-class RuleFile(pytest.Module):
-    """A rule file; a module to pytest, so that fixtures of module scope have a place."""
+class ManyItems:
+    """A file with many items: what is the same for all of them is looked for once."""
 
-    obj = None
+    path: Path
+    config: pytest.Config
+    ihook: Any
 
     @cached_property
     def shown(self) -> str:
@@ -64,8 +66,14 @@ class RuleFile(pytest.Module):
 
     @cached_property
     def hook(self) -> Any:
-        """The hooks of this folder: the same for all its rules, and pytest would look for them again for each."""
+        """The hooks of this folder: pytest would look for them again for each item."""
         return self.ihook
+
+
+class RuleFile(ManyItems, pytest.Module):
+    """A rule file; a module to pytest, so that fixtures of module scope have a place."""
+
+    obj = None
 
     def collect(self) -> Iterable[pytest.Item]:
         with garbage.kept():

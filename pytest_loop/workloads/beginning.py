@@ -90,34 +90,37 @@ class NewExperiment:
         cases = (path,) if is_whole else tuple(f"{path}::{case}" for case in self.roles.run)
         return (*child_arguments(given, self.paths or ("",)), *place, *cases)
 
-    def state(self, alias: str, files: RunFiles, session: Session) -> RunState:
-        """Where it begins: every case is a rule, and the policies of an experiment take the place of breakers."""
+    def begun(
+        self, files: RunFiles, session: Session, agents: tuple[str, ...]
+    ) -> tuple[RunState, Notebook, SealedFiles]:
+        """Where it begins, with an empty notebook, and the files of the project as they are before the first edit."""
         self._check_prompt()
         judgement = self._collected(session)
+        book, sealed = self._notebook(), self._sealing(judgement)
+        project = SealedFiles(self.root, files.folder, sealed.patterns, (), sealed.outputs)
+        sealed = sealed.model_copy(update={"files": project.begin()})
+        state = self._state(files, judgement.plan or Plan())
+        beginning = {"agents": agents, "notebook": book, "sealed": sealed, "artifact_hash": project.digest}
+        return state.model_copy(update=beginning), book, project
+
+    def _state(self, files: RunFiles, plan: Plan) -> RunState:
+        """Every case is a rule, and the policies of an experiment take the place of breakers."""
         options, created = self.options, now()
         return RunState(
-            run_id=f"{alias}-{datetime.now(timezone.utc).strftime('%Y%m%d-%H%M%S')}",
-            task_alias=alias,
+            run_id=f"{files.alias}-{datetime.now(timezone.utc).strftime('%Y%m%d-%H%M%S')}",
+            task_alias=files.alias,
             task=Task(prompt=options.task or f"make all cases of {self.name} pass"),
             max_iterations=self._most,
             max_completed_phase_seconds=options.max_seconds,
-            criteria=self._criteria(judgement.plan or Plan()),
+            criteria=self._criteria(plan),
             created_at=created,
             updated_at=created,
             target=Target.WORKSPACE,
             artifact=os.path.relpath(files.artifact, self.root),
-            agents=options.agents,
             judge=options.judge,
             arguments=self.arguments(),
             limits=Limits(usd=options.budget, tokens=options.max_tokens),
             breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
-            sealed=Sealed(
-                patterns=self._sealed(),
-                site=site_digest(),
-                plugins=tuple(sorted(judgement.plugins)),
-                outputs=self._outputs(),
-            ),
-            notebook=self._notebook(),
         )
 
     def _check_prompt(self) -> None:
@@ -178,9 +181,10 @@ class NewExperiment:
 
     # -- what stays as it is
 
-    def project(self, files: RunFiles, sealed: Sealed) -> SealedFiles:
-        """The files of the project: what judges is sealed, what may be edited is not."""
-        return SealedFiles(self.root, files.folder, sealed.patterns, (), sealed.outputs)
+    def _sealing(self, judgement: Judgement) -> Sealed:
+        """What judges is sealed, what may be edited is not."""
+        plugins = tuple(sorted(judgement.plugins))
+        return Sealed(patterns=self._sealed(), site=site_digest(), plugins=plugins, outputs=self._outputs())
 
     def _sealed(self) -> tuple[str, ...]:
         unseal = (*(f"/{self._from_root(one)}" for one in self.found.artifacts), *self.options.unseal)

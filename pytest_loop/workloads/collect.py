@@ -16,7 +16,7 @@ from pytest_loop.core.model import Evidence, Finding, Outcome
 from pytest_loop.errors import CheckError, ManifestError, NotJudgedError
 from pytest_loop.option_table import amount
 from pytest_loop.options import Reader
-from pytest_loop.rules.collect import ASK, BAD_FILES, ORDER, RuleFailed, explained
+from pytest_loop.rules.collect import ASK, BAD_FILES, ORDER, ManyItems, RuleFailed, explained
 from pytest_loop.workloads.building import Once
 from pytest_loop.workloads.cases import Case, Workload, workload
 from pytest_loop.workloads.manifest import load
@@ -28,7 +28,7 @@ _ONCE = pytest.StashKey[Once]()
 _KEPT = "loop-cases"
 
 
-class ManifestFile(pytest.File):
+class ManifestFile(ManyItems, pytest.File):
     """The manifest of a workload."""
 
     def collect(self) -> Iterable[pytest.Item]:
@@ -44,16 +44,6 @@ class ManifestFile(pytest.File):
         bench = Bench(self.config, found)
         for case in found.cases:
             yield CaseItem.from_parent(self, name=case.id, case=case, bench=bench)
-
-    @cached_property
-    def shown(self) -> str:
-        """The file as reports name it: its path from pytest's rootdir."""
-        return os.path.relpath(self.path, self.config.rootpath)
-
-    @cached_property
-    def hook(self) -> Any:
-        """The hooks of this folder: the same for all its cases, and pytest would look for them again for each."""
-        return self.ihook
 
 
 class Bench:

@@ -105,6 +105,7 @@ def test_a_run_that_was_killed_ends_as_it_would_have_ended(project: Path, run: P
     done = run(*START, "--loop-yes", *ACCEPT)
     assert done.returncode == -signal.SIGKILL
     assert "crashed" in run("--loop-status").stdout
+    assert history(project)[-1]["event"] == "hypothesis_judged", "what was measured is not measured again"
     done = run("--loop-resume")
     assert "completed: converged after iteration 4 of 5, phase A" in done.stdout, done.stdout + done.stderr
     assert [one["event"] for one in history(project)] == EVENTS
@@ -134,9 +135,11 @@ def test_calibration_that_fails_three_times_ends_the_run(project: Path, run: Pyt
 
 
 def test_cases_that_are_held_out_are_not_in_the_prompt_and_their_gap_is_told(project: Path, run: Pytest) -> None:
-    with (project / "loop.manifest.yaml").open("a") as file:
-        file.write("holdout: [cases/gym.txt, cases/taxi.txt]\n")
-    done = run(*START, "--loop-yes", "--loop-record", "answers.jsonl")
+    text = (project / "loop.manifest.yaml").read_text()
+    (project / "loop.manifest.yaml").unlink()
+    (project / "tuning.yaml").write_text(f"{text}holdout: [cases/gym.txt, cases/taxi.txt]\n")
+    words = [word.replace("loop.manifest", "tuning") for word in START]
+    done = run(*words, "--loop-yes", "--loop-record", "answers.jsonl")
     assert "completed: converged after iteration 3 of 5, phase A" in done.stdout, done.stdout + done.stderr
     assert "held out: 1/2 passing that no composer has seen, a gap of 50 points" in done.stdout
     assert "gym" not in (project / "answers.jsonl").read_text().replace("scripted", "")

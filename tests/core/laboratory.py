@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_loop.core import machine
@@ -9,7 +10,7 @@ from pytest_loop.core.experiment import RECOMMENDED, Policy
 from pytest_loop.core.machine import Command
 from pytest_loop.core.measuring import CaseOutcome, CaseResult, Measurement
 from pytest_loop.core.notebook import Notebook
-from pytest_loop.core.run import Breakers, Kind, RunCriteria, RunState, Target
+from pytest_loop.core.run import Breakers, Event, Kind, RunCriteria, RunState, Target
 from pytest_loop.workloads.noting import last_words, note
 from tests.core.conftest import Story, a_rule
 
@@ -51,6 +52,10 @@ class Experiment(Story):
         criteria = RunCriteria(rules=tuple(a_rule(name) for name in names))
         settings = {"max_iterations": 10, "target": Target.WORKSPACE, "breakers": NO_BREAKERS, **fields}
         super().__init__(criteria=criteria, notebook=book, **settings)
+
+    @staticmethod
+    def _event(state: RunState, kind: str, payload: Mapping[str, Any]) -> Event:
+        return Event.of(state, kind, dict(payload), "now")
 
     @property
     def book(self) -> Notebook:

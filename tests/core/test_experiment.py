@@ -21,14 +21,8 @@ from pytest_loop.core.experiment import (
     judged,
     trend,
 )
-from pytest_loop.core.measuring import CaseOutcome, CaseResult, Measurement
-
-OUTCOMES = {".": CaseOutcome.PASSED, "F": CaseOutcome.FAILED, "E": CaseOutcome.INFRASTRUCTURE}
-
-
-def measured(letters: str, iteration: int = 0) -> Measurement:
-    results = tuple(CaseResult(id=chr(97 + at), outcome=OUTCOMES[one]) for at, one in enumerate(letters))
-    return Measurement(iteration=iteration, results=results)
+from pytest_loop.core.measuring import Measurement
+from tests.core.laboratory import measured
 
 
 def series(*letters: str) -> list[Measurement]:

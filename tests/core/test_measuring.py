@@ -82,7 +82,7 @@ def test_what_a_report_says_about_a_case_is_kept() -> None:
     assert result_of("a", Evidence(outcome=Outcome.FAILED, findings=findings, text="t", seconds=2)) == CaseResult(
         id="a",
         outcome=CaseOutcome.FAILED,
-        critiques=(Remark(message="Minor: short", location="a:1"), Remark(message="b")),
+        critiques=(Remark(message="short", severity="Minor", location="a:1"), Remark(message="b")),
         difference="-x",
         text="t",
         seconds=2,
