@@ -11,6 +11,7 @@ from typing import Any
 from pytest_loop import keeping, reporting
 from pytest_loop.agents.installed import installed
 from pytest_loop.core import machine, outcome, records
+from pytest_loop.core.closing import status_block
 from pytest_loop.core.run import Event, Kind, Reason, RunState, Status
 from pytest_loop.errors import StateError
 from pytest_loop.intake.phrases import asked
@@ -23,6 +24,7 @@ from pytest_loop.run_options import RunOptions
 from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
 from pytest_loop.show.analysis import analysis_lines
+from pytest_loop.show.closing import breaker_line
 from pytest_loop.store import History, Owner, RunFiles, Store, now
 
 Say = Callable[[str], None]
@@ -134,8 +136,13 @@ def _status(options: RunOptions, store: Store, say: Say) -> int:
     if options.json:
         give(result(files, state, history), options.json, say)
         return 0
+    if options.status_block:
+        for line in status_block(state, show.following(state)):
+            say(line)
+        return 0
     for line in show.table(show.status_rows([(state, shown_status(state, files))], whole=True)):
         say(line)
+    say(breaker_line(state))
     _say_damage(history, say)
     if state.is_over:
         for line in show.end_lines(state):

@@ -79,6 +79,10 @@ class Driver:
         if todo[0].kind is Kind.CRITIQUE_DONE and (own := self.tools.hook.pytest_loop_should_stop(state=self.state)):
             word = own_word(str(own))
             return [(Kind.STOPPED, {"reason": word, "decision": outcome.decision(self.state, Reason.USER_STOP)})]
+        if todo[0].kind is Kind.CRITIQUE_DONE and not self.tools.gates.lets_go_on(self.state):
+            return [(Kind.STOP_REQUESTED, {"reason": Reason.USER_STOP.value})]
+        if todo[0].is_success and (said := self.tools.gates.review(self.state)):
+            return [(Kind.REVIEW_DONE, said)]
         return [self._one(todo[0])] if len(todo) == 1 or self._is_alone else self._both(todo)
 
     @property

@@ -101,6 +101,7 @@ class Judging:
                 self._seat, self._dismiss = (court.address, court.key), court.close
         else:
             self.config.option.loop_phase = self.order.phase.value
+            self._let_in()
             if self.order.stop_early and not self.config.option.maxfail:
                 self.config.option.maxfail = 1
             if self.order.judge:
@@ -112,6 +113,15 @@ class Judging:
 
             ask: Callable[..., Answer] = partial(answer, *self._seat)
             self.config.stash[ASK] = ask
+
+    def _let_in(self) -> None:
+        """Rules that the run keeps are among the arguments, and pytest drops them where their folder is one too."""
+        from pytest_loop.rules.files import INFERRED
+        from pytest_loop.rules.kept import KeptRules
+
+        words = map(str, self.config.invocation_params.args)
+        if found := next((word for word in words if word.endswith(INFERRED)), None):
+            self.config.pluginmanager.register(KeptRules(Path(found)), "loop-kept-rules")
 
     def arrange(self, items: list[pytest.Item]) -> None:
         """What decides first; among workers, slow rules beside cheap ones."""

@@ -148,6 +148,7 @@ RUN = (
     Option("--loop-force", "start although four runs are active"),
     Option("--loop-record", "write the answers of agents into a file for replay:FILE", "FILE"),
     Option("--loop-confirm", "confirm a manual rule", "RULE", many=True),
+    Option("--loop-status-block", "say after each evaluation where the run stands, in the block that other loops use"),
     Option("--loop-json", "write the result for machines (- is standard output)", "PATH"),
     Option("--loop-report-open", "show the report in a browser"),
 )
@@ -171,6 +172,10 @@ SETTINGS = {
     "loop_prompts": ("a folder with prompts of your own, such as refine.md", ""),
     "loop_agent_silence": ("end an agent that says nothing for so many seconds", "600"),
     "loop_session_timeout": ("end an evaluation after so many seconds", "3600"),
+    "loop_confirm": (
+        "when a person is asked on the way: as the clarity of the draft asks for (shape), always, or never",
+        "shape",
+    ),
     "loop_localise": ("tell agents which lines failing tests run and passing ones do not: yes or no", "no"),
     "loop_critique_tokens": ("how long a critique may be", "2000"),
     "loop_stuck": ("stop when the same rules failed so many iterations in a row (0: never)", "5"),

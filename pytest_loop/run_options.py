@@ -50,6 +50,8 @@ class RunOptions:
     record: str
     memory: bool
     confirmed: tuple[str, ...]
+    confirm: str
+    status_block: bool
     json: str
     folder: str
     plan: str
@@ -131,7 +133,9 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         force=reader.get("loop_force"),
         record=reader.get("loop_record") or "",
         memory=reader.get("loop_memory") in (True, "yes"),
-        confirmed=tuple(reader.get("loop_confirm")),
+        confirmed=tuple(values.loop_confirm or ()),
+        confirm=reader.setting("loop_confirm", word("shape", "always", "never")),
+        status_block=reader.get("loop_status_block"),
         json=reader.get("loop_json") or "",
         folder=reader.setting("loop_dir") or "",
         plan=reader.setting("loop_plan") or "rules",

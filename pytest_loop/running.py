@@ -19,6 +19,7 @@ from pytest_loop.agents.discreet import Discreet
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.replay import Recorded
 from pytest_loop.agents.specs import make
+from pytest_loop.core.closing import status_block
 from pytest_loop.core.redacting import RedactedStream, Redactor, redactor
 from pytest_loop.core.run import Event, Kind, RunState
 from pytest_loop.driver import Driver
@@ -27,6 +28,10 @@ from pytest_loop.evaluate.discreet import DiscreetSession
 from pytest_loop.evaluate.memory import Memory
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
+from pytest_loop.gates import Gates, is_at_terminal, line
+from pytest_loop.intake.clarity import Confirm
+from pytest_loop.intake.context import prompt_text
+from pytest_loop.manner import workflow_gate
 from pytest_loop.remembering import remembered
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import github, summary
@@ -34,12 +39,15 @@ from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
 from pytest_loop.store import RunFiles, Store, moment
 from pytest_loop.tools import Settings, Tools
+from pytest_loop.understanding import known_context
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.sealed import SealedFiles
 
 # What is told even where a person wants to hear little.
 _DECISIVE = (Kind.EVALUATION_DONE.value, Kind.PHASE_SWITCHED.value, Kind.PHASE_ERROR.value)
+# Events after which other loops are told where this one stands.
+_BLOCKS = frozenset(one.value for one in (Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
 
 
 @dataclass
@@ -94,19 +102,19 @@ class Running:
             if self.project:
                 self.project.close()
             files.release()
-        for line in show.end_lines(state):
-            self.say(line)
+        for told in show.end_lines(state):
+            self.say(told)
         self._publish(state, files)
         return state
 
     def _publish(self, state: RunState, files: RunFiles) -> None:
         """Tell those who watch a build what fails where, and what became of the run."""
         if github.is_on_github(os.environ):
-            for line in github.annotation_lines(state, github.folder_in_checkout(self.root, os.environ)):
-                self.say(self.redact(line))
+            for told in github.annotation_lines(state, github.folder_in_checkout(self.root, os.environ)):
+                self.say(self.redact(told))
         if os.environ.get(summary.VARIABLE):
-            told = self.redact(summary.summary(state, files.read_history().events))
-            if problem := summary.append(told, os.environ):
+            text = self.redact(summary.summary(state, files.read_history().events))
+            if problem := summary.append(text, os.environ):
                 self.say(problem)
 
     @contextlib.contextmanager
@@ -153,7 +161,10 @@ class Running:
             reuse=options.reuse,
             stop_early=options.stop_early,
             lessons=remembered(store, files) if options.memory else (),
+            gate=workflow_gate(state),
+            context=prompt_text(known_context(self.root)),
         )
+        gates = Gates(Confirm(options.confirm), options.yes, is_at_terminal(), self._ask)
         discreet = DiscreetSession(session, self.redact)
         tools = Tools(
             settings,
@@ -166,6 +177,7 @@ class Running:
             live,
             self.project,
             self._checkpoints(state),
+            gates,
         )
         return Driver(state, store, tools, self._listen)
 
@@ -225,6 +237,12 @@ class Running:
         """A line for the person, wherever the run stands."""
         (self.live.write if self.live else self.say)(line)
 
+    def _ask(self, question: str) -> str | None:
+        """What a person types, in a terminal that is theirs meanwhile."""
+        if self.live:
+            self.live.hide()
+        return line(question, self.stream)
+
     def _listen(self, event: Event, state: RunState) -> None:
         """What has happened, in as many words as the person wants."""
         if self.live is None:
@@ -232,6 +250,9 @@ class Running:
         if self.options.verbosity > 0:
             self.live.write(next(show.history_lines([event])).rstrip())
         is_decisive = event.event in _DECISIVE
-        for line in show.event_lines(event, state):
-            (self.live.write if is_decisive else self.live.explain)(line)
+        for told in show.event_lines(event, state):
+            (self.live.write if is_decisive else self.live.explain)(told)
+        if self.options.status_block and event.event in _BLOCKS:
+            for told in status_block(state, show.following(state)):
+                self.live.write(told)
         self.live.stand(state)

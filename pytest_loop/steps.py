@@ -183,7 +183,8 @@ class Work:
         state = self.state
         if state.evaluation is None:
             return {"issues": []}
-        made = critic.critique(state.criteria, state.evaluation, state.attempts, self.tools.settings.critique_tokens)
+        most = self.tools.settings.critique_tokens
+        made = critic.critique(state.criteria, state.evaluation, state.attempts, most, state.review)
         if self.tools.project and self._is_localised():
             with self.tools.live.work("looking for suspicious lines"):
                 found = suspects(
@@ -218,6 +219,8 @@ class Work:
             wanted=wanted,
             lessons=self._lessons(step),
             folder=self.tools.settings.prompts,
+            gate=self.tools.settings.gate,
+            context=self.tools.settings.context,
             template="REFINE_FILES" if project and step is Step.REFINE else "",
         )
         issues = state.critique.issues if state.critique else ()

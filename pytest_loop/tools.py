@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents.protocol import Agent, Watch
 from pytest_loop.core.lessons import Lesson
 from pytest_loop.evaluate.session import Session
+from pytest_loop.gates import Gates
 from pytest_loop.show.live import Live
 from pytest_loop.store import RunFiles
 from pytest_loop.workspace.artifact import Artifact
@@ -34,6 +35,8 @@ class Settings:
     reuse: bool = True
     stop_early: bool = False
     lessons: tuple[Lesson, ...] = ()
+    gate: str = ""
+    context: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Tools:
     live: Live
     project: SealedFiles | None = None
     checkpoints: Checkpoints | None = None
+    gates: Gates = field(default_factory=Gates)
 
     def watch(self, wanted: Callable[[], bool]) -> Watch:
         """How agents are followed at work."""

@@ -12,6 +12,7 @@ from pytest_loop.core.run import (
     Blocked,
     Critique,
     Kind,
+    Review,
     RunState,
     SealFinding,
     Step,
@@ -127,10 +128,14 @@ def _phase_switched(state: RunState, _payload: Payload) -> Changes:
 
 def _evaluation_done(state: RunState, payload: Payload) -> Changes:
     """Where an agent has stopped making progress, it is the turn of the next one."""
-    changes = judged(state, payload)
+    changes = {**judged(state, payload), "review": None}
     if state.rung + 1 < len(state.agents) and is_stalled(state.model_copy(update=changes)):
         changes |= {"rung": state.rung + 1, "rung_since": state.iteration + 1, "stagnation_count": 0}
     return changes
+
+
+def _review_done(_state: RunState, payload: Payload) -> Changes:
+    return {"review": Review.model_validate(payload)}
 
 
 def _critique_done(_state: RunState, payload: Payload) -> Changes:
@@ -175,6 +180,7 @@ _CHANGES: dict[Kind, Callable[[RunState, Payload], Changes]] = {
     Kind.ARTIFACT_CREATED: _artifact_created,
     Kind.CHECKS_PREPARED: _checks_prepared,
     Kind.EVALUATION_DONE: _evaluation_done,
+    Kind.REVIEW_DONE: _review_done,
     Kind.CRITIQUE_DONE: _critique_done,
     Kind.REFINEMENT_DONE: _refinement_done,
     Kind.PHASE_SWITCHED: _phase_switched,

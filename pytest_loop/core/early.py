@@ -52,5 +52,5 @@ def confidence(state: RunState, one: Assessment) -> Fraction:
 
 
 def _is_strong(rule: RunRule) -> bool:
-    """A sentence is made concrete, or answered, by an agent."""
-    return not isinstance(rule.check, str)
+    """Whether more than an opinion speaks for it; a sentence is made concrete, or answered, by an agent."""
+    return rule.proof.is_strong and not isinstance(rule.check, str)

@@ -30,19 +30,29 @@ TRANSITIONS: dict[tuple[Place, Kind], tuple[Place, ...]] = {
     (Place.PREPARE, Kind.CHECKS_PREPARED): (Place.EVALUATE,),
     (Place.EVALUATE, Kind.EVALUATION_DONE): (Place.CRITIQUE,),
     (Place.CRITIQUE, Kind.PHASE_SWITCHED): (Place.PREPARE, Place.EVALUATE, Place.CRITIQUE),
+    (Place.CRITIQUE, Kind.REVIEW_DONE): (Place.CRITIQUE,),
     (Place.CRITIQUE, Kind.CRITIQUE_DONE): (Place.REFINE,),
     (Place.REFINE, Kind.REFINEMENT_DONE): (Place.REFINE,),
     (Place.REFINE, Kind.ITERATION_ADVANCED): (Place.PLAN,),
 }
 # These can happen anywhere, and leave the run where it stands.
 ANYWHERE = frozenset((Kind.PHASE_ERROR, Kind.STOP_REQUESTED, Kind.STOPPED, Kind.FAILED))
-_FLAT = frozenset((Reason.QUALITY_PLATEAU.value, Reason.DIMINISHING_RETURNS.value))
+_BREAKERS = frozenset(
+    one.value
+    for one in (
+        Reason.STUCK,
+        Reason.SAME_ERROR,
+        Reason.THRASHING,
+        Reason.QUALITY_PLATEAU,
+        Reason.DIMINISHING_RETURNS,
+    )
+)
 # A run that ended for this reason goes on when one of these limits is raised.
 REOPENED_BY = {
     Reason.ITERATION_LIMIT.value: ("max_iterations",),
     Reason.BUDGET_EXCEEDED.value: ("max_completed_phase_seconds", "usd", "tokens"),
     Reason.STAGNATION.value: ("max_iterations", "max_completed_phase_seconds"),
-    **dict.fromkeys(_FLAT, ("max_iterations",)),
+    **dict.fromkeys(_BREAKERS, ("max_iterations",)),
 }
 
 _HAS_WORK: dict[Place, Callable[[RunState], bool]] = {
@@ -59,6 +69,10 @@ class Command:
     kind: Kind
     step: Step | None = None
     reason: Reason | None = None
+
+    @property
+    def is_success(self) -> bool:
+        return self.reason is not None and self.reason.is_success
 
 
 _AWAITED = {
@@ -142,6 +156,8 @@ def _is_possible(state: RunState, kind: Kind, payload: dict[str, Any]) -> bool:
     if kind is Kind.STOPPED:
         reason = known_reason(str(payload.get("reason", "")))
         return not reason.is_success or is_borne_out(reason, state)
+    if kind is Kind.REVIEW_DONE:
+        return state.review is None and any(is_borne_out(reason, state) for reason in Reason if reason.is_success)
     if kind is Kind.ITERATION_ADVANCED and state.iteration >= state.max_iterations:
         return False
     return kind in ANYWHERE or kind in [one.kind for one in _due(state)]
@@ -180,7 +196,7 @@ def _reopened(state: RunState, event: Event) -> RunState:
     }
     if state.is_over:
         changes |= {"status": Status.RUNNING, "stop": Stop(), "stop_asked": "", "stagnation_count": 0}
-    if state.stop.reason in _FLAT:  # what is flat is looked for anew
+    if state.stop.reason in _BREAKERS:  # what was too often is counted anew
         changes["rung_since"] = state.iteration + 1
     if state.stop.reason == Reason.UNCONFIRMED.value:
         changes["current_step"] = Place.EVALUATE

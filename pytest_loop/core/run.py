@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pytest_loop.core.criteria import Level, RunCriteria, RunRule, levels
 from pytest_loop.core.judged import Assessment, Complaint, Critique, Issue, Novelty, RuleResult, Sealed, SealFinding
 from pytest_loop.core.model import Phase, Value
-from pytest_loop.core.words import Kind, Place, Reason, Status, Step, Target
+from pytest_loop.core.words import Kind, Opinion, Place, Reason, Status, Step, Target
 
 __all__ = [
     "HASH_SHOWN",
@@ -26,9 +26,12 @@ __all__ = [
     "Kind",
     "Level",
     "Limits",
+    "Manner",
     "Novelty",
+    "Opinion",
     "Place",
     "Reason",
+    "Review",
     "RuleResult",
     "RunCriteria",
     "RunRule",
@@ -112,6 +115,26 @@ class Breakers(Value):
     plateau: float = 0.0
     diminishing: float = 0.0
     confidence: float = 0.0
+
+
+class Manner(Value):
+    """How a run is carried out, as its draft said and somebody confirmed.
+
+    `shape` says who is asked on the way, `workflow` what kind of work it is, `reversal` how hard it is to take back.
+    """
+
+    shape: str = "tool"
+    workflow: str = ""
+    reversal: str = "2B"
+    clarity: int | None = None
+    confirmed_by: str = ""
+
+
+class Review(Value):
+    """What a person said of work that passes every rule."""
+
+    status: Opinion
+    feedback: str = ""
 
 
 class Failing(Value):
@@ -198,7 +221,9 @@ class RunState(Value):
     last_completed_step: str = ""
     troubles: dict[str, Trouble] = Field(default_factory=dict)
     artifact_hash: str = ""
+    manner: Manner = Field(default_factory=Manner)
     sealed: Sealed | None = None
+    review: Review | None = None
     tampered: tuple[SealFinding, ...] = ()
     exit_signal: bool | None = None
     blocked: Blocked | None = None

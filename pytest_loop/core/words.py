@@ -43,6 +43,14 @@ class Step(str, Enum):
     REFINE = "REFINE"
 
 
+class Opinion(str, Enum):
+    """What a person says of work that passes every rule; PENDING is no answer yet."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    PENDING = "pending"
+
+
 class Kind(str, Enum):
     """What an event says has happened."""
 
@@ -51,6 +59,7 @@ class Kind(str, Enum):
     ARTIFACT_CREATED = "artifact_created"
     CHECKS_PREPARED = "checks_prepared"
     EVALUATION_DONE = "evaluation_done"
+    REVIEW_DONE = "review_done"
     CRITIQUE_DONE = "critique_done"
     REFINEMENT_DONE = "refinement_done"
     PHASE_SWITCHED = "phase_switched"

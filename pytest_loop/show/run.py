@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pytest_loop.core.critique import rendered
+from pytest_loop.core.machine import REOPENED_BY
 from pytest_loop.core.outcome import (
     ArtifactStatus,
     artifact_status,
@@ -17,15 +18,10 @@ from pytest_loop.core.outcome import (
 from pytest_loop.core.run import HASH_SHOWN, Event, Kind, Reason, RunCriteria, RunState, Target
 from pytest_loop.core.stopping import budgets
 from pytest_loop.core.text import one_line
+from pytest_loop.show.closing import closing_lines
 
 SHOWN_RULES = 12
 SHOWN_FINDINGS = 5
-_MORE_ROUNDS = (
-    Reason.ITERATION_LIMIT.value,
-    Reason.STAGNATION.value,
-    Reason.QUALITY_PLATEAU.value,
-    Reason.DIMINISHING_RETURNS.value,
-)
 
 
 def draft_lines(state: RunState, origins: dict[str, str]) -> Iterator[str]:
@@ -116,6 +112,7 @@ def end_lines(state: RunState) -> Iterator[str]:
     if one and one.held_out is not None:
         yield f"held out: the rules that no agent has seen score {one.held_out:.3g}, all of them {one.score:.3g}"
     yield f"used: {_used(state)}"
+    yield from closing_lines(state)
     if not state.stop.passed:
         yield from _escalation(state)
 
@@ -146,16 +143,21 @@ def _escalation(state: RunState) -> Iterator[str]:
 def go_on(state: RunState) -> str:
     """The command that goes on from here."""
     base = f"pytest --loop-resume={state.task_alias}"
-    if state.stop.reason in _MORE_ROUNDS:
-        return f"{base} --loop-max-iterations {state.max_iterations + 4}"
     if state.stop.reason == Reason.BUDGET_EXCEEDED.value:
         return f"{base} with a higher --loop-budget, --loop-max-tokens or --loop-max-seconds"
     if state.stop.reason == Reason.UNCONFIRMED.value:
-        names = " ".join(
-            f"--loop-confirm {name}" for name in (state.evaluation.assumptions if state.evaluation else ())
-        )
-        return f"{base} {names}"
+        names = state.evaluation.assumptions if state.evaluation else ()
+        return " ".join([base, *(f"--loop-confirm {name}" for name in names)])
+    if state.stop.reason in REOPENED_BY:
+        return f"{base} --loop-max-iterations {state.max_iterations + 4}"
     return f"pytest --loop-task ... (a new run; this one is {state.status.value})" if state.is_over else base
+
+
+def following(state: RunState) -> str:
+    """What comes next, in a few words."""
+    if state.is_over:
+        return "nothing" if state.stop.passed else go_on(state)
+    return f"{state.current_step.value} of iteration {state.iteration}"
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

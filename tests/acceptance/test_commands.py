@@ -177,6 +177,7 @@ def test_status_has_its_columns_and_the_way_on(command: Command, make: Make) -> 
     assert command("--loop-status").lines() == [
         "alias  status            iteration  phase  current_step  last_score  updated_at  seconds",
         "guide  running (paused)  2          A      CRITIQUE      0.75        2026-01-02  3/60",
+        "breakers: stuck 0 of 5, same_error 0 of 3, thrashing 0 of 5, stagnation 0 of 2",
         "go on: pytest --loop-resume=guide",
     ]
 
@@ -188,7 +189,7 @@ def test_status_of_a_run_at_work_names_the_process_and_of_a_crashed_one_says_so(
     pid = hold("guide")
     lines = command("--loop-status=guide").lines()
     assert lines[1].startswith("guide  running  2 ")
-    assert lines[2] == f"working: process {pid}"
+    assert lines[3] == f"working: process {pid}"
     os.kill(pid, 9)
     time.sleep(0.1)
     assert command("--loop-status=guide").lines()[1].startswith("guide  running (crashed)  2 ")
@@ -198,7 +199,7 @@ def test_status_of_a_run_that_is_over_ends_with_its_report(command: Command, mak
     make(reason="iteration_limit")
     lines = command("--loop-status").lines()
     assert lines[1].startswith("guide  stopped  2 ")
-    assert lines[2] == "stopped: iteration_limit after iteration 2 of 4, phase A"
+    assert lines[3] == "stopped: iteration_limit after iteration 2 of 4, phase A"
     assert lines[-1] == "go on: pytest --loop-resume=guide --loop-max-iterations 8"
 
 

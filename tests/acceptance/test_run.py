@@ -143,7 +143,7 @@ def test_a_run_that_reaches_its_limit_escalates_and_goes_on_with_a_higher_one(pr
             "stopped: iteration_limit after iteration 2 of 2, phase A",
             "distance: score 0.5 of 0.8 (gap 0.3), 1 of 2 rules pass, blocking: a.content.usage",
             "  iteration 1, phase A: 0.5 fail; open: a.content.usage",
-            "pattern: the same rules fail *",
+            "pattern: same failure: the same rules fail *",
             "question: *",
             "go on: pytest --loop-resume=write-a-guide --loop-max-iterations 6",
         ]

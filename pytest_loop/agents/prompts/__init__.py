@@ -17,7 +17,7 @@ from pytest_loop.errors import StateError
 FOLDER = Path(__file__).parent
 MOST_RULES = 60
 LONGEST_RULE = 1_000
-_ALWAYS = ("trouble", "run_id", "iteration", "max_iterations", "phase", "task", "rules", "plan")
+_ALWAYS = ("trouble", "run_id", "iteration", "max_iterations", "phase", "task", "rules", "plan", "gate", "context")
 # What each template may name. PREPARE has no word for the artifact: checks are made without having seen it.
 PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "PLAN": (*_ALWAYS, "critique", "attempts"),
@@ -40,10 +40,13 @@ def compose(
     lessons: str = "",
     folder: Path | None = None,
     template: str = "",
+    gate: str = "",
+    context: str = "",
 ) -> str:
     """The prompt of a step of a run: `wanted` are the rules that PREPARE is to make concrete.
 
-    What was not written by the person, such as the critique, lessons and the artifact, is marked as data.
+    `gate` is what has to be done before anything else, `context` what the project says of itself. What was not written
+    by the person, the critique, lessons, the artifact and the context, is marked as data.
     """
     values = {
         "trouble": one_line(state.trouble_with(step), 1_000),
@@ -57,6 +60,8 @@ def compose(
         "critique": fenced(rendered(state.critique), nonce) if state.critique and state.critique.issues else "",
         "lessons": fenced(lessons, nonce) if lessons else "",
         "attempts": "\n".join(f"- {attempt_line(one)}" for one in state.attempts),
+        "gate": gate,
+        "context": fenced(context, nonce) if context else "",
         "artifact": fenced(artifact, nonce) if artifact else "",
         "artifact_path": artifact_path,
         "sealed": ", ".join(state.sealed.patterns) if state.sealed else "",

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from pytest_loop import process
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model import Finding, Proof
 from pytest_loop.errors import CheckError
 from pytest_loop.rules import patterns
 from pytest_loop.rules.checks.base import Check, Context, Inputs, Seconds, TextList, shown
@@ -61,6 +61,7 @@ def filled(text: str, context: Context, *, quoted: bool) -> str:
 class _Runs(Check):
     is_quiet: ClassVar[bool] = True
     is_slow: ClassVar[bool] = True
+    proof: ClassVar[Proof] = Proof.EXECUTION
 
     timeout: Seconds = DEFAULT_TIMEOUT
     shell: bool = False
@@ -155,6 +156,8 @@ class Measured(BaseModel):
 
 class Metric(_Runs):
     """The number that a command prints compares as asked."""
+
+    proof: ClassVar[Proof] = Proof.MEASUREMENT
 
     metric: Measured
 
