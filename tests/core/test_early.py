@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_loop.core.early import confidence
-from pytest_loop.core.model import Severity
+from pytest_loop.core.model import Proof, Severity
 from pytest_loop.core.run import Breakers, Kind, Reason, RunRule
 from pytest_loop.core.stopping import stop_reason
 
@@ -91,8 +91,9 @@ def test_confidence_is_asked_from_the_second_iteration_on(tell: Tell) -> None:
     assert stop_reason(story.state) is None
 
 
-def test_what_an_agent_says_of_a_sentence_is_an_opinion(tell: Tell, rule: Make) -> None:
-    rules = (rule("a.x.y", weight=9), rule("b.x.y", weight=1, check="It reads well"))
+@pytest.mark.parametrize("opinion", [{"check": "It reads well"}, {"proof": Proof.REVIEW}])
+def test_what_an_agent_says_of_a_document_is_an_opinion(tell: Tell, rule: Make, opinion: dict[str, Any]) -> None:
+    rules = (rule("a.x.y", weight=9), rule("b.x.y", weight=1, **opinion))
     story = unsure(tell, *rules).judged()
     assert story.state.evaluation is not None
     assert float(confidence(story.state, story.state.evaluation)) == 0.9
@@ -108,6 +109,13 @@ def test_rules_that_weigh_nothing_give_no_confidence(tell: Tell, rule: Make) -> 
 def test_confidence_does_not_confirm_what_a_person_has_to(tell: Tell, rule: Make) -> None:
     story = unsure(tell, rule(), rule("b.manual.x")).judged(assumed=("b.manual.x",))
     assert stop_reason(story.state) is None
+
+
+@pytest.mark.parametrize("status", ["reject", "pending"])
+def test_confidence_does_not_overrule_a_person(tell: Tell, status: str) -> None:
+    story = unsure(tell).judged()
+    assert stop_reason(story.state) is Reason.HIGH_CONFIDENCE
+    assert stop_reason(story.happens(Kind.REVIEW_DONE, status=status).state) is None
 
 
 def test_a_threshold_below_what_is_good_is_reached_without_confidence(tell: Tell, rule: Make) -> None:
