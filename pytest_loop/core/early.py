@@ -15,12 +15,12 @@ FIRST_ASKED = 2
 
 
 def is_plateau(state: RunState) -> bool:
-    """Whether the score of two iterations in a row changed by less than the share `loop_plateau`."""
+    """The score of two iterations in a row changed by less than the share `loop_plateau`."""
     return is_flat(_scores(state), state.breakers.plateau)
 
 
 def is_diminishing(state: RunState) -> bool:
-    """Whether the score of two iterations in a row changed by less than the share `loop_diminishing`."""
+    """The score of two iterations in a row changed by less than the share `loop_diminishing`."""
     return is_flat(_scores(state), state.breakers.diminishing)
 
 

@@ -78,7 +78,7 @@ class Live:
             worker.end()
             with self._lock:
                 self._at_work.remove(worker)
-            self.mention(f"{name} took {self.clock() - worker.started:.1f} s")
+            self.explain(f"{name} took {self.clock() - worker.started:.1f} s")
 
     def stand(self, state: RunState) -> None:
         """Something has happened in the run."""
@@ -99,12 +99,12 @@ class Live:
             self._show(f"{line}\n")
 
     def mention(self, line: str) -> None:
-        """A line that `-q` does without: who works, and what agents say meanwhile."""
+        """A line that `-q` does without: who begins to work, and what agents say meanwhile."""
         if self.tone.verbosity >= 0:
             self.write(line)
 
     def explain(self, line: str) -> None:
-        """A line that `-qq` does without: what sessions say, and why a verdict is as it is."""
+        """A line that `-qq` does without: what sessions say, why a verdict is as it is, and how long work took."""
         if self.tone.verbosity >= -1:
             self.write(line)
 

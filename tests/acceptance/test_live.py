@@ -40,7 +40,7 @@ def project(made: Callable[..., Path]) -> Path:
 
 @pytest.fixture
 def watched(project: Path) -> Watched:
-    """A run at a terminal of 100 columns and 30 rows; gives everything that the terminal got."""
+    """A run at a terminal of 100 columns and 30 rows, where every question is answered with yes; gives all that was said."""
 
     def watch(*words: str, **environment: str) -> str:
         ours, theirs = pty.openpty()
@@ -49,7 +49,7 @@ def watched(project: Path) -> Watched:
         task = ("--loop-task", "Write two words", "--loop-agent", agent, "--loop-rules", "words.rules.yaml")
         plain = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR", "GITHUB_ACTIONS")}
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *task, "--loop-yes", *words],
+            [sys.executable, "-m", "pytest", *task, *words],
             cwd=project,
             env={**plain, "TERM": "xterm", "LANG": "C.UTF-8", **environment},
             stdin=theirs,
@@ -60,6 +60,8 @@ def watched(project: Path) -> Watched:
         heard = b""
         while data := _read(ours):
             heard += data
+            if heard.endswith((b"[y/N] ", b"[Y/n] ")):
+                os.write(ours, b"y\n")
         os.close(ours)
         assert process.wait(300) == 0, heard.decode()
         return heard.decode()
@@ -98,6 +100,19 @@ def test_the_region_tells_how_it_goes_and_leaves_nothing_behind(watched: Watched
     assert "completed: threshold_reached after iteration 2 of 4, phase B" in left.splitlines()
 
 
+def test_a_question_has_the_terminal_for_itself(watched: Watched, project: Path) -> None:
+    (project / "pytest.ini").write_text("[pytest]\nloop_confirm = always\n")
+    text = watched("--loop-alias", "words")
+    asked = [one.end() for one in re.finditer(r"\x1b\[J(?=[^\r\n]*\[Y/n\] y\r\n)", text)]
+    assert len(asked) == 2, "after the first iteration, and before success is claimed"
+    for at in asked:
+        screen = shown(text[:at].replace("\r\n", "\n"))
+        assert "── words" not in screen
+    left = shown(text.replace("\r\n", "\n"))
+    assert "── words" not in left
+    assert "completed: threshold_reached after iteration 2 of 4, phase B" in left.splitlines()
+
+
 def test_no_color_leaves_out_the_colours_and_nothing_else(watched: Watched) -> None:
     text = watched("--loop-alias", "words", NO_COLOR="1")
     assert frames(text)
@@ -108,7 +123,7 @@ def test_no_color_leaves_out_the_colours_and_nothing_else(watched: Watched) -> N
 def test_quiet_says_what_each_iteration_came_to(watched: Watched) -> None:
     left = shown(watched("--loop-alias", "words", "-q").replace("\r\n", "\n")).splitlines()
     assert "Iteration 1/4 | Phase A | Score 0.5 | FAIL" in left
-    assert [line for line in left if "thinking" in line or "took" in line] == []
+    assert [line for line in left if "thinking" in line or line.endswith("...")] == []
 
 
 def test_very_quiet_says_no_more_than_that(watched: Watched) -> None:

@@ -110,6 +110,13 @@ def test_confidence_does_not_confirm_what_a_person_has_to(tell: Tell, rule: Make
     assert stop_reason(story.state) is None
 
 
+@pytest.mark.parametrize("status", ["reject", "pending"])
+def test_confidence_does_not_overrule_a_person(tell: Tell, status: str) -> None:
+    story = unsure(tell).judged()
+    assert stop_reason(story.state) is Reason.HIGH_CONFIDENCE
+    assert stop_reason(story.happens(Kind.REVIEW_DONE, status=status).state) is None
+
+
 def test_a_threshold_below_what_is_good_is_reached_without_confidence(tell: Tell, rule: Make) -> None:
     rules = (rule("a.x.y", Severity.WARN, weight=2), rule("b.x.y", Severity.WARN, weight=1))
     story = unsure(tell, *rules, limit=0.5)

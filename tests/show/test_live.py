@@ -65,11 +65,13 @@ def test_a_log_gets_what_a_session_says_as_it_comes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verbosity", "said"), [(-1, "..F.\nIteration 1/4\n  1. a.x.y\n"), (-2, "Iteration 1/4\n")], ids=["-q", "-qq"]
+    ("verbosity", "said"),
+    [(-1, "..F.\nIteration 1/4\n  1. a.x.y\nREFINE by me took 0.0 s\n"), (-2, "Iteration 1/4\n")],
+    ids=["-q", "-qq"],
 )
 def test_quiet_leaves_out_what_agents_say_and_more_of_it_what_sessions_say(verbosity: int, said: str) -> None:
     stream = io.StringIO()
-    live = Live(stream, Tone(verbosity))
+    live = Live(stream, Tone(verbosity), clock=Clock())
     with live.work("REFINE by me") as worker:
         worker.heard(b"thinking\n")
         live.session(b"..F.\n")

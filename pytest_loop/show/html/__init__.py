@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pytest_loop.core.closing import closing
 from pytest_loop.core.outcome import pattern, question
 from pytest_loop.core.records import records
 from pytest_loop.core.run import Event, RunState, Target
@@ -51,6 +52,7 @@ def report(state: RunState, events: Sequence[Event], status: str = "") -> str:
         edits=edits(events, state.agents),
         ledger=ledger(events, state.agents),
         remarks=remarks(events),
+        worth=_worth(state),
         escalation=_escalation(state),
         go_on=go_on(state),
         style=_markup(_part("report.css")),
@@ -104,6 +106,14 @@ def _markup(own: str) -> Any:
 def _moment(text: str) -> str:
     """A moment as a person writes it."""
     return f"{text[:10]} {text[11:19]} UTC" if text.endswith("Z") and len(text) >= 20 else text or UNKNOWN
+
+
+def _worth(state: RunState) -> str:
+    """The closing word for a run that is over, and why it is that one."""
+    if not state.is_over:
+        return ""
+    word, because = closing(state)
+    return f"{word.value}: {because}"
 
 
 def _escalation(state: RunState) -> dict[str, Any] | None:

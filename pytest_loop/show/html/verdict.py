@@ -12,6 +12,7 @@ from pytest_loop.show.terminal import decimal
 _WORDS = {
     Reason.MUST_NOT: "A thing that must not be so became so.",
     Reason.THRESHOLD_REACHED: "The score reaches what was asked for, and nothing blocks.",
+    Reason.CONVERGED: "All cases of the workload pass.",
     Reason.NO_MAJOR_ISSUES: "Nothing blocks any more; the score is below the threshold because of warnings.",
     Reason.HIGH_CONFIDENCE: "Everything passes beyond an opinion, although the agent did not say that it is done.",
     Reason.UNCONFIRMED: "All else passes, and a rule waits for a person to confirm it.",
@@ -23,6 +24,9 @@ _WORDS = {
     Reason.STAGNATION: "The score hardly rose any more.",
     Reason.QUALITY_PLATEAU: "The score has stayed as it is.",
     Reason.DIMINISHING_RETURNS: "The score changes less and less.",
+    Reason.REGRESSION: "Cases of the workload passed before, and fail now.",
+    Reason.PLATEAU: "No more cases of the workload pass than at its best.",
+    Reason.CALIBRATION: "The first case of the workload cannot be run and judged.",
     Reason.BUDGET_EXCEEDED: "A budget of money, tokens or time is used up.",
     Reason.ITERATION_LIMIT: "As many iterations as were allowed are done.",
     Reason.PHASE_ERROR: "A step went wrong twice, or cannot be carried out at all.",
