@@ -28,6 +28,7 @@ from pytest_loop.show.closing import breaker_line
 from pytest_loop.store import History, Owner, RunFiles, Store, now
 from pytest_loop.workloads.debrief import debrief
 
+_REFUSED = 4  # pytest's word for a command line that cannot be carried out
 Say = Callable[[str], None]
 Ask = Callable[[str], bool]
 Found = tuple[RunFiles, RunState, History]
@@ -65,7 +66,7 @@ def _infer(options: RunOptions, store: Store, say: Say) -> int:
     found = infer(asked(options.infer or ""), read_project(store.project))
     if isinstance(found, Refusal):
         say(str(found))
-        return 1
+        return _REFUSED
     say(proposal_yaml(found).rstrip("\n"))
     return 0
 

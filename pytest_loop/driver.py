@@ -80,11 +80,29 @@ class Driver:
         if todo[0].kind is Kind.CRITIQUE_DONE and (own := self.tools.hook.pytest_loop_should_stop(state=self.state)):
             word = own_word(str(own))
             return [(Kind.STOPPED, {"reason": word, "decision": outcome.decision(self.state, Reason.USER_STOP)})]
-        if todo[0].kind is Kind.CRITIQUE_DONE and not self.tools.gates.lets_go_on(self.state):
-            return [(Kind.STOP_REQUESTED, {"reason": Reason.USER_STOP.value})]
-        if todo[0].is_success and (said := self.tools.gates.review(self.state)):
-            return [(Kind.REVIEW_DONE, said)]
+        if (todo[0].kind is Kind.CRITIQUE_DONE or todo[0].is_success) and (said := self._answered(todo[0])):
+            return [said]
         return [self._one(todo[0])] if len(todo) == 1 or self._is_alone else self._both(todo)
+
+    def _answered(self, command: Command) -> Happening | None:
+        """What a person says where the run turns; all that has happened is written down while they think."""
+        gates = self.tools.gates
+        if gates.is_terminal:
+            self.flush()
+        if command.is_success:
+            said = gates.review(self.state)
+            return (Kind.REVIEW_DONE, self._decisive(Kind.REVIEW_DONE, said)) if said else None
+        goes_on = gates.lets_go_on(self.state)
+        if goes_on:
+            return None
+        if goes_on is None and self.tools.files.stop_asked() is None:
+            raise KeyboardInterrupt
+        return Kind.STOP_REQUESTED, {"reason": self.tools.files.stop_asked() or Reason.USER_STOP.value}
+
+    def _decisive(self, kind: Kind, payload: Payload) -> Payload:
+        """With what follows from it."""
+        after = machine.step(self.state, self._event(kind, payload))
+        return {**payload, "decision": outcome.decision(after, stop_reason(after))}
 
     @property
     def _is_alone(self) -> bool:
@@ -124,8 +142,7 @@ class Driver:
             payload = {"step": command.step.value, "reason": str(error), "final": final}
         payload |= {**work.told, "seconds": _since(started)}
         if kind is Kind.EVALUATION_DONE and self.state.notebook is None:
-            after = machine.step(self.state, self._event(kind, payload))
-            payload["decision"] = outcome.decision(after, stop_reason(after))
+            payload = self._decisive(kind, payload)
         return kind, payload
 
     def _decided(self, command: Command) -> Payload:

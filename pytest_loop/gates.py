@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pytest_loop.intake.clarity import Confirm, Gate, Passage, Shape, iteration_
 from pytest_loop.intake.phrases import asked
 
 YES = ("", "y", "yes")
+_PATIENCE = 0.5
 
 
 @dataclass(frozen=True)
@@ -24,16 +26,17 @@ class Gates:
     is_terminal: bool = False
     listen: Callable[[str], str | None] = lambda _question: None
 
-    def lets_go_on(self, state: RunState) -> bool:
-        """Whether another iteration begins; asked when an agent has done something, and not who has just said so."""
+    def lets_go_on(self, state: RunState) -> bool | None:
+        """Whether another iteration begins; None where nobody answered.
+
+        It is asked where an agent has done something, unless somebody has just said what is missing.
+        """
         has_worked = state.iteration > 1 or bool(state.plan)
         if not has_worked or is_rejected(state) or not self._asks(Gate.ITERATION, state):
             return True
         left = len(state.evaluation.unmet) if state.evaluation else 0
         answer = self.listen(f"{iteration_question(state.iteration, state.max_iterations, left)} [Y/n] ")
-        if answer is None:
-            raise KeyboardInterrupt
-        return answer.lower() in YES
+        return None if answer is None else answer.lower() in YES
 
     def review(self, state: RunState) -> dict[str, Any] | None:
         """What a person says of work that passes; nothing where nobody is asked, or somebody has said it already."""
@@ -65,9 +68,12 @@ def is_at_terminal() -> bool:
     return bool(sys.stdin and sys.stdin.isatty())
 
 
-def line(question: str, stream: TextIO) -> str | None:
-    """What a person types after a question; None where they end the input instead."""
+def line(question: str, stream: TextIO, wanted: Callable[[], bool] = lambda: True) -> str | None:
+    """What a person types after a question; None where they end the input, or nobody wants to know any more."""
     stream.write(question)
     stream.flush()
+    while not select.select([sys.stdin], [], [], _PATIENCE)[0]:
+        if not wanted():
+            return None
     said = sys.stdin.readline()
     return said.strip() if said else None

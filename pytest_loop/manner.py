@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pytest_loop.core.drafting import is_test
 from pytest_loop.core.model import Proof
 from pytest_loop.core.run import Manner, RunRule, RunState, Target
+from pytest_loop.core.stopping import budgets
 from pytest_loop.errors import LoopError
-from pytest_loop.intake.clarity import Clarity, Draft, DraftRule, Shape, clarity, shape_of, shape_of_fit, strictest
+from pytest_loop.intake.clarity import Clarity, Draft, DraftRule, Shape, clarity, shape_of, strictest
 from pytest_loop.intake.context import Context
 from pytest_loop.intake.scope import Reversibility, Workflow, open_pre_checks, reversibility, workflow
 
@@ -31,6 +32,7 @@ class Reading:
     workflow: Workflow
     undone: Reversibility
     lacks: tuple[str, ...] = ()
+    says_when: bool = True
 
     @property
     def manner(self) -> Manner:
@@ -40,6 +42,7 @@ class Reading:
             workflow=self.workflow.value,
             reversal=self.undone.kind.value,
             clarity=self.clarity.total,
+            says_when=self.says_when,
         )
 
     @property
@@ -53,40 +56,41 @@ class Reading:
         """For the draft; raises `UnclearError` where it is not clear enough to start."""
         kind = f"{self.workflow.value} ({_WORKFLOWS[self.workflow]})"
         yield f"workflow    {kind}, undo {self.undone.kind.value}: {self.undone.because}"
-        points = ", ".join(f"{one.dimension} {one.score}" for one in self.clarity.points)
-        yield f"clarity     {self.clarity.total} of 10, {self.shape.value}: {points}"
+        yield f"clarity     {self.clarity.total} of 10, {self.shape.value}"
+        for one in self.clarity.points:
+            yield f"  {one.dimension:<11} {one.score}  {one.reason}"
         if self.shape is Shape.UNCLEAR:
-            missing = self.clarity.missing or ("SHAPE.md says that it does not fit a loop",)
-            raise UnclearError("this is not clear enough to start:\n" + "\n".join(f"  {one}" for one in missing))
+            own = ("SHAPE.md: its spec score is below 5",) if self.clarity.shape is not Shape.UNCLEAR else ()
+            missing = "\n".join(f"  {one}" for one in (*own, *self.clarity.missing))
+            raise UnclearError(f"this is not clear enough to start:\n{missing}")
         for number, step in enumerate(self.undone.pre_check, 1):
             yield f"pre-check   {number}. {step}"
         if self.lacks:
             yield f"lacking     {'; '.join(self.lacks)}"
 
 
-def reading(state: RunState, allow: Sequence[str] = (), said: Context | None = None) -> Reading:
+def reading(
+    state: RunState, allow: Sequence[str] = (), said: Context | None = None, *, says_when: bool = True
+) -> Reading:
     """How a run that begins like this is to be carried out; of several opinions about it the strictest counts."""
     said = said or Context()
-    budgets = (f"{state.limits.usd:g} USD",) if state.limits.usd else ()
+    limits = {name: limit for name, (_, limit) in budgets(state).items() if limit is not None}
     rules = tuple(_draft_rule(rule) for rule in state.criteria.rules)
     points = clarity(
         Draft(
             task=state.task.prompt,
             rules=rules,
             max_iterations=state.max_iterations,
-            budgets=budgets,
+            budgets=tuple(f"{limit:g} {name}" for name, limit in limits.items()),
             allow=tuple(allow),
             artifact=state.artifact if state.target is Target.ARTIFACT else "",
         )
     )
-    undone = reversibility(state.task.prompt, allow)
-    shapes = [
-        points.shape,
-        *([shape_of(said.clarity)] if said.clarity is not None else []),
-        *([shape_of_fit(said.fit)] if said.fit is not None else []),
-    ]
+    artifact = (state.artifact,) if state.target is Target.ARTIFACT else ()
+    undone = reversibility(state.task.prompt, (*allow, *artifact))
+    shape = strictest([points.shape, *([shape_of(said.clarity)] if said.clarity is not None else [])])
     kind = workflow(state.task.prompt)
-    return Reading(points, strictest(shapes), kind, undone, open_pre_checks(undone.kind, rules))
+    return Reading(points, shape, kind, undone, open_pre_checks(undone.kind, rules), says_when)
 
 
 def _draft_rule(rule: RunRule) -> DraftRule:

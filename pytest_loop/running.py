@@ -75,6 +75,7 @@ class Running:
     bytecode: Bytecode | None = None
     warm: Warm | None = None
     live: Live | None = None
+    is_wanted: Callable[[], bool] = lambda: True
     memory: Memory = field(default_factory=Memory)
     made: dict[str, Agent] = field(default_factory=dict)
     redact: Redactor = field(default_factory=lambda: redactor(os.environ))
@@ -175,6 +176,7 @@ class Running:
             lessons=remembered(store, files) if options.memory else (),
             case_timeout=options.case_timeout,
         )
+        self.is_wanted = lambda: files.stop_asked() is None
         gates = Gates(Confirm(options.confirm), options.yes, is_at_terminal(), self._ask)
         discreet = DiscreetSession(session, self.redact)
         tools = Tools(
@@ -267,4 +269,4 @@ class Running:
         """A question on the way, where nothing else is written."""
         if self.live:
             self.live.hide()
-        return line(question, self.stream)
+        return line(question, self.stream, self.is_wanted)

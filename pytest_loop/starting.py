@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,7 +28,7 @@ from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.gates import is_at_terminal, line
 from pytest_loop.intake.clarity import Confirm
 from pytest_loop.interrupts import interruptible
-from pytest_loop.manner import Reading, UnclearError, reading
+from pytest_loop.manner import Reading, reading
 from pytest_loop.new_run import NewRun, NothingToJudgeError, task_of
 from pytest_loop.options import unknown_option
 from pytest_loop.run_options import RunOptions, run_options
@@ -35,9 +36,9 @@ from pytest_loop.running import Running
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
 from pytest_loop.store import RunFiles, Store, now, slug
-from pytest_loop.understanding import Understood, heard, inferred
+from pytest_loop.understanding import Understood, check_measurable, heard, inferred
 from pytest_loop.workloads.beginning import NewExperiment
-from pytest_loop.workspace.sealed import SealedFiles, patterns
+from pytest_loop.workspace.sealed import BUILD, SealedFiles, patterns
 
 
 @dataclass
@@ -123,7 +124,7 @@ class Front:
         if state.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
         state = machine.beginning(state)
-        draft = reading(state, self.options.allow, new.understood.context)
+        draft = reading(state, self.options.allow, new.understood.context, says_when=new.understood.says_when)
         state = state.model_copy(update={"manner": draft.manner})
         return self._begun(store, files, state, self._draft(new, state, plan, draft), {}, draft.question)
 
@@ -151,7 +152,7 @@ class Front:
         """Shown, confirmed, and written down."""
         state = machine.beginning(state)
         try:
-            for told in (*draft, *unobserved(state.agents, state.limits)):
+            for told in chain(draft, unobserved(state.agents, state.limits)):
                 self.say(told)
             manner = state.manner.model_copy(update={"confirmed_by": self._confirm(question)})
             state = state.model_copy(update={"manner": manner})
@@ -184,13 +185,13 @@ class Front:
         except NothingToJudgeError as error:
             nothing = error
         found = new.understood
+        are_tests_alone = all(one.source == TESTS for one in plan.criteria)
         if new.is_judge_named:
             found = found.without_rules()
-        elif not found.has_criteria and all(one.source == TESTS for one in plan.criteria):
-            try:
-                found = inferred(found, self.root)
-            except UnclearError as error:
-                raise NothingToJudgeError(f"{nothing}\n{error}") if nothing else error from None
+            if are_tests_alone and not nothing:
+                check_measurable(found, self.root)
+        elif are_tests_alone and not found.has_criteria:
+            found = inferred(found, self.root)
         new = replace(new, understood=found)
         if found.rules:
             files.keep_rules(found.rules)
@@ -214,7 +215,11 @@ class Front:
         self.running.project = SealedFiles(
             self.root,
             files.folder,
-            patterns(filter(None, paths), self.options.seal, self.options.unseal),
+            patterns(
+                filter(None, (*paths, *new.understood.judges)),
+                (*(BUILD if new.understood.has_commands else ()), *self.options.seal),
+                self.options.unseal,
+            ),
             self.options.allow,
         )
         self.say("running the tests twice before the first edit ...")
@@ -280,7 +285,7 @@ class Front:
         if state.notebook and options.on_plateau == "continue":
             raised["on_plateau"] = options.on_plateau
         fits = machine.REOPENED_BY.get(state.stop.reason, ())
-        is_reviewed = state.review is not None and is_at_terminal()
+        is_reviewed = state.review is not None and (is_at_terminal() or options.yes)
         confirmed = state.stop.reason == "unconfirmed" and (options.confirmed or is_reviewed)
         if not confirmed and not any(name in fits for name in raised):
             return None

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pytest_loop.core.text import counted
 from pytest_loop.intake.context import FILES, Context, context
+from pytest_loop.intake.model import Confidence
 from pytest_loop.intake.phrases import Asked, asked
 from pytest_loop.intake.project import read_files, read_project
-from pytest_loop.intake.proposal import Adoption, Proposal, ProposedRule, adoption, rule_file, rules
+from pytest_loop.intake.proposal import Proposal, ProposedRule, proposal_yaml, rule_file, rules
 from pytest_loop.intake.shape_file import PATH as SHAPE
 from pytest_loop.intake.synthesis import infer
 from pytest_loop.intake.vague import Refusal
@@ -20,13 +22,31 @@ from pytest_loop.manner import UnclearError
 class Understood:
     """The words of a task, what the project says beside its rules, and what was inferred where nobody named a judge.
 
-    `left` are rules of the project that nobody here can judge: sentences, without an agent that could read.
+    `left` are rules of the project that nobody here can judge: sentences, without an agent that could read. `tests` are
+    the files of tests of the project, in any language.
     """
 
     asked: Asked
     context: Context = field(default_factory=Context)
     left: tuple[ProposedRule, ...] = ()
     proposal: Proposal | None = None
+    tests: tuple[str, ...] = ()
+
+    @property
+    def has_commands(self) -> bool:
+        """Whether a command judges that was inferred: then the files that it is told by judge, too."""
+        return self.proposal is not None and any(not one.is_own_tests for one in self.proposal.criteria)
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """The files that such a command looks at: tests of every language, and where it was found."""
+        sources = (source.path for one in self.proposal.criteria for source in one.sources) if self.proposal else ()
+        return (*self.tests, *dict.fromkeys(sources)) if self.has_commands else ()
+
+    @property
+    def says_when(self) -> bool:
+        """Whether the task or the project says when it is done, so that passing at once is no surprise."""
+        return bool(self.proposal is None or self.asked.completion or self.asked.commands)
 
     @property
     def _made(self) -> tuple[ProposedRule, ...]:
@@ -68,7 +88,8 @@ class Understood:
             yield from (f"note        {text}" for text in (*self.proposal.warnings, *self.proposal.unmeasured))
         if self.left:
             places = ", ".join(dict.fromkeys(source.path for rule in self.left for source in rule.sources))
-            yield f"note        {places}: {len(self.left)} rules that only an agent could judge are in the prompt alone"
+            count = counted(len(self.left), "rule")
+            yield f"note        {places}: {count} that only an agent could judge, in the prompt alone"
 
 
 def _blocks(rule: ProposedRule) -> bool:
@@ -93,13 +114,20 @@ def inferred(known: Understood, root: Path) -> Understood:
 
     Whoever starts a run confirms its draft, and with it what was inferred.
     """
+    project = read_project(root)
+    found = infer(known.asked, project)
+    if isinstance(found, Refusal):
+        raise UnclearError(str(found))
+    if found.confidence is Confidence.LOW:
+        raise UnclearError(
+            "it is not certain what tells that this is done. Say it in the task, such as 'until `COMMAND` passes', or "
+            f"name rules with --loop-rules. What was found:\n{proposal_yaml(found)}"
+        )
+    return replace(known, proposal=found, tests=tuple(project.tests()))
+
+
+def check_measurable(known: Understood, root: Path) -> None:
+    """Raises `UnclearError` for a task that names nothing: tests that happen to be there do not say what it wants."""
     found = infer(known.asked, read_project(root))
     if isinstance(found, Refusal):
         raise UnclearError(str(found))
-    if adoption(found.confidence, is_agreed=True, is_terminal=False) is Adoption.REFUSE:
-        reasons = "; ".join((*found.rationale, *found.warnings))
-        raise UnclearError(
-            f"it is not certain what tells that this is done: {found.criterion} ({reasons}). Say it in the task, "
-            "such as 'until `COMMAND` passes', or name rules with --loop-rules"
-        )
-    return replace(known, proposal=found)

@@ -28,19 +28,30 @@ class Closing(str, Enum):
 
 def closing(state: RunState) -> tuple[Closing, str]:
     """The word for a run that is over, and why it is that one."""
-    weak = {rule.id: kind for rule, kind in judged_rules(state) if not kind.is_strong}
+    rules = list(judged_rules(state))
+    weak = {rule.id: kind for rule, kind in rules if not kind.is_strong}
+    unmet = [rule.id for rule, _ in rules if rule.id in _unmet(state)]
     assumed = [name for name, kind in weak.items() if kind is Proof.ASSUMPTION]
     if assumed:
         return Closing.RESEARCH, f"nobody has confirmed {_first(assumed)}"
     if not state.stop.passed:
         return Closing.RESEARCH, f"it is not done ({one_line(state.stop.reason, 80)})"
-    if not state.criteria.active(state.phase):
+    if not rules and state.notebook is None:
         return Closing.RESEARCH, "no rule verifies it"
+    if _was_done_before(state):
+        return Closing.RESEARCH, "everything passed before anything was done: no rule asks for what the task wants"
+    if unmet:
+        return Closing.MONITOR, f"nothing blocks, and {_first(unmet)} does not pass"
     if state.manner.reversal == HARD:
         return Closing.MONITOR, "it passes, and it is hard to take back"
     if weak:
         return Closing.MONITOR, f"it passes, and {_first(list(weak))} was judged by reading only"
     return Closing.SHIP, "every rule was verified by something that ran, was measured or was seen"
+
+
+def _was_done_before(state: RunState) -> bool:
+    """Whether nobody has worked on it, although nobody said that passing is all that is wanted."""
+    return state.iteration == 1 and not state.plan and not state.manner.says_when
 
 
 def _first(names: list[str]) -> str:

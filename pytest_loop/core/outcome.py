@@ -9,7 +9,7 @@ from typing import Any
 from pytest_loop.core.closing import verdict
 from pytest_loop.core.run import HASH_SHOWN, Attempt, Event, Notebook, Opinion, Reason, RunState
 from pytest_loop.core.stopping import breakers, budgets, is_ready_for_b, is_rejected, is_undone
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text import counted, one_line
 from pytest_loop.core.words import known_reason
 
 FEEDBACK_ITEMS = 5
@@ -100,7 +100,7 @@ def _feedback(state: RunState) -> dict[str, Any]:
     open_ = (one.failed or one.warnings) if one else ()
     said = [one_line(f"{each.id}: {each.message}", LONGEST_ITEM) for each in open_[:FEEDBACK_ITEMS]]
     wanted = [one_line(state.review.feedback, LONGEST_ITEM)] if state.review and state.review.feedback else []
-    summary = f"{len(open_)} rules to mend" if open_ else "nothing fails, and yet it is not done"
+    summary = f"{counted(len(open_), 'rule')} to mend" if open_ else "nothing fails, and yet it is not done"
     return {
         "summary": "the review asks for something else" if is_rejected(state) else summary,
         "actionable_items": list(_within(LONGEST_FEEDBACK, [*said, *wanted])),
@@ -131,6 +131,8 @@ def attempt_line(one: Attempt) -> str:
 
 def pattern(state: RunState) -> str:
     """What the attempts have in common."""
+    if is_rejected(state):
+        return "rejected: every rule passes, and the review asks for something else"
     if len(state.attempts) < 2:
         return "one attempt only" if state.attempts else "nothing was judged"
     before, last = state.attempts[-2:]
@@ -151,7 +153,7 @@ def pattern(state: RunState) -> str:
 
 _QUESTIONS = {
     Reason.MUST_NOT: "How did the forbidden thing come about, and is it undone?",
-    Reason.USER_STOP: "What should be different when the run goes on?",
+    Reason.USER_STOP: "What should be different next time?",
     Reason.THRASHING: "Which of the two versions is right about {rule}?",
     **dict.fromkeys(
         (Reason.STAGNATION, Reason.QUALITY_PLATEAU, Reason.DIMINISHING_RETURNS),
@@ -174,12 +176,21 @@ def question(state: RunState, reason: Reason) -> str:
             f"Is the agent right that {state.blocked.rule} cannot be met ({state.blocked.reason})?", 2 * LONGEST_ITEM
         )
     if reason is Reason.UNCONFIRMED and one and one.assumptions:
-        return f"Is it so: {one_line(', '.join(one.assumptions), LONGEST_ITEM)}?"
+        return f"Is it so: {one_line(', '.join(_described(state, name) for name in one.assumptions), LONGEST_ITEM)}?"
     if reason is Reason.UNCONFIRMED:
         return "The review is outstanding: is it done?"
+    if state.review and is_rejected(state):
+        return f"Is another round worth it for what the review asks ({one_line(state.review.feedback, LONGEST_ITEM)})?"
     first = next(iter((*one.failed, *one.warnings)), None) if one else None
+    if one and one.is_clean and first is None and state.exit_signal is False:
+        return "Every rule passes, and the agent says that it is not done: what is missing?"
     rule = one_line(first.id, LONGEST_ITEM) if first else "the rule that fails"
     return _QUESTIONS.get(reason, "What does the agent not know about {rule}?").replace("{rule}", rule)
+
+
+def _described(state: RunState, name: str) -> str:
+    rule = state.criteria.by_id.get(name)
+    return f"{name} ({rule.description})" if rule and rule.description != name else name
 
 
 def result(state: RunState, events: Sequence[Event], history: str) -> dict[str, Any]:
@@ -206,7 +217,13 @@ def result(state: RunState, events: Sequence[Event], history: str) -> dict[str, 
         },
         "budgets": {name: {"used": used, "limit": limit} for name, (used, limit) in budgets(state).items()},
         "breakers": {name: {"times": times, "limit": limit} for name, (times, limit) in breakers(state).items()},
-        "manner": state.manner.model_dump(),
+        "draft": {
+            "clarity": state.manner.clarity,
+            "shape": state.manner.shape,
+            "workflow": state.manner.workflow,
+            "reversibility": state.manner.reversal,
+            "confirmed_by": state.manner.confirmed_by,
+        },
         "review": state.review.model_dump(mode="json") if state.review else None,
         "verdict": verdict(state) if state.is_over else None,
         "decision": _last_decision(state, events),

@@ -123,6 +123,7 @@ class Manner(Value):
     """How a run is carried out, as its draft said and somebody confirmed.
 
     `shape` says who is asked on the way, `workflow` what kind of work it is, `reversal` how hard it is to take back.
+    `says_when` is whether somebody said when it is done, and it was not only inferred from what kind of work it is.
     """
 
     shape: str = "tool"
@@ -130,6 +131,7 @@ class Manner(Value):
     reversal: str = "2B"
     clarity: int | None = None
     confirmed_by: str = ""
+    says_when: bool = True
 
 
 class Review(Value):

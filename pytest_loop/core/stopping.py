@@ -163,7 +163,7 @@ def _is_tripped(state: RunState, name: str) -> bool:
 
 def _thrashing(state: RunState) -> bool:
     """An edit undoes the one before (A, B, A), or one file was rewritten `loop_thrashing` times in an iteration."""
-    return bool(state.breakers.thrashing) and (is_undone(state) or _is_tripped(state, "thrashing"))
+    return _is_tripped(state, "thrashing")
 
 
 def is_undone(state: RunState) -> bool:
@@ -181,6 +181,7 @@ def breakers(state: RunState) -> dict[str, tuple[int, int]]:
     """How often each thing has repeated, and how often is too often; 0 there is never."""
     last = state.attempts[-1] if state.attempts else None
     rewrites = last.rewrites if last and last.iteration >= state.rung_since else 0
+    rewrites = max(rewrites, state.breakers.thrashing) if is_undone(state) else rewrites
     return {
         "stuck": (_times_stuck(state), state.breakers.stuck),
         "same_error": (_times_the_same(state), state.breakers.same_error),

@@ -68,6 +68,11 @@ def clipped(text: str, limit: int) -> str:
     return text[:head] + gap + text[len(text) - (room - head) :]
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def one_line(text: str, limit: int = 200) -> str:
     """The text on one line, not longer than `limit`."""
     joined = " ".join(cleaned(text).split())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from pytest_loop.core import machine
 from pytest_loop.core.critique import rendered
-from pytest_loop.core.machine import REOPENED_BY
 from pytest_loop.core.outcome import (
     ArtifactStatus,
     artifact_status,
@@ -50,7 +50,7 @@ def _limits(state: RunState) -> str:
 
 def _rule_lines(criteria: RunCriteria, origins: dict[str, str]) -> Iterator[str]:
     for rule in criteria.rules[:SHOWN_RULES]:
-        kind = "judged" if isinstance(rule.check, str) else origins.get(rule.key, "")
+        kind = ", ".join(filter(None, (origins.get(rule.key), "judged" if isinstance(rule.check, str) else "")))
         weight = f"{rule.phase.value} {rule.severity.value:<4} {float(rule.weight):>4g}"
         said = f"  {one_line(rule.description, 60)}" if rule.description != rule.id else ""
         yield f"  {weight}  {one_line(rule.id, 60)}{said}" + (f"  [{kind}]" if kind else "")
@@ -154,7 +154,7 @@ def go_on(state: RunState) -> str:
     if state.stop.reason in (Reason.REGRESSION.value, Reason.PLATEAU.value):
         policy = "on_regression=accept" if state.stop.reason == Reason.REGRESSION.value else "on_plateau=continue"
         return f"{base} -o loop_{policy}"
-    if state.stop.reason in REOPENED_BY:
+    if state.stop.reason in machine.REOPENED_BY:
         return f"{base} --loop-max-iterations {state.max_iterations + 4}"
     new = f"--loop-manifest {state.notebook.manifest}" if state.notebook else "--loop-task ..."
     return f"pytest {new} (a new run; this one is {state.status.value})" if state.is_over else base
@@ -164,7 +164,8 @@ def following(state: RunState) -> str:
     """What comes next, in a few words."""
     if state.is_over:
         return "nothing" if state.stop.passed else go_on(state)
-    return f"{state.current_step.value} of iteration {state.iteration}"
+    first = machine.commands(state)[0]
+    return f"the end: {first.reason.value}" if first.reason else f"{first.kind.value} of iteration {state.iteration}"
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:

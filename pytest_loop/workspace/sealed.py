@@ -48,6 +48,26 @@ CONFIGURATION = (
     "/.circleci/",
     "*.pth",
 )
+# What commands of other tools are told by; they judge where such a command does.
+BUILD = (
+    "[mM]akefile",
+    "GNUmakefile",
+    "[jJ]ustfile",
+    ".justfile",
+    "mise.toml",
+    "Rakefile",
+    "package.json",
+    "jest.config.*",
+    "vitest.config.*",
+    ".mocharc*",
+    ".eslintrc*",
+    "eslint.config.*",
+    "tsconfig*.json",
+    "Cargo.toml",
+    "go.mod",
+    "pom.xml",
+    "build.gradle*",
+)
 _SOURCES = ".py"
 
 

@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -89,7 +90,11 @@ def test_a_person_is_asked_after_each_iteration_and_before_the_end(project: Path
     assert "shorter" in (project / "prompts/3.txt").read_text()
     assert (project / ".loop/notes/artifact.md").read_text() == "hello, please, in short\n"
     reviews = [event["payload"] for event in events(project) if event["event"] == "review_done"]
-    assert reviews == [{"status": "reject", "feedback": "shorter"}, {"status": "approve"}]
+    assert [(one["status"], one.get("feedback"), one["decision"]["action"]) for one in reviews] == [
+        ("reject", "shorter", "retry"),
+        ("approve", None, "proceed"),
+    ]
+    assert reviews[0]["decision"]["feedback"]["actionable_items"] == ["shorter"]
     assert state(project)["manner"]["confirmed_by"] == "terminal"
 
 
@@ -110,12 +115,38 @@ def test_a_review_without_an_answer_is_asked_for_again(project: Path) -> None:
     assert len(list((project / "prompts").iterdir())) == 2
 
 
+def test_who_agreed_beforehand_is_not_asked_again(project: Path, run: Pytest) -> None:
+    ask_always(project)
+    at_terminal(project, *start(), answers="y\n\n", expected=1)
+    again = run("--loop-resume=notes", "--loop-yes")
+    assert again.returncode == 0, again.stdout + again.stderr
+
+
+def test_a_run_that_waits_for_an_answer_has_written_down_what_it_knows_and_can_be_stopped(
+    project: Path, run: Pytest
+) -> None:
+    ask_always(project)
+    ours, theirs = pty.openpty()
+    os.write(ours, b"y\n")
+    history = project / ".loop/notes/history.jsonl"
+    command = [sys.executable, "-m", "pytest", *start()]
+    with subprocess.Popen(command, cwd=project, stdin=theirs, stdout=subprocess.PIPE, text=True) as waiting:
+        while waiting.poll() is None and not (history.exists() and "evaluation_done" in history.read_text()):
+            time.sleep(0.05)
+        assert run("--loop-stop").returncode == 0
+        said = waiting.communicate(timeout=120)[0]
+    os.close(theirs)
+    os.close(ours)
+    assert "iteration 1 of 4 is over, 1 rule left: go on? [Y/n] " in said
+    assert "stopped: user_stop" in said
+
+
 def test_an_unclear_draft_is_a_matter_for_two_and_says_so(project: Path) -> None:
     (project / "notes.rules.yaml").write_text(
         "rules:\n  - {id: a.tone, description: It is kind, check: {judge: Is it kind?}}\n"
     )
     said = at_terminal(project, *start("--loop-artifact", "notes.md"), answers="n\n", expected=2)
-    assert "colleague: outcome 1" in said
+    assert " of 10, colleague\n  outcome     1  something is named, and no machine decides it\n" in said
     assert not (project / ".loop").exists()
 
 
@@ -218,7 +249,7 @@ def test_a_shape_file_says_when_it_is_done_and_what_must_not_happen(shop: Path) 
     assert "test_shop.py::test_it" in done.stdout
     assert "inferred " not in done.stdout
     assert "project  FAIL" in done.stdout
-    assert ", colleague: " in done.stdout
+    assert " of 10, colleague\n" in done.stdout
     assert "verdict: SHIP" in done.stdout
     listed = subprocess.run(
         [sys.executable, "-m", "pytest", "--loop-list"], cwd=shop, capture_output=True, text=True, check=False
@@ -274,7 +305,66 @@ def test_sentences_that_nobody_here_can_judge_stay_words(shop: Path) -> None:
     ]
     done = subprocess.run(command, cwd=shop, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "note        .ai-factory/RULES.md: 1 rules that only an agent could judge" in done.stdout
+    assert "note        .ai-factory/RULES.md: 1 rule that only an agent could judge" in done.stdout
+
+
+# -- what judges stays as it is
+
+
+@pytest.mark.parametrize(
+    ("task", "before", "edit"),
+    [
+        ("fix shop.py until `make check` passes", {"Makefile": "check:\n\tfalse\n"}, ("Makefile", "check:\n\ttrue\n")),
+        (
+            f"fix shop.py until `{sys.executable} -m pytest -k total` passes",
+            {"test_shop.py": "def test_total():\n    assert 0\n"},
+            ("test_shop.py", "def test_total():\n    pass\n"),
+        ),
+        (
+            "fix until `sh run.sh` passes",
+            {"run.sh": "exit 1\n", "web/cart.test.js": "fails"},
+            ("web/cart.test.js", "passes"),
+        ),
+    ],
+    ids=["makefile", "tests of a command", "tests of another language"],
+)
+def test_what_a_command_judges_by_is_sealed(
+    shop: Path, task: str, before: dict[str, str], edit: tuple[str, str]
+) -> None:
+    (shop / ".loop/shape/SHAPE.md").unlink()
+    for name, text in before.items():
+        (shop / name).parent.mkdir(exist_ok=True)
+        (shop / name).write_text(text)
+    (shop / "agent.py").write_text(
+        f"from pathlib import Path\ndef work(request):\n    Path({edit[0]!r}).write_text({edit[1]!r})\n"
+    )
+    command = ["--loop-task", task, "--loop-agent", "python:agent:work", "--loop-yes", "--loop-max-iterations", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *command], cwd=shop, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"sealed: {edit[0]}: was changed, and was put back" in done.stdout
+    assert (shop / edit[0]).read_text() == before[edit[0]]
+
+
+def test_what_was_not_asked_for_by_any_rule_is_not_shipped(shop: Path) -> None:
+    (shop / ".loop/shape/SHAPE.md").unlink()
+    (shop / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")
+    command = ["--loop-task", "add a discount function to shop.py", "--loop-agent", "builtin", "--loop-yes"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *command], cwd=shop, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert "verdict: RESEARCH, because everything passed before anything was done" in done.stdout
+
+
+def test_tests_that_happen_to_be_there_do_not_say_what_a_vague_task_wants(shop: Path) -> None:
+    (shop / ".loop/shape/SHAPE.md").unlink()
+    command = ["test_shop.py", "--loop-task", "make it better", "--loop-agent", "builtin", "--loop-yes"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *command], cwd=shop, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 4
+    assert "this cannot be measured: make it better" in done.stderr
 
 
 # -- the end, and where a run stands
@@ -317,7 +407,7 @@ def test_other_loops_are_told_where_a_run_stands(project: Path, run: Pytest) -> 
     blocks = done.stdout.split("---LOOP_STATUS---\n")[1:]
     assert len(blocks) == 3
     assert blocks[0].startswith('EXIT_SIGNAL: false\nCRITERIA: {"a.words.hello": {"met": true, ')
-    assert "STUCK_COUNT: 0\nNEXT: CRITIQUE of iteration 1\n---END_STATUS---\n" in blocks[0]
+    assert "STUCK_COUNT: 0\nNEXT: critique_done of iteration 1\n---END_STATUS---\n" in blocks[0]
     assert "EXIT_SIGNAL: true" in blocks[2]
     status = run("--loop-status", "--loop-status-block")
     assert status.stdout.startswith("---LOOP_STATUS---\nEXIT_SIGNAL: true\n")

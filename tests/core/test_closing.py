@@ -10,7 +10,7 @@ import pytest
 from pytest_loop.core.closing import Closing, closing, evidence, status_block, verdict
 from pytest_loop.core.model import Proof, Severity
 from pytest_loop.core.outcome import result
-from pytest_loop.core.run import Kind, Manner
+from pytest_loop.core.run import Kind, Manner, Target
 from pytest_loop.core.stopping import breakers
 
 Tell = Any
@@ -49,6 +49,24 @@ def test_a_success_without_rules_is_none_to_rely_on(tell: Tell, rule: Make) -> N
     assert closing(type(bare).model_validate(bare.model_dump())) == (Closing.RESEARCH, "no rule verifies it")
 
 
+def test_a_warning_that_is_left_is_to_be_watched(tell: Tell, rule: Make) -> None:
+    rules = [rule("a.x.y"), rule("b.x.y", Severity.WARN, weight=9)]
+    story = tell(*rules).judged().judged("b.x.y").to_the_end()
+    assert story.state.stop.reason == "no_major_issues"
+    assert closing(story.state) == (Closing.MONITOR, "nothing blocks, and b.x.y does not pass")
+
+
+@pytest.mark.parametrize(("says_when", "word"), [(True, Closing.SHIP), (False, Closing.RESEARCH)])
+def test_what_passed_before_anything_was_done_says_little_about_the_task(
+    tell: Tell, says_when: bool, word: Closing
+) -> None:
+    manner = Manner(says_when=says_when)
+    story = tell(target=Target.WORKSPACE, artifact_hash="0" * 64, manner=manner).judged().to_the_end()
+    assert closing(story.state)[0] is word
+    worked = tell(target=Target.WORKSPACE, artifact_hash="0" * 64, manner=manner).judged("a.x.y").judged().to_the_end()
+    assert closing(worked.state)[0] is Closing.SHIP
+
+
 def test_evidence_is_counted_by_kind_and_what_is_only_tracked_is_none(tell: Tell, rule: Make) -> None:
     rules = [
         rule("a.x.run"),
@@ -73,7 +91,7 @@ def test_the_result_has_the_verdict_when_it_is_over(tell: Tell) -> None:
     assert result(story.state, [], "")["verdict"] is None
     whole = result(story.to_the_end().state, [], "")
     assert whole["verdict"]["word"] == "SHIP"
-    assert whole["manner"]["shape"] == "tool"
+    assert whole["draft"]["shape"] == "tool"
     assert whole["breakers"]["stuck"] == {"times": 0, "limit": 5}
 
 

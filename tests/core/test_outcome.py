@@ -173,7 +173,7 @@ def test_a_retry_may_be_needed_although_nothing_fails(tell: Tell) -> None:
 def test_a_rule_to_confirm_holds_the_run(tell: Tell, rule: Make) -> None:
     story = tell(rule(), rule("a.manual.x")).judged(assumed=("a.manual.x",)).until(Kind.STOPPED)
     assert decision(story.state, stop_reason(story.state)) == {
-        "action": "hold", "task_id": "it", "waiting_for": ["a.manual.x"], "question": "Is it so: a.manual.x?",
+        "action": "hold", "task_id": "it", "waiting_for": ["a.manual.x"], "question": "Is it so: a.manual.x (what a.manual.x asks for)?",
     }  # fmt: skip
     assert decision(tell().state, Reason.UNCONFIRMED)["waiting_for"] == []
 
@@ -254,7 +254,7 @@ def test_what_attempts_have_in_common(tell: Tell, rule: Make) -> None:
         (Reason.MUST_NOT, "How did the forbidden thing come about, and is it undone?"),
         (Reason.BLOCKED, "What does the agent not know about a.x.y?"),
         (Reason.UNCONFIRMED, "The review is outstanding: is it done?"),
-        (Reason.USER_STOP, "What should be different when the run goes on?"),
+        (Reason.USER_STOP, "What should be different next time?"),
         (Reason.STUCK, "What does the agent not know about a.x.y?"),
         (Reason.SAME_ERROR, "What does the agent not know about a.x.y?"),
         (Reason.THRASHING, "Which of the two versions is right about a.x.y?"),
