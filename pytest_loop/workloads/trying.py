@@ -134,6 +134,7 @@ class Trial:
             phase=self.state.phase.value,
             schema=Analysis.model_json_schema(),
         )
+        self._project.settle()
         before = self._project.hold()
         try:
             reply = self.tools.answer(self.tools.agents[0], request, self.wanted)
