@@ -128,7 +128,7 @@ class Examination:
             judge_key=broker.key if broker else "",
             manifest=self.state.notebook.manifest if self.state.notebook else "",
             reuse=reuse,
-            stop_early=self.tools.settings.stop_early,
+            stop_early=self.tools.settings.stop_early and self.state.notebook is None,
         )
 
     def _seated(self) -> Judge | None:

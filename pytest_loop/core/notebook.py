@@ -207,10 +207,12 @@ def noted(book: Notebook, kind: Kind, payload: Payload) -> Notebook:
 
 
 def reconsidered(book: Notebook, payload: Payload) -> Notebook:
-    """The notebook after a person has said that an experiment is to go on which a policy has stopped."""
-    found = dict(book)
+    """The notebook after a person has said that an experiment which a policy has stopped is to go on."""
+    found, policy = dict(book), book.policy
     if book.regression is OnRegression.STOP and payload.get("on_regression"):
         found["regression"] = OnRegression(payload["on_regression"])
+        policy = policy.model_copy(update={"on_regression": found["regression"]})
     if book.plateau is OnPlateau.STOP and payload.get("on_plateau"):
         found |= _settled(book, {"action": payload["on_plateau"]})
-    return Notebook.model_validate(found)
+        policy = policy.model_copy(update={"on_plateau": found["plateau"]})
+    return Notebook.model_validate({**found, "policy": policy})

@@ -135,6 +135,7 @@ class Trial:
             phase=self.state.phase.value,
             schema=Analysis.model_json_schema(),
         )
+        self._project.settle()
         before = self._project.hold()
         try:
             reply = self.tools.answer(agent, request, self.wanted)

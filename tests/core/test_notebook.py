@@ -158,6 +158,7 @@ def test_an_experiment_that_a_policy_has_stopped_goes_on_with_another(
         return
     story.happens(Kind.LIMITS_RAISED, **said)
     assert (story.state.status, story.todo) == (Status.RUNNING, [Kind.CRITIQUE_DONE])
+    assert said.items() <= story.book.policy.model_dump(mode="json").items()
 
 
 def test_raising_what_has_stopped_nothing_changes_nothing() -> None:
