@@ -157,6 +157,7 @@ COMMANDS = (
     Option("--loop-resume", "go on with a run where it stands", "ALIAS", optional=True),
     Option("--loop-clean", "delete a run, or all", "ALIAS|all"),
     Option("--loop-infer", "show what would tell that a task is done in this project, and exit", "TEXT"),
+    Option("--loop-gate", "judge once, answer the Stop hook of a coding agent, and exit"),
     Option("--loop-restore", "make the files those of an iteration again, and exit", "N", whole),
 )
 # Ini options without a twin on the command line.
@@ -166,6 +167,8 @@ SETTINGS = {
     "loop_prompts": ("a folder with prompts of your own, such as refine.md", ""),
     "loop_agent_silence": ("end an agent that says nothing for so many seconds", "600"),
     "loop_session_timeout": ("end an evaluation after so many seconds", "3600"),
+    "loop_gate_blocks": ("let an agent stop after it was kept from that so often in a row", "5"),
+    "loop_gate_timeout": ("let an agent stop when it was not judged within so many seconds", "540"),
     "loop_localise": ("tell agents which lines failing tests run and passing ones do not: yes or no", "no"),
     "loop_critique_tokens": ("how long a critique may be", "2000"),
     "loop_stuck": ("stop when the same rules failed so many iterations in a row (0: never)", "5"),

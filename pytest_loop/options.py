@@ -61,8 +61,8 @@ def asks_for_a_run(values: argparse.Namespace) -> bool:
     """Whether the command line is for a run or one of the commands around runs, and not for a session."""
     if values.help or values.version:
         return False
-    asked = (values.loop_task, *(getattr(values, one.dest) for one in COMMANDS if one.metavar))
-    return values.loop_list or values.loop_agents or any(value is not None for value in asked)
+    asked = (values.loop_task, *(getattr(values, one.dest) for one in COMMANDS))
+    return any(value is not None and value is not False for value in asked)
 
 
 def unknown_option(words: Sequence[str]) -> str | None:

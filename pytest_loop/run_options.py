@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,9 @@ class RunOptions:
     infer: str | None
     is_list: bool
     is_agents: bool
+    is_gate: bool
+    gate_blocks: int
+    gate_timeout: float
 
     @property
     def command(self) -> str | None:
@@ -71,11 +75,20 @@ class RunOptions:
             "restore": self.restore,
             "infer": self.infer,
         }
-        flags = {"list": self.is_list, "agents": self.is_agents}
+        flags = {"list": self.is_list, "agents": self.is_agents, "gate": self.is_gate}
         found = [name for name, value in asked.items() if value is not None] + [name for name in flags if flags[name]]
         if len(found) > 1:
             raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in found)}")
         return found[0] if found else None
+
+
+def project_root(config: pytest.Config, values: argparse.Namespace) -> Path:
+    """pytest's rootdir; where neither an ini file nor `--rootdir` says what that is, the folder we were called in.
+
+    The values of our options are paths to pytest before it knows them: `--loop-artifact docs/x.md` would move it.
+    """
+    is_said = config.inipath is not None or values.rootdir is not None
+    return config.rootpath if is_said else Path(config.invocation_params.dir)
 
 
 def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions:
@@ -134,4 +147,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         infer=values.loop_infer,
         is_list=values.loop_list,
         is_agents=values.loop_agents,
+        is_gate=values.loop_gate,
+        gate_blocks=reader.setting("loop_gate_blocks", whole),
+        gate_timeout=reader.setting("loop_gate_timeout", amount),
     )

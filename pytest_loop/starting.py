@@ -26,7 +26,7 @@ from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.interrupts import interruptible
 from pytest_loop.new_run import NewRun, NothingToJudgeError
 from pytest_loop.options import unknown_option
-from pytest_loop.run_options import RunOptions, run_options
+from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.running import Running
 from pytest_loop.show import run as show
 from pytest_loop.store import RunFiles, Store, now, slug
@@ -45,12 +45,7 @@ class Front:
 
     @property
     def root(self) -> Path:
-        """pytest's rootdir; where neither an ini file nor `--rootdir` says what that is, the folder we were called in.
-
-        The values of our options are paths to pytest before it knows them: `--loop-artifact docs/x.md` would move it.
-        """
-        is_said = self.config.inipath is not None or self.values.rootdir is not None
-        return self.config.rootpath if is_said else Path(self.config.invocation_params.dir)
+        return project_root(self.config, self.values)
 
     def main(self) -> int:
         """The exit code: pytest's own words."""
