@@ -42,6 +42,7 @@ class RunOptions:
     alias: str
     yes: bool
     force: bool
+    detach: bool
     record: str
     confirmed: tuple[str, ...]
     json: str
@@ -55,6 +56,8 @@ class RunOptions:
     history: str | None
     stop: str | None
     resume: str | None
+    pause: str | None
+    attach: str | None
     clean: str | None
     restore: int | None
     infer: str | None
@@ -71,6 +74,8 @@ class RunOptions:
             "status": self.status,
             "history": self.history,
             "stop": self.stop,
+            "pause": self.pause,
+            "attach": self.attach,
             "clean": self.clean,
             "restore": self.restore,
             "infer": self.infer,
@@ -129,6 +134,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         alias=reader.get("loop_alias") or "",
         yes=reader.get("loop_yes"),
         force=reader.get("loop_force"),
+        detach=reader.get("loop_detach"),
         record=reader.get("loop_record") or "",
         confirmed=tuple(reader.get("loop_confirm")),
         json=reader.get("loop_json") or "",
@@ -142,6 +148,8 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         history=values.loop_history,
         stop=values.loop_stop,
         resume=values.loop_resume,
+        pause=values.loop_pause,
+        attach=values.loop_attach,
         clean=values.loop_clean,
         restore=values.loop_restore,
         infer=values.loop_infer,

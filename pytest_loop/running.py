@@ -126,7 +126,7 @@ class Running:
         live = Live(self.stream, width=shutil.get_terminal_size().columns)
         session = self.session(state.arguments, moment(state.created_at))
         session.heard = RedactedStream(self._heard, self.redact)
-        session.wanted = lambda: files.stop_asked() is None
+        session.wanted = lambda: files.is_wanted
         settings = Settings(
             root=self.root,
             plan_by_agent=options.plan == "agent",

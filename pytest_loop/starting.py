@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import commands, marks
+from pytest_loop import background, commands, marks
 from pytest_loop.agents.installed import nobody_named, unobserved
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.drafting import TESTS
@@ -23,6 +23,7 @@ from pytest_loop.core.run import Event, Kind, RunState, Status, Target
 from pytest_loop.errors import BusyError, LoopError, StateError
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import ChildSession
+from pytest_loop.intake.phrases import Route, asked
 from pytest_loop.interrupts import interruptible
 from pytest_loop.new_run import NewRun, NothingToJudgeError
 from pytest_loop.options import unknown_option
@@ -42,6 +43,7 @@ class Front:
     values: argparse.Namespace
     options: RunOptions
     is_begun: bool = False
+    task: str = ""
 
     @property
     def root(self) -> Path:
@@ -50,11 +52,17 @@ class Front:
     def main(self) -> int:
         """The exit code: pytest's own words."""
         store = Store(self.root, self.options.folder)
-        if name := self.options.command:
+        if (name := self.options.command) in ("attach", "pause"):
+            return background.carry_out(name, self.options, store, self.say, self._stream)
+        if name:
             return commands.carry_out(name, self.options, store, self.say, self.ask)
         try:
             with interruptible():
+                if self.options.detach and self.options.resume is not None:
+                    return self._detached(commands.chosen(store, self.options.alias or self.options.resume))
                 state, files = self._resumed(store) if self.options.resume is not None else self._started(store)
+                if self.is_apart and not state.is_over:
+                    return self._detached(files)
                 if not state.is_over:
                     state = self.running.run(state, files, store)
                 if self.options.json:
@@ -67,6 +75,21 @@ class Front:
             return int(pytest.ExitCode.INTERRUPTED)
         finally:
             self.running.close()
+
+    def _detached(self, files: RunFiles) -> int:
+        """Another process goes on with the run."""
+        background.attempt(files, force=self.options.force)
+        config = self.config.invocation_params
+        words = [str(word) for word in config.args]
+        code = background.detach(files, words, Path(config.dir), self.options.resume, self.say)
+        if self.options.json == "-":
+            commands.give(commands.result(files, *files.read()), "-", self.say)
+        return code
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the run works in the background: the person says so in an option, or in the words of a new task."""
+        return self.options.detach or (bool(self.task) and asked(self.task).route is Route.BACKGROUND)
 
     @cached_property
     def running(self) -> Running:
@@ -97,7 +120,7 @@ class Front:
 
     def _started(self, store: Store) -> tuple[RunState, RunFiles]:
         new = NewRun(self.config, self.values, self.options, self.root)
-        task = new.task()
+        self.task = task = new.task()
         self.running.check()
         alias = store.free_alias(self.options.alias or slug(task))
         files = store.run(alias)
@@ -112,6 +135,8 @@ class Front:
         try:
             for line in (*self._draft(new, state, plan), *unobserved(state.agents, state.limits)):
                 self.say(line)
+            if self.is_apart:
+                self.say("works       in the background")
             self._confirm()
         except BaseException:
             if self.running.project:
@@ -188,6 +213,7 @@ class Front:
 
     def _resumed(self, store: Store) -> tuple[RunState, RunFiles]:
         files = commands.chosen(store, self.options.alias or self.options.resume)
+        attempt = background.attempt(files, force=self.options.force)
         try:
             store.admit(files, is_new=False, force=self.options.force)
         except BusyError as error:
@@ -209,6 +235,9 @@ class Front:
                 return state, files
             state = machine.step(state, reopened)
             files.append([reopened], state)
+        elif attempt:
+            files.note_attempt(attempt, state.evaluations)
+            self.say(f"{files.alias}: its process died; going on (attempt {attempt})")
         files.forget_stop()
         store.point_at(state)
         return state, files

@@ -23,7 +23,7 @@ from pytest_loop.evaluate.warm import ServerDiedError, Warm
 
 VARIABLE = "PYTEST_LOOP_SESSION"
 # As `python -m pytest`, but a module of the working folder never takes the place of one that is installed.
-_START = """\
+START = """\
 import os, sys
 here = os.getcwd()
 sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
@@ -146,7 +146,7 @@ class ChildSession:
 
     def _order(self, path: Path, channel: int, extra: tuple[str, ...], own: Mapping[str, str]) -> process.Order:
         return process.Order(
-            [sys.executable, "-c", _START, *self.arguments, *extra],
+            [sys.executable, "-c", START, *self.arguments, *extra],
             self.folder,
             self.timeout,
             env={**self.environment, **own, "PYTHONSAFEPATH": "1", VARIABLE: f"{channel} {path}"},
