@@ -21,24 +21,23 @@ import pytest
 from pytest_loop import marks
 from pytest_loop.core import critique as critic
 from pytest_loop.core import stop_hook
-from pytest_loop.core.assessing import assessment
-from pytest_loop.core.drafting import is_module, run_criteria, with_modules
-from pytest_loop.core.model import Phase, Plan
+from pytest_loop.core.model import Phase
 from pytest_loop.core.order import Order
 from pytest_loop.core.redacting import redactor
 from pytest_loop.core.run import Assessment, RunCriteria
 from pytest_loop.core.text import fenced, one_line
-from pytest_loop.court import Court, opened
+from pytest_loop.court import seated
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate import forked
 from pytest_loop.evaluate.session import ChildSession, Judgement
 from pytest_loop.intake import stop_check
 from pytest_loop.interrupts import interruptible
 from pytest_loop.new_run import NewRun
-from pytest_loop.options import Options, unknown_option
+from pytest_loop.options import unknown_option
 from pytest_loop.process import Ending
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run_options import RunOptions, project_root, run_options
+from pytest_loop.single import judged
 from pytest_loop.store import Blocks, Store
 
 PATIENCE = 5.0
@@ -105,9 +104,8 @@ class Gate:
         own = self._own_state()
         judgement = self._session()
         bad = [text for name, text in judgement.problems.items() if name.endswith(tuple(FORMATS))]
-        plan = with_modules(judgement.plan or Plan(), (one for one in judgement.problems if one.endswith(".py")))
-        criteria = run_criteria(plan, self.options.thresholds, plan.sentences)
-        if criteria.rules and (reason := self._against(criteria, judgement)):
+        criteria, one = judged(judgement, self.options.thresholds)
+        if criteria.rules and (reason := self._against(criteria, one, judgement)):
             return reason
         if not own.may_stop:
             return f"The loop in {_OWN_STATE} is not done: {own.reason}"
@@ -129,7 +127,7 @@ class Gate:
     def _session(self) -> Judgement:
         new = NewRun(self.config, self.values, self.options, self.root)
         artifact = new.artifact()
-        court = self._court() if self.options.judge else None
+        court = seated(self.config, self.options)
         order = Order(
             phase=Phase.B,
             artifact=str(artifact or ""),
@@ -154,17 +152,8 @@ class Gate:
             raise AllowedError(f"the rules were not judged within {self.options.gate_timeout:g} s (loop_gate_timeout)")
         return found
 
-    def _court(self) -> Court:
-        asked = self.options
-        prompts = self.root / asked.prompts if asked.prompts else None
-        seat = Options("B", None, None, asked.judge, prompts, asked.agent_timeout, asked.agent_silence)
-        return opened(self.config, seat)
-
-    def _against(self, criteria: RunCriteria, judgement: Judgement) -> str:
+    def _against(self, criteria: RunCriteria, one: Assessment, judgement: Judgement) -> str:
         """What the rules have against the end; empty where they have nothing."""
-        modules = {rule.key: judgement.of_module(rule.id) for rule in criteria.rules if is_module(rule)}
-        reported = judgement.by_rule() | modules
-        one = assessment(criteria, Phase.B, reported, "", None, judgement.missing())
         if judgement.finished is not None and not (judgement.canaries and all(judgement.canaries)):
             return "A test that must fail did not fail: something patches pytest, and nothing can be judged. Undo that."
         if not one.is_reached:

@@ -161,6 +161,7 @@ COMMANDS = (
     Option("--loop-clean", "delete a run, or all", "ALIAS|all"),
     Option("--loop-infer", "show what would tell that a task is done in this project, and exit", "TEXT"),
     Option("--loop-gate", "judge once, answer the Stop hook of a coding agent, and exit"),
+    Option("--loop-watch", "judge again whenever files change, until somebody interrupts"),
     Option("--loop-restore", "make the files those of an iteration again, and exit", "N", whole),
 )
 # Ini options without a twin on the command line.

@@ -39,6 +39,10 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
             from pytest_loop import gating
 
             gating.main(early_config, values)
+        if values.loop_watch:
+            from pytest_loop import watching
+
+            raise SystemExit(watching.main(early_config, values))
         from pytest_loop import starting
 
         raise SystemExit(starting.main(early_config, values))

@@ -64,6 +64,7 @@ class RunOptions:
     is_list: bool
     is_agents: bool
     is_gate: bool
+    is_watch: bool
     gate_blocks: int
     gate_timeout: float
 
@@ -80,7 +81,7 @@ class RunOptions:
             "restore": self.restore,
             "infer": self.infer,
         }
-        flags = {"list": self.is_list, "agents": self.is_agents, "gate": self.is_gate}
+        flags = {"list": self.is_list, "agents": self.is_agents, "gate": self.is_gate, "watch": self.is_watch}
         found = [name for name, value in asked.items() if value is not None] + [name for name in flags if flags[name]]
         if len(found) > 1:
             raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in found)}")
@@ -156,6 +157,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         is_list=values.loop_list,
         is_agents=values.loop_agents,
         is_gate=values.loop_gate,
+        is_watch=values.loop_watch,
         gate_blocks=reader.setting("loop_gate_blocks", whole),
         gate_timeout=reader.setting("loop_gate_timeout", amount),
     )

@@ -125,7 +125,7 @@ class Running:
             self.bytecode = Bytecode(self.root, is_new=False)
         live = Live(self.stream, width=shutil.get_terminal_size().columns)
         session = self.session(state.arguments, moment(state.created_at))
-        session.heard = RedactedStream(self._heard, self.redact)
+        session.heard = RedactedStream(self.heard, self.redact)
         session.wanted = lambda: files.is_wanted
         settings = Settings(
             root=self.root,
@@ -212,6 +212,7 @@ class Running:
         for line in show.event_lines(event, state):
             self.say(line)
 
-    def _heard(self, data: bytes) -> None:
+    def heard(self, data: bytes) -> None:
+        """Show what a session says."""
         self.stream.write(data.decode("utf-8", "replace"))
         self.stream.flush()

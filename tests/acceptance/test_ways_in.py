@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,11 +36,28 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_story(project: Path, title: str, story: str) -> None:
     for part in story.split("$ ")[1:]:
         command, _, expected = part.partition("\n")
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=project, capture_output=True, text=True, timeout=300, check=False
-        )
-        missing = absent(expected.splitlines(), done.stdout.splitlines())
-        assert missing is None, f"{title}: {missing!r} is not what {command!r} says: {done.stdout}{done.stderr}"
+        said = watched(command, project) if "--loop-watch" in command else done(command, project)
+        missing = absent(expected.splitlines(), said.splitlines())
+        assert missing is None, f"{title}: {missing!r} is not what {command!r} says: {said}"
+
+
+def done(command: str, project: Path) -> str:
+    words = ["bash", "-c", command]
+    return subprocess.run(words, cwd=project, capture_output=True, text=True, timeout=300, check=False).stdout
+
+
+def watched(command: str, project: Path) -> str:
+    """What it says while somebody edits a file, and then interrupts."""
+    said = []
+    with subprocess.Popen(command.split(), cwd=project, stdout=subprocess.PIPE, text=True) as watcher:
+        assert watcher.stdout is not None
+        for line in watcher.stdout:
+            said.append(line)
+            if line.startswith("waiting") and said.count(line) == 1:
+                (project / "ledger.py").write_text((project / "ledger.py").read_text() + "\n# edited\n")
+            elif line.startswith("waiting"):
+                watcher.send_signal(signal.SIGINT)
+    return "".join(said)
 
 
 def absent(expected: list[str], found: list[str]) -> str | None:
