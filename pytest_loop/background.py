@@ -56,12 +56,12 @@ def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str
     return 0
 
 
-def later_words(arguments: Sequence[str], resumed: str | None = None) -> Iterator[str]:
+def later_words(arguments: Sequence[str], resumed: str | None = None, keep: Sequence[str] = ()) -> Iterator[str]:
     """The arguments of a person for the process that goes on: without what the run has taken from them already."""
     words = iter(arguments)
     for word in words:
         name, sign, value = word.partition("=")
-        if name == "--loop-detach":
+        if name == "--loop-detach" and name not in keep:
             continue
         if name in _OF_THE_BEGINNING:
             is_followed = name != "--loop-resume" or resumed not in (None, NO_ALIAS)

@@ -289,6 +289,7 @@ def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
         found = _read(files)
         if isinstance(found, tuple):
             keeping.forget_checkpoints(store.project, found[1])
+        keeping.forget_worktree(store.project, files)
         store.remove(files)
     if names:
         say(f"deleted {', '.join(names)}")

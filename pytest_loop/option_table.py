@@ -143,6 +143,7 @@ RUN = (
     Option("--loop-alias", "the name of the run", "NAME"),
     Option("--loop-yes", "start without asking"),
     Option("--loop-force", "start although four runs are active"),
+    Option("--loop-worktree", "work in a git work tree and on a branch of its own, loop/ALIAS"),
     Option("--loop-detach", "work in the background, apart from this terminal"),
     Option("--loop-record", "write the answers of agents into a file for replay:FILE", "FILE"),
     Option("--loop-confirm", "confirm a manual rule", "RULE", many=True),

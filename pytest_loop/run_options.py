@@ -43,6 +43,7 @@ class RunOptions:
     yes: bool
     force: bool
     detach: bool
+    worktree: bool
     record: str
     confirmed: tuple[str, ...]
     json: str
@@ -136,6 +137,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         yes=reader.get("loop_yes"),
         force=reader.get("loop_force"),
         detach=reader.get("loop_detach"),
+        worktree=reader.get("loop_worktree"),
         record=reader.get("loop_record") or "",
         confirmed=tuple(reader.get("loop_confirm")),
         json=reader.get("loop_json") or "",

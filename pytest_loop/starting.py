@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import background, commands, marks
+from pytest_loop import background, branching, commands, marks
 from pytest_loop.agents.installed import nobody_named, unobserved
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.drafting import TESTS
@@ -58,13 +58,14 @@ class Front:
             return commands.carry_out(name, self.options, store, self.say, self.ask)
         try:
             with interruptible():
-                if self.options.detach and self.options.resume is not None:
-                    return self._detached(commands.chosen(store, self.options.alias or self.options.resume))
+                if (code := self._elsewhere(store).carried_out(self.root)) is not None:
+                    return code
                 state, files = self._resumed(store) if self.options.resume is not None else self._started(store)
                 if self.is_apart and not state.is_over:
-                    return self._detached(files)
+                    return self._elsewhere(store).detached(files)
                 if not state.is_over:
                     state = self.running.run(state, files, store)
+                branching.hand_over(self.root, files, state, self.say)
                 if self.options.json:
                     whole = outcome.result(state, files.read_history().events, str(files.history))
                     commands.give(whole, self.options.json, self.say)
@@ -76,15 +77,10 @@ class Front:
         finally:
             self.running.close()
 
-    def _detached(self, files: RunFiles) -> int:
-        """Another process goes on with the run."""
-        background.attempt(files, force=self.options.force)
-        config = self.config.invocation_params
-        words = [str(word) for word in config.args]
-        code = background.detach(files, words, Path(config.dir), self.options.resume, self.say)
-        if self.options.json == "-":
-            commands.give(commands.result(files, *files.read()), "-", self.say)
-        return code
+    def _elsewhere(self, store: Store) -> branching.Elsewhere:
+        """Other processes for the same words."""
+        place = self.config.invocation_params
+        return branching.Elsewhere(store, self.options, [str(word) for word in place.args], Path(place.dir), self.say)
 
     @property
     def is_apart(self) -> bool:
@@ -144,6 +140,7 @@ class Front:
             files.forget_rules()
             raise
         store.admit(files, is_new=True, force=self.options.force)
+        branching.refuse_overlap(store, files, state)
         event = Event.of(state, Kind.RUN_STARTED.value, {"state": state.model_dump(mode="json")}, state.created_at)
         state = machine.started(event)
         store.point_at(state)
@@ -238,6 +235,7 @@ class Front:
         elif attempt:
             files.note_attempt(attempt, state.evaluations)
             self.say(f"{files.alias}: its process died; going on (attempt {attempt})")
+        branching.refuse_overlap(store, files, state)
         files.forget_stop()
         store.point_at(state)
         return state, files

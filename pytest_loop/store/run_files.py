@@ -36,6 +36,7 @@ class RunFiles:
         self.artifact = folder / "artifact.md"
         self.rules = folder / "inferred.rules.yaml"
         self.log = Log(folder / "run.log")
+        self.worktree = folder / "tree"
         self._stop = folder / "stop.request"
         self._pause = folder / "pause.request"
         self._answer = Answer(folder / ".answer.json")

@@ -28,6 +28,8 @@ def stories() -> Iterator[tuple[str, str]]:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "project"
     shutil.copytree(ROOT / "examples" / "fix_until_green", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for words in ("init --quiet", "add --all", "-c user.name=me -c user.email=me@example.org commit --quiet -m first"):
+        subprocess.run(["git", *words.split()], cwd=folder, check=True)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     return folder
 
