@@ -140,6 +140,7 @@ RUN = (
     Option("--loop-max-tokens", "stop when agents have reported so many tokens", "N", whole, ini=""),
     Option("--loop-max-seconds", "stop when completed steps have taken so long", "N", whole, ini=""),
     Option("--loop-agent-timeout", "end an agent after so many seconds", "S", amount, ini="1800"),
+    Option("--loop-candidates", "let so many try each edit at once, and keep the best", "N", whole, ini="1"),
     Option("--loop-alias", "the name of the run", "NAME"),
     Option("--loop-yes", "start without asking"),
     Option("--loop-force", "start although four runs are active"),

@@ -32,6 +32,7 @@ class RunOptions:
     reuse: bool
     max_iterations: int
     is_limit_given: bool
+    candidates: int
     thresholds: dict[str, str]
     budget: float | None
     max_tokens: int | None
@@ -126,6 +127,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         reuse=not reader.get("loop_no_reuse"),
         max_iterations=reader.get("loop_max_iterations"),
         is_limit_given=values.loop_max_iterations is not None,
+        candidates=reader.get("loop_candidates"),
         thresholds=thresholds,
         budget=reader.get("loop_budget"),
         max_tokens=reader.get("loop_max_tokens"),

@@ -125,6 +125,7 @@ class Front:
         state = new.state(task, alias, artifact, plan)
         if not state.agents and (found := nobody_named(are_files_edited=state.target is Target.WORKSPACE)):
             state = state.model_copy(update={"agents": (found,)})
+        self.running.check_candidates(state)
         if state.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
         state = machine.beginning(state)

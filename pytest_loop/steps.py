@@ -27,6 +27,7 @@ from pytest_loop.examining import Examination
 from pytest_loop.mending import Mending, suspects
 from pytest_loop.rules.checks.kinds import Invalid, check
 from pytest_loop.tools import Tools
+from pytest_loop.trying import Candidate, Trying
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.sealed import SealedFiles
 
@@ -103,8 +104,12 @@ class Work:
         """
         before = project.digest
         reply, failure = AgentReply(), None
+        tried: list[Payload] = []
         try:
-            reply = self._ask(step, self._agent)
+            if self._is_tried:
+                reply, tried = self._tried(project, step)
+            else:
+                reply = self._ask(step, self._agent)
         except (AgentUnavailableError, StopAskedError):
             raise
         except AgentError as error:
@@ -120,8 +125,39 @@ class Work:
         said: Payload = {"exit_signal": reply.exit_signal} if reply.exit_signal is not None else {}
         said |= {"blocked": claim.model_dump()} if claim else {}
         said |= {"findings": [one.model_dump(exclude_defaults=True) for one in findings]} if findings else {}
+        said |= {"candidates": tried} if tried else {}
         said |= {"said": self.tools.settings.redact(reply.report)[:MOST_SAID]} if reply.report else {}
         return {**said, "artifact_hash": project.digest, "changed": list(change.paths[:MOST_NAMED])}
+
+    @property
+    def _is_tried(self) -> bool:
+        """Whether several are to try; the built-in agent would try the same each time."""
+        return self.state.candidates > 1 and self.tools.fresh is not None and self._agent.name != BUILTIN
+
+    def _tried(self, project: SealedFiles, step: Step) -> tuple[AgentReply, list[Payload]]:
+        """The reply of the best candidate, and what became of each; all of them are paid for."""
+        rung = min(self.state.rung, len(self.tools.agents) - 1)
+        request = self._request(step)
+
+        def ask(one: Candidate, is_leaving: Callable[[], bool]) -> AgentReply:
+            asked = replace(request, workspace=one.folder, key=f"candidate {one.number}")
+            with self.tools.live.work(f"{step.value} by {one.agent.name}, candidate {one.number}") as worker:
+                watch = self.tools.watch(lambda: self.wanted() and not is_leaving())
+                return one.agent.answer(asked, replace(watch, heard=worker.heard))
+
+        trying = Trying(
+            project,
+            self.tools.files.folder,
+            self.state.candidates,
+            lambda folder: self.tools.fresh(rung, folder),  # type: ignore[misc]
+            ask,
+            self._examination().quick,
+            self.tools.live.write,
+        )
+        best, every = trying.tried()
+        for one in every:
+            self._spend(one.reply.usage)
+        return best.reply, [one.told(is_kept=one is best) for one in every]
 
     def _claim(self, reply: AgentReply) -> Blocked | None:
         """An agent's word that a rule cannot be met counts only if it names a rule of this run."""
@@ -186,8 +222,24 @@ class Work:
         schema: dict[str, Any] | None = None,
         wanted: Sequence[str] = (),
     ) -> AgentReply:
-        state = self.state
         project = self.tools.project
+        request = self._request(step, artifact, schema, wanted)
+        if project and step in (Step.PRODUCE, Step.REFINE):
+            request = replace(request, case=self._mending(project).case())
+        with self.tools.live.work(f"{step.value} by {agent.name}") as worker:
+            watch = replace(self.tools.watch(self.wanted), heard=worker.heard)
+            reply = agent.answer(request, watch)
+        self._spend(reply.usage)
+        return reply
+
+    def _request(
+        self,
+        step: Step,
+        artifact: Path | None = None,
+        schema: dict[str, Any] | None = None,
+        wanted: Sequence[str] = (),
+    ) -> AgentRequest:
+        state = self.state
         text = prompts.compose(
             step,
             state,
@@ -196,20 +248,14 @@ class Work:
             artifact_path=str(artifact or ""),
             wanted=wanted,
             folder=self.tools.settings.prompts,
-            template="REFINE_FILES" if project and step is Step.REFINE else "",
+            template="REFINE_FILES" if self.tools.project and step is Step.REFINE else "",
         )
         issues = state.critique.issues if state.critique else ()
         request = AgentRequest(
             step.value, text, self.tools.settings.root, artifact, state.iteration, state.phase.value, issues, schema
         )
         own = self.tools.hook.pytest_loop_make_prompt(request=request)
-        if project and step in (Step.PRODUCE, Step.REFINE):
-            request = replace(request, case=self._mending(project).case())
-        with self.tools.live.work(f"{step.value} by {agent.name}") as worker:
-            watch = replace(self.tools.watch(self.wanted), heard=worker.heard)
-            reply = agent.answer(replace(request, prompt=own) if own else request, watch)
-        self._spend(reply.usage)
-        return reply
+        return replace(request, prompt=own) if own else request
 
     def _mending(self, project: SealedFiles) -> Mending:
         return Mending(project, self.state, self._examination().quick)

@@ -36,7 +36,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Tools:
-    """What a run works with from its beginning to its end."""
+    """What a run works with from its beginning to its end; `fresh` makes another agent of a rung for another folder."""
 
     settings: Settings
     files: RunFiles
@@ -48,6 +48,7 @@ class Tools:
     live: Live
     project: SealedFiles | None = None
     checkpoints: Checkpoints | None = None
+    fresh: Callable[[int, Path], Agent] | None = None
 
     def watch(self, wanted: Callable[[], bool]) -> Watch:
         """How agents are followed at work."""

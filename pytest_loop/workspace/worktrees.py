@@ -10,11 +10,12 @@ from pathlib import Path
 
 from pytest_loop.store import disk
 from pytest_loop.workspace import placing
+from pytest_loop.workspace.change import Change, change
 from pytest_loop.workspace.checkpoints import LARGEST, git_mode
 from pytest_loop.workspace.git import Git, GitError
 from pytest_loop.workspace.objects import Held
 from pytest_loop.workspace.repository import Repository
-from pytest_loop.workspace.tree import Kind, Scope, Tree, difference, look, read
+from pytest_loop.workspace.tree import Difference, Kind, Scope, Tree, difference, look, read
 
 
 @dataclass(frozen=True)
@@ -66,16 +67,16 @@ class Worktree:
         head, _, files = (disk.content(self._began) or b"").partition(b"\n")
         start = Tree.load(files)
         now = look(self.project, Scope(""), start)
-        change = difference(start, now)
-        if not change.paths:
+        edited = difference(start, now)
+        if not edited.paths:
             return ""
-        changed = {path: now.entries[path] for path in (*change.added, *change.modified)}
-        contents = {path: read(self.project, path, one, LARGEST) for path, one in changed.items()}
+        entries = {path: now.entries[path] for path in (*edited.added, *edited.modified)}
+        contents = {path: read(self.project, path, one, LARGEST) for path, one in entries.items()}
         found = Repository.around(self.project)
         with found.opened() as objects:
             stored = objects.store({path: data for path, data in contents.items() if data is not None})
-            put = {path: Held(git_mode(changed[path]), name) for path, name in stored.items()}
-            commit = objects.commit(head.decode(), title, put, list(change.removed))
+            put = {path: Held(git_mode(entries[path]), name) for path, name in stored.items()}
+            commit = objects.commit(head.decode(), title, put, list(edited.removed))
         found.point(f"refs/heads/{branch}", commit)
         return commit
 
@@ -89,13 +90,26 @@ class Worktree:
             self._git.run("update-ref", "-d", f"refs/heads/{branch}")
 
 
+def changed(root: Path, before: Tree, folder: Path, after: Tree) -> Change:
+    """What was changed in a folder that began with the files of another."""
+    return change(
+        before,
+        after,
+        lambda path: read(root, path, before.entries[path], LARGEST),
+        lambda path: read(folder, path, after.entries[path], LARGEST),
+    )
+
+
 def lay_over(source: Path, there: Tree, target: Path) -> None:
     """Make the files of a folder those of another."""
-    here = look(target, Scope(""), there)
-    change = difference(there, here)
-    for path in change.added:
+    lay_change(source, there, difference(look(target, Scope(""), there), there), target)
+
+
+def lay_change(source: Path, there: Tree, found: Difference, target: Path) -> None:
+    """Make a change to the files of a folder: what is new or other in it comes from the source."""
+    for path in found.removed:
         placing.remove(target, path)
-    for path in (*change.removed, *change.modified):
+    for path in (*found.added, *found.modified):
         entry = there.entries[path]
         data = read(source, path, entry, sys.maxsize)
         if data is None or entry.kind not in (Kind.FILE, Kind.LINK):
