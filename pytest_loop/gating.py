@@ -29,7 +29,8 @@ from pytest_loop.core.text import fenced, one_line
 from pytest_loop.court import seated
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate import forked
-from pytest_loop.evaluate.session import ChildSession, Judgement
+from pytest_loop.evaluate.here import Here
+from pytest_loop.evaluate.session import ChildSession, Judgement, SessionError
 from pytest_loop.intake import stop_check
 from pytest_loop.interrupts import interruptible
 from pytest_loop.new_run import NewRun
@@ -142,14 +143,18 @@ class Gate:
             self.options.gate_timeout,
             os.environ,
             lambda _data: None,
+            warm=Here() if Here.is_possible and self.options.session != "cold" else None,
         )
+        late = f"the rules were not judged within {self.options.gate_timeout:g} s (loop_gate_timeout)"
         try:
             found = session.evaluate(order)
+        except SessionError as error:
+            raise AllowedError(late if f"({Ending.DEADLINE.value})" in str(error) else str(error)) from None
         finally:
             if court:
                 court.close()
         if found.ending == Ending.DEADLINE.value:
-            raise AllowedError(f"the rules were not judged within {self.options.gate_timeout:g} s (loop_gate_timeout)")
+            raise AllowedError(late)
         return found
 
     def _against(self, criteria: RunCriteria, one: Assessment, judgement: Judgement) -> str:

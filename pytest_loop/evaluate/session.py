@@ -18,6 +18,7 @@ from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import VARIABLE as COMPILED
 from pytest_loop.evaluate.bytecode import Bytecode
+from pytest_loop.evaluate.here import Here
 from pytest_loop.evaluate.memory import Memory, is_bad
 from pytest_loop.evaluate.warm import ServerDiedError, Warm
 
@@ -103,7 +104,7 @@ class ChildSession:
     heard: Callable[[bytes], None]
     wanted: Callable[[], bool] = lambda: True
     bytecode: Bytecode | None = None
-    warm: Warm | None = None
+    warm: Warm | Here | None = None
     memory: Memory = field(default_factory=Memory)
 
     def evaluate(self, order: Order, *extra: str) -> Judgement:

@@ -103,6 +103,7 @@ def test_failing_rules_block_with_the_critique_and_passing_ones_allow(gate: Gate
     assert "test_it.py:3: assert (1 + 1) == 3" in reason
     (project / "test_it.py").write_text("def test_sum():\n    assert 1 + 1 == 2\n")
     assert gate().allowed == "the rules pass"
+    assert gate("--loop-session=cold").allowed == "the rules pass"
 
 
 def test_rules_that_the_ini_file_or_the_arguments_name_judge(gate: Gate, project: Path) -> None:
