@@ -57,7 +57,10 @@ def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str
 
 
 def later_words(arguments: Sequence[str], resumed: str | None = None, keep: Sequence[str] = ()) -> Iterator[str]:
-    """The arguments of a person for the process that goes on: without what the run has taken from them already."""
+    """The arguments of a person for the process that goes on: without what the run has taken from them already.
+
+    One that nobody listens to writes no result to its standard output; `keep` are options that stay all the same.
+    """
     words = iter(arguments)
     for word in words:
         name, sign, value = word.partition("=")
@@ -67,7 +70,7 @@ def later_words(arguments: Sequence[str], resumed: str | None = None, keep: Sequ
             is_followed = name != "--loop-resume" or resumed not in (None, NO_ALIAS)
             if not sign and is_followed:
                 next(words, None)
-        elif name == "--loop-json":
+        elif name == "--loop-json" and name not in keep:
             value = value if sign else next(words, "")
             if value != "-":
                 yield f"{name}={value}"

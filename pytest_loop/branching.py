@@ -52,7 +52,7 @@ class Elsewhere:
         if options.resume is not None:
             files = commands.chosen(self.store, options.alias or options.resume)
             if files.worktree.is_dir() and not is_inside(root, files):
-                words = later_words(self.arguments, options.resume, keep=("--loop-detach",))
+                words = later_words(self.arguments, options.resume, keep=("--loop-detach", "--loop-json"))
                 return self._in_worktree(files, (*words, f"--loop-resume={files.alias}"))
             return self.detached(files) if options.detach else None
         if not options.worktree:
@@ -89,7 +89,7 @@ class Elsewhere:
         there = Worktree(project, files.worktree).project
         words = [*translated(arguments, project, there, self.folder), "-o", f"loop_dir={self.store.root}"]
         sys.stdout.flush()
-        place = there / self.folder.relative_to(project)
+        place = there / self.folder.relative_to(project) if self.folder.is_relative_to(project) else there
         process = subprocess.Popen([sys.executable, "-c", START, *words], cwd=place)
         while True:
             try:

@@ -246,3 +246,8 @@ def test_only_attempts_since_the_last_evaluation_count(project: Path) -> None:
 )
 def test_words_for_the_process_that_goes_on(words: str, resumed: Any, kept: str) -> None:
     assert list(later_words(words.split(), resumed)) == kept.split()
+
+
+def test_options_that_are_to_stay_do() -> None:
+    words = ["--loop-resume=x", "--loop-detach", "--loop-json", "-"]
+    assert list(later_words(words, "x", keep=("--loop-detach", "--loop-json"))) == words[1:]

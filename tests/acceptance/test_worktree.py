@@ -116,8 +116,8 @@ def test_run_in_a_work_tree_is_paused_and_resumed_from_the_project(run: Pytest, 
     )
     assert detached.returncode == 0, detached
     assert run("--loop-pause=one").returncode == 0
-    done = run("--loop-resume=one", *MENDS)
-    assert done.returncode == 0, done
+    done = run("--loop-resume=one", *MENDS, "--loop-json", "-")
+    assert json.loads(done.stdout)["status"] == "completed", done
     assert git(project, "show", "loop/one:src/product.py") == "ONE = 1\n"
     assert (project / "src" / "product.py").read_text() == "ONE = 2\n"
 
