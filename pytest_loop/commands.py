@@ -1,4 +1,4 @@
-"""Commands around runs: status, list, history, stop, clean. None of them starts an iteration."""
+"""Commands around runs: status, list, history, report, stop, clean. None of them starts an iteration."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pytest_loop import keeping
+from pytest_loop import keeping, reporting
 from pytest_loop.agents.installed import installed
-from pytest_loop.core import machine, outcome
+from pytest_loop.core import machine, outcome, records
+from pytest_loop.core.closing import status_block
 from pytest_loop.core.run import Event, Kind, Reason, RunState, Status
 from pytest_loop.errors import StateError
 from pytest_loop.intake.phrases import asked
@@ -22,7 +23,10 @@ from pytest_loop.options import NO_ALIAS
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
+from pytest_loop.show.analysis import analysis_lines
+from pytest_loop.show.closing import breaker_line
 from pytest_loop.store import History, Owner, RunFiles, Store, now
+from pytest_loop.workloads.debrief import debrief
 
 Say = Callable[[str], None]
 Ask = Callable[[str], bool]
@@ -42,6 +46,8 @@ def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) 
         "restore": _restore,
         "agents": _agents,
         "infer": _infer,
+        "report": _report,
+        "debrief": _debrief,
     }
     return plain[name](options, store, say)
 
@@ -132,8 +138,13 @@ def _status(options: RunOptions, store: Store, say: Say) -> int:
     if options.json:
         give(result(files, state, history), options.json, say)
         return 0
+    if options.status_block:
+        for line in status_block(state, show.following(state)):
+            say(line)
+        return 0
     for line in show.table(show.status_rows([(state, shown_status(state, files))], whole=True)):
         say(line)
+    say(breaker_line(state))
     _say_damage(history, say)
     if state.is_over:
         for line in show.end_lines(state):
@@ -175,29 +186,29 @@ def _list(options: RunOptions, store: Store, say: Say) -> int:
 def _history(options: RunOptions, store: Store, say: Say) -> int:
     files = chosen(store, options.alias or options.history)
     state, history = files.read()
+    told = records.records(state, history.events)
     if options.json:
-        events = [event.model_dump(mode="json") for event in history.events]
-        run = result(files, state, history)
-        give({"run": run, "iterations": _iterations(history.events), "events": events}, options.json, say)
+        whole = {
+            "run": result(files, state, history) | {"analytics": records.analysis(state, told)},
+            "iterations": [one.model_dump(mode="json") for one in told],
+            "events": [event.model_dump(mode="json") for event in history.events],
+        }
+        give(whole, options.json, say)
         return 0
-    for line in show.history_lines(history.events):
+    for line in (*show.history_lines(history.events), *analysis_lines(state, told)):
         say(line.rstrip())
     _say_damage(history, say)
     return 0
 
 
-def _iterations(events: list[Event]) -> list[dict[str, Any]]:
-    """The last evaluation of each iteration."""
-    last = {event.iteration: event for event in events if event.event == Kind.EVALUATION_DONE.value}
-    return [
-        {
-            "iteration": number,
-            "phase": event.phase.value,
-            "score": event.payload.get("score"),
-            "passed": event.payload.get("passed"),
-        }
-        for number, event in sorted(last.items())
-    ]
+def _report(options: RunOptions, store: Store, say: Say) -> int:
+    files = chosen(store, options.alias)
+    state, history = files.read()
+    reporting.write(options, state, history.events, say, shown_status(state, files))
+    _say_damage(history, say)
+    if options.json:
+        give(result(files, state, history), options.json, say)
+    return 0
 
 
 def _stop(options: RunOptions, store: Store, say: Say) -> int:
@@ -253,6 +264,23 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
 
 def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
     return Event.of(state, kind.value, payload, now())
+
+
+def _debrief(options: RunOptions, store: Store, say: Say) -> int:
+    debriefed(chosen(store, options.alias), options.debrief, say)
+    return 0
+
+
+def debriefed(files: RunFiles, path: str, say: Say) -> None:
+    """Write the debrief of an experiment, made from its events alone."""
+    state, history = files.read()
+    if state.notebook is None:
+        raise StateError(f"--loop-debrief: expected a run of a workload, found {files.alias}, which has no cases")
+    try:
+        Path(path).write_text(debrief(history.events), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise StateError(f"--loop-debrief: cannot write {path}: {error.strerror or error}") from None
+    say(f"wrote {path}")
 
 
 def _restore(options: RunOptions, store: Store, say: Say) -> int:

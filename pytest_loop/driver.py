@@ -15,9 +15,10 @@ from pytest_loop.core.run import Event, Kind, Reason, RunState, Step
 from pytest_loop.core.stopping import stop_reason
 from pytest_loop.core.words import own_word
 from pytest_loop.evaluate.session import SessionError, SessionStoppedError
-from pytest_loop.steps import Payload, Work, used
+from pytest_loop.steps import Payload, Work
 from pytest_loop.store import Store, now
 from pytest_loop.tools import Tools
+from pytest_loop.workloads.noting import last_words, note
 
 Happening = tuple[Kind, Payload]
 _SLOW = (Step.PRODUCE, Step.PREPARE, Step.EVALUATE, Step.REFINE)
@@ -45,8 +46,8 @@ class Driver:
     def _run(self) -> RunState:
         self._adopt()
         while todo := machine.commands(self.state):
-            if any(one.step in _SLOW for one in todo):
-                self.flush()
+            if self.state.notebook is not None or any(one.step in _SLOW for one in todo):
+                self.flush()  # a measurement is not made twice because of a crash while somebody composes
             for kind, payload in self._carry_out(todo):
                 self._happened(kind, payload)
         self.flush()
@@ -80,6 +81,10 @@ class Driver:
         if todo[0].kind is Kind.CRITIQUE_DONE and (own := self.tools.hook.pytest_loop_should_stop(state=self.state)):
             word = own_word(str(own))
             return [(Kind.STOPPED, {"reason": word, "decision": outcome.decision(self.state, Reason.USER_STOP)})]
+        if todo[0].kind is Kind.CRITIQUE_DONE and not self.tools.gates.lets_go_on(self.state):
+            return [(Kind.STOP_REQUESTED, {"reason": Reason.USER_STOP.value})]
+        if todo[0].is_success and (said := self.tools.gates.review(self.state)):
+            return [(Kind.REVIEW_DONE, said)]
         return [self._one(todo[0])] if len(todo) == 1 or self._is_alone else self._both(todo)
 
     @property
@@ -119,21 +124,23 @@ class Driver:
             kind = Kind.PHASE_ERROR
             final = isinstance(error, AgentUnavailableError)
             payload = {"step": command.step.value, "reason": str(error), "final": final}
-        payload |= {**used(work.spent), "seconds": _since(started)}
-        if kind is Kind.EVALUATION_DONE:
+        payload |= {**work.told, "seconds": _since(started)}
+        if kind is Kind.EVALUATION_DONE and self.state.notebook is None:
             after = machine.step(self.state, self._event(kind, payload))
             payload["decision"] = outcome.decision(after, stop_reason(after))
         return kind, payload
 
     def _decided(self, command: Command) -> Payload:
-        """What the machine has decided needs no work, only the reason for an end."""
+        """What the machine has decided needs no work, only a note, or the reason for an end."""
+        book = self.state.notebook
         if command.reason is None:
-            return {}
+            is_note = book is not None and command.kind is not Kind.ITERATION_ADVANCED
+            return note(command.kind, self.state, book, self.tools.ask) if book and is_note else {}
         reason = command.reason
         payload: Payload = {"reason": reason.value, "decision": outcome.decision(self.state, reason)}
         if reason is Reason.BUDGET_EXCEEDED:
             payload |= outcome.budget_report(self.state)
-        return payload
+        return payload | (last_words(self.state, book, reason.value) if book else {})
 
     def _goes_on(self) -> bool:
         self.tools.live.tick()

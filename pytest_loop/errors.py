@@ -32,12 +32,20 @@ class Problem(NamedTuple):
         return f"{self.path}:{self.line}: {self.text}"
 
 
-class RuleFileError(LoopError):
-    """A rule file cannot be used; every problem in it is listed."""
+class FileError(LoopError):
+    """A file that a person wrote cannot be used; every problem in it is listed."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.path, problem.line))
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class RuleFileError(FileError):
+    """A rule file cannot be used."""
+
+
+class ManifestError(FileError):
+    """The manifest of a workload cannot be used."""
 
 
 class StateError(LoopError):

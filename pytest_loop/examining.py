@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_loop.agents.broker import Broker
 from pytest_loop.agents.judge import Judge
@@ -21,12 +21,16 @@ from pytest_loop.workspace.sealed import SealedFiles, site_digest
 
 @dataclass
 class Examination:
-    """Judges what is there now; `spend` hears what the judge has cost."""
+    """Judges what is there now; `spend` hears who was asked as a judge, and what that has cost.
+
+    `judgement` is what the session said.
+    """
 
     tools: Tools
     state: RunState
     wanted: Callable[[], bool]
-    spend: Callable[[Usage], None]
+    spend: Callable[[str, Usage], None]
+    judgement: Judgement = field(default_factory=Judgement)
 
     def whole(self) -> Assessment:
         """What the rules say; where files are judged, also whether that can be believed."""
@@ -74,11 +78,12 @@ class Examination:
         judge = self._seated()
         broker = Broker(judge.answer, judge.dismiss) if judge else None
         try:
-            judgement = self.tools.session.evaluate(self._order(broker, reuse))
+            judgement = self.judgement = self.tools.session.evaluate(self._order(broker, reuse))
         finally:
             if judge and broker:
                 broker.close()
-                self.spend(judge.spent)
+                if judge.is_asked:
+                    self.spend(judge.agent.name, judge.spent)
         modules = [rule for rule in state.criteria.active(state.phase) if is_module(rule)]
         reported = judgement.by_rule() | {rule.key: judgement.of_module(rule.id) for rule in modules}
         missing = judgement.missing()
@@ -121,6 +126,7 @@ class Examination:
             confirmed=self.tools.settings.confirmed,
             judge=broker.address if broker else "",
             judge_key=broker.key if broker else "",
+            manifest=self.state.notebook.manifest if self.state.notebook else "",
             reuse=reuse,
             stop_early=self.tools.settings.stop_early,
         )

@@ -32,6 +32,7 @@ from pytest_loop.evaluate import forked
 from pytest_loop.evaluate.here import Here
 from pytest_loop.evaluate.session import ChildSession, Judgement, SessionError
 from pytest_loop.intake import stop_check
+from pytest_loop.intake.phrases import asked
 from pytest_loop.interrupts import interruptible
 from pytest_loop.new_run import NewRun
 from pytest_loop.options import unknown_option
@@ -40,6 +41,7 @@ from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.single import judged
 from pytest_loop.store import Blocks, Store
+from pytest_loop.understanding import Understood
 
 PATIENCE = 5.0
 MOST = 16 * 1024 * 1024
@@ -126,7 +128,7 @@ class Gate:
         return found
 
     def _session(self) -> Judgement:
-        new = NewRun(self.config, self.values, self.options, self.root)
+        new = NewRun(self.config, self.values, self.options, self.root, Understood(asked("")))
         artifact = new.artifact()
         court = seated(self.config, self.options)
         order = Order(

@@ -68,6 +68,8 @@ class Judging:
     @cached_property
     def order(self) -> Order | None:
         """What the run said, if this session belongs to one."""
+        if ORDER_PATH not in self.config.stash:
+            return None
         from pytest_loop.rules.collect import ORDER
 
         return self.config.stash.get(ORDER, None)
@@ -101,6 +103,7 @@ class Judging:
                 self._seat, self._dismiss = (court.address, court.key), court.close
         else:
             self.config.option.loop_phase = self.order.phase.value
+            self._let_in()
             if self.order.stop_early and not self.config.option.maxfail:
                 self.config.option.maxfail = 1
             if self.order.judge:
@@ -112,6 +115,15 @@ class Judging:
 
             ask: Callable[..., Answer] = partial(answer, *self._seat)
             self.config.stash[ASK] = ask
+
+    def _let_in(self) -> None:
+        """Rules that the run keeps are among the arguments, and pytest drops them where their folder is one too."""
+        from pytest_loop.rules.files import INFERRED
+        from pytest_loop.rules.kept import KeptRules
+
+        words = map(str, self.config.invocation_params.args)
+        if found := next((word for word in words if word.endswith(INFERRED)), None):
+            self.config.pluginmanager.register(KeptRules(Path(found)), "loop-kept-rules")
 
     def arrange(self, items: list[pytest.Item]) -> None:
         """What decides first; among workers, slow rules beside cheap ones."""
@@ -131,7 +143,8 @@ class Judging:
         from pytest_loop.rules import garbage
         from pytest_loop.rules.binding import Binding
         from pytest_loop.rules.collect import REUSE, TALLY
-        from pytest_loop.rules.protocol import SlimLoop, SlimProtocol, is_alone, is_unwatched
+        from pytest_loop.rules.listening import is_alone, is_unwatched
+        from pytest_loop.rules.protocol import SlimLoop, SlimProtocol
         from pytest_loop.rules.reports import Reports
         from pytest_loop.rules.reuse import Reuse
         from pytest_loop.rules.tally import Tally
@@ -179,12 +192,24 @@ class Judging:
     def introduce(self, node: Any) -> None:
         """To a worker of xdist: name the folder for what workers have to tell; it exists only once one does."""
         self.is_spread = True
-        _ = self.recorder
         node.workerinput["loop_exchange"] = str(self.exchange.path)
+        node.workerinput["loop_heard"] = self._heard_here
         if self._seat is not None and self.order is None:
             node.workerinput["loop_judge"] = list(self._seat)
         if ORDER_PATH in self.config.stash:
             node.workerinput["loop_order"] = str(self.config.stash[ORDER_PATH])
+
+    @cached_property
+    def _heard_here(self) -> bool:
+        """Whether anybody here wants to know more of an item that passed than that it did."""
+        from pytest_loop.rules.listening import is_each_named, is_end_heard
+
+        return self.order is not None or is_each_named(self.config) or is_end_heard(self.config)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodeready(self) -> None:
+        """Reports are going to come; what is imported for them is imported while workers begin."""
+        _ = self.recorder
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:

@@ -15,17 +15,20 @@ from pytest_loop.workspace.kept import PutBack
 from pytest_loop.workspace.sealed import SealedFiles
 from pytest_loop.workspace.worktrees import Worktree
 
+# The baseline of an experiment is what its first iteration judged.
+JUDGED = (Kind.EVALUATION_DONE.value, Kind.BASELINE_DONE.value)
+
 
 def opened(root: Path, files: RunFiles, sealed: Sealed) -> SealedFiles:
     """The files of a run that another process began."""
-    project = SealedFiles(root, files.folder, sealed.patterns, sealed.allow)
+    project = SealedFiles(root, files.folder, sealed.patterns, sealed.allow, sealed.outputs)
     project.go_on(sealed.files)
     return project
 
 
 def restored(project: SealedFiles, events: Iterable[Event], number: int) -> PutBack:
     """Make the files those that an iteration judged."""
-    judged = [one for one in events if one.event == Kind.EVALUATION_DONE.value and one.iteration == number]
+    judged = [one for one in events if one.event in JUDGED and max(1, one.iteration) == number]
     if not judged:
         raise StateError(f"expected the number of an iteration that was judged, found {number}")
     return project.restore(number, str(judged[-1].payload.get("artifact_sha256", "")))

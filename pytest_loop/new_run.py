@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.core.drafting import TESTS, is_module, run_criteria, with_baseline, with_modules
-from pytest_loop.core.model import Outcome, Phase, Plan
+from pytest_loop.core.model import Criteria, Outcome, Phase, Plan
 from pytest_loop.core.order import Order
 from pytest_loop.core.run import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate.session import Session, SessionError
-from pytest_loop.intake.phrases import asked
 from pytest_loop.options import child_arguments
 from pytest_loop.rules.files import TEMPLATES, template_names
 from pytest_loop.rules.syntax import FORMATS
@@ -37,6 +36,26 @@ class NothingToJudgeError(LoopError):
     """There is no rule at all."""
 
 
+def task_of(config: pytest.Config, said: str) -> str:
+    """What to do: said outright, in a file, or on standard input."""
+    task = _as_written(config.invocation_params.args) or said
+    try:
+        if task == "-":
+            task = sys.stdin.read()
+        elif task.startswith("@"):
+            task = (config.invocation_params.dir / task[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise pytest.UsageError(
+            f"--loop-task: cannot read {task}: {getattr(error, 'strerror', None) or error}"
+        ) from None
+    task = task.replace("\0", "").encode("utf-8", "replace").decode().strip()
+    if not task:
+        raise pytest.UsageError("--loop-task: expected what to do, found an empty text")
+    if len(task) > LONGEST_TASK:
+        raise pytest.UsageError(f"--loop-task: expected at most {LONGEST_TASK:,} characters, found {len(task):,}")
+    return task
+
+
 @dataclass(frozen=True)
 class NewRun:
     """What the words on a command line come to."""
@@ -45,27 +64,8 @@ class NewRun:
     values: argparse.Namespace
     options: RunOptions
     root: Path
-    understood: Understood | None = None
-    inferred: Path | None = None
-
-    def task(self) -> str:
-        """What to do: said outright, in a file, or on standard input."""
-        task = _as_written(self.config.invocation_params.args) or self.options.task
-        try:
-            if task == "-":
-                task = sys.stdin.read()
-            elif task.startswith("@"):
-                task = (self.config.invocation_params.dir / task[1:]).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise pytest.UsageError(
-                f"--loop-task: cannot read {task}: {getattr(error, 'strerror', None) or error}"
-            ) from None
-        task = task.replace("\0", "").encode("utf-8", "replace").decode().strip()
-        if not task:
-            raise pytest.UsageError("--loop-task: expected what to do, found an empty text")
-        if len(task) > LONGEST_TASK:
-            raise pytest.UsageError(f"--loop-task: expected at most {LONGEST_TASK:,} characters, found {len(task):,}")
-        return task
+    understood: Understood
+    kept: Path | None = None
 
     def artifact(self) -> Path | None:
         """The document that the person named, if any; it must stay inside the project."""
@@ -99,10 +99,11 @@ class NewRun:
         return (*words, *place, "--continue-on-collection-errors", *judging)
 
     def _inferred(self) -> list[str]:
-        """What was inferred to judge, and the project's own tests where these do too."""
-        if self.understood is None or self.inferred is None:
+        """What was inferred or is said by the project, and the project's own tests where these judge too."""
+        if self.kept is None:
             return []
-        return [str(self.inferred), *self.understood.paths(self.config.getini("testpaths") or [str(self.root)])]
+        paths = self.understood.paths(self.config.getini("testpaths") or [str(self.root)])
+        return [str(self.kept), *paths]
 
     @property
     def is_judge_named(self) -> bool:
@@ -128,12 +129,16 @@ class NewRun:
     def target(self, plan: Plan) -> Target:
         """Tests judge the files of the project; rules judge a document, unless the person says otherwise."""
         options = self.options
-        if options.workspace or self.inferred is not None:
+        if options.workspace or self.understood.proposal:
             return Target.WORKSPACE
         is_named = bool(options.artifact or options.rules or options.template)
-        return Target.ARTIFACT if is_named or any(one.source != TESTS for one in plan.criteria) else Target.WORKSPACE
+        return Target.ARTIFACT if is_named or any(map(self.is_rule_file, plan.criteria)) else Target.WORKSPACE
 
-    def state(self, task: str, alias: str, artifact: Path, plan: Plan) -> RunState:
+    def is_rule_file(self, criteria: Criteria) -> bool:
+        """Whether these rules stand in a file that somebody wrote for the purpose."""
+        return criteria.source != TESTS and not (self.kept and criteria.source.endswith(self.kept.name))
+
+    def state(self, alias: str, artifact: Path, plan: Plan) -> RunState:
         """Where it begins."""
         options = self.options
         created = now()
@@ -142,10 +147,10 @@ class NewRun:
         return RunState(
             run_id=f"{alias}-{stamp}",
             task_alias=alias,
-            task=Task(prompt=task),
+            task=Task(prompt=self.understood.asked.text),
             max_iterations=self._max_iterations(),
             max_completed_phase_seconds=options.max_seconds,
-            criteria=run_criteria(plan, options.thresholds, plan.sentences),
+            criteria=run_criteria(plan, self._thresholds() | options.thresholds, plan.sentences),
             created_at=created,
             updated_at=created,
             target=target,
@@ -154,16 +159,19 @@ class NewRun:
             candidates=options.candidates,
             judge=options.judge,
             arguments=self.arguments(),
-            inferred=self.understood.rules if self.understood else "",
+            inferred=self.understood.rules,
             limits=Limits(usd=options.budget, tokens=options.max_tokens),
             breakers=Breakers.model_validate(options.breakers),
             artifact_hash=Artifact(artifact).hash() if target is Target.ARTIFACT else "",
         )
 
     def _max_iterations(self) -> int:
-        """What the options say, or the words of the task where they say nothing."""
-        said = asked(self.task()).bound
+        """What the command line says, else the words of the task, else the project, else the ini file."""
+        said = self.understood.asked.bound or self.understood.context.max_iterations
         return self.options.max_iterations if self.options.is_limit_given or not said else said
+
+    def _thresholds(self) -> dict[str, str]:
+        return {phase: repr(value) for phase, value in self.understood.context.thresholds.items()}
 
     def sealed(self, state: RunState, project: SealedFiles, session: Session) -> RunState:
         """The state with everything that must stay as it is: taken before the first edit, judged twice."""

@@ -143,12 +143,32 @@ RUN = (
     Option("--loop-candidates", "let so many try each edit at once, and keep the best", "N", whole, ini="1"),
     Option("--loop-alias", "the name of the run", "NAME"),
     Option("--loop-yes", "start without asking"),
+    Option(
+        "--loop-memory", "tell agents what mended the same failure in earlier runs", read=word("yes", "no"), ini="no"
+    ),
     Option("--loop-force", "start although four runs are active"),
     Option("--loop-worktree", "work in a git work tree and on a branch of its own, loop/ALIAS"),
     Option("--loop-detach", "work in the background, apart from this terminal"),
     Option("--loop-record", "write the answers of agents into a file for replay:FILE", "FILE"),
     Option("--loop-confirm", "confirm a manual rule", "RULE", many=True),
+    Option("--loop-status-block", "say after each evaluation where the run stands, in the block that other loops use"),
+    Option("--loop-manifest", "tune the workload of this manifest, case by case", "FILE"),
+    Option("--loop-case", "run only the cases of this name (a path, a name or a glob)", "CASE", many=True),
+    Option("--loop-focus", "cases of a workload to look at first", "CASE", many=True, ini=""),
+    Option("--loop-guard", "cases of a workload that must not become worse", "CASE", many=True, ini=""),
+    Option(
+        "--loop-mode",
+        "how to experiment with a workload",
+        "precision|exploration|convergence|custom",
+        word("precision", "exploration", "convergence", "custom"),
+        ini="precision",
+    ),
+    Option(
+        "--loop-plan", "hypotheses and the part of each case, planned before (YAML, JSON, TOML or Markdown)", "FILE"
+    ),
+    Option("--loop-debrief", "write what was believed, done and found in an experiment as Markdown", "PATH"),
     Option("--loop-json", "write the result for machines (- is standard output)", "PATH"),
+    Option("--loop-report-open", "show the report in a browser"),
 )
 # Commands around a run; none of them starts an iteration, but for resume.
 COMMANDS = (
@@ -165,6 +185,7 @@ COMMANDS = (
     Option("--loop-gate", "judge once, answer the Stop hook of a coding agent, and exit"),
     Option("--loop-watch", "judge again whenever files change, until somebody interrupts"),
     Option("--loop-restore", "make the files those of an iteration again, and exit", "N", whole),
+    Option("--loop-report", "write a run as a page of HTML: at its end, or of one that is there", "PATH", ini=""),
 )
 # Ini options without a twin on the command line.
 SETTINGS = {
@@ -175,12 +196,29 @@ SETTINGS = {
     "loop_session_timeout": ("end an evaluation after so many seconds", "3600"),
     "loop_gate_blocks": ("let an agent stop after it was kept from that so often in a row", "5"),
     "loop_gate_timeout": ("let an agent stop when it was not judged within so many seconds", "540"),
+    "loop_confirm": (
+        "when a person is asked on the way: as the clarity of the draft asks for (shape), always, or never",
+        "shape",
+    ),
+    "loop_case_timeout": ("end a command of a workload's case after so many seconds", "600"),
     "loop_localise": ("tell agents which lines failing tests run and passing ones do not: yes or no", "no"),
     "loop_critique_tokens": ("how long a critique may be", "2000"),
     "loop_stuck": ("stop when the same rules failed so many iterations in a row (0: never)", "5"),
     "loop_same_error": ("stop when every failure said the same so many times in a row (0: never)", "3"),
     "loop_thrashing": ("stop when a file is rewritten so often in one iteration, or edits are undone (0: never)", "5"),
     "loop_stagnation": ("stop when so many iterations gained too little (0: never)", "2"),
+    "loop_on_plateau": ("where no case of a workload improves any more: ask, continue or stop", "ask"),
+    "loop_on_regression": ("where a case of a workload becomes worse: ask, accept, different or stop", ""),
+    "loop_decide": ("who chooses among the edits of a composer: ask or recommended", "ask"),
     "loop_min_gain": ("what is too little", "0.02"),
+    "loop_plateau": (
+        "stop when two changes in a row were a smaller share of the score, such as 0.02 (0: never)",
+        "0",
+    ),
+    "loop_diminishing": ("the same, asked after it, such as 0.05 (0: never)", "0"),
+    "loop_confidence": (
+        "when so much of the weight passes beyond an opinion, do not wait for an agent's exit signal (0: always do)",
+        "0",
+    ),
 }
 ALL = (*JUDGING, *RUN, *COMMANDS)

@@ -61,7 +61,8 @@ def asks_for_a_run(values: argparse.Namespace) -> bool:
     """Whether the command line is for a run or one of the commands around runs, and not for a session."""
     if values.help or values.version:
         return False
-    asked = (values.loop_task, *(getattr(values, one.dest) for one in COMMANDS))
+    starting = (values.loop_task, values.loop_manifest, values.loop_debrief, values.loop_report_open)
+    asked = (*starting, *(getattr(values, one.dest) for one in COMMANDS))
     return any(value is not None and value is not False for value in asked)
 
 

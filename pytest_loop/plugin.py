@@ -11,6 +11,7 @@ import pytest
 from pytest_loop import options
 
 RULE_FILES = (".rules.yaml", ".rules.yml", ".rules.json", ".rules.toml")
+MANIFESTS = ("loop.manifest.json", "loop.manifest.yaml", "loop.manifest.yml", "loop.manifest.toml")
 ORDERED = "PYTEST_LOOP_SESSION"
 
 
@@ -83,11 +84,25 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    if not file_path.name.endswith(RULE_FILES):
-        return None
-    from pytest_loop.rules.collect import RuleFile
+    if file_path.name.endswith(RULE_FILES):
+        from pytest_loop.rules.collect import RuleFile
 
-    return RuleFile.from_parent(parent, path=file_path)
+        return RuleFile.from_parent(parent, path=file_path)
+    if file_path.name in MANIFESTS or _is_ordered(parent.config, file_path):
+        from pytest_loop.workloads.collect import ManifestFile
+
+        return ManifestFile.from_parent(parent, path=file_path)
+    return None
+
+
+def _is_ordered(config: pytest.Config, path: Path) -> bool:
+    """Whether a run tunes the workload of this manifest, whatever its name."""
+    if not _belongs_to_a_run(config):
+        return False
+    from pytest_loop.judging import judging
+
+    order = judging(config).order
+    return order is not None and bool(order.manifest) and path == config.rootpath / order.manifest
 
 
 @pytest.hookimpl(trylast=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,11 @@ import pytest
 
 from pytest_loop.option_table import amount, count, share, whole, word
 from pytest_loop.options import Reader
+
+_BREAKERS: dict[str, Callable[[str], float]] = {
+    **dict.fromkeys(("stuck", "same_error", "thrashing", "stagnation"), count),
+    **dict.fromkeys(("min_gain", "plateau", "diminishing", "confidence"), share),
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,10 @@ class RunOptions:
     detach: bool
     worktree: bool
     record: str
+    memory: bool
     confirmed: tuple[str, ...]
+    confirm: str
+    status_block: bool
     json: str
     folder: str
     plan: str
@@ -63,16 +72,32 @@ class RunOptions:
     clean: str | None
     restore: int | None
     infer: str | None
+    report: str
+    is_report_asked: bool
+    is_report_opened: bool
+    verbosity: int
+    colour: str
     is_list: bool
     is_agents: bool
     is_gate: bool
     is_watch: bool
     gate_blocks: int
     gate_timeout: float
+    manifest: str
+    cases: tuple[str, ...]
+    focus: tuple[str, ...]
+    guards: tuple[str, ...]
+    mode: str
+    plan_file: str
+    debrief: str
+    on_plateau: str
+    on_regression: str
+    decide: str
+    case_timeout: float
 
     @property
     def command(self) -> str | None:
-        """The command that was asked for, if any."""
+        """The command that was asked for, if any; a report is one where no run is to begin or to go on."""
         asked = {
             "status": self.status,
             "history": self.history,
@@ -83,7 +108,15 @@ class RunOptions:
             "restore": self.restore,
             "infer": self.infer,
         }
-        flags = {"list": self.is_list, "agents": self.is_agents, "gate": self.is_gate, "watch": self.is_watch}
+        is_run = bool(self.task or self.manifest) or self.resume is not None
+        flags = {
+            "list": self.is_list,
+            "agents": self.is_agents,
+            "gate": self.is_gate,
+            "watch": self.is_watch,
+            "report": self.is_report_asked and not is_run,
+            "debrief": bool(self.debrief) and not is_run,
+        }
         found = [name for name, value in asked.items() if value is not None] + [name for name in flags if flags[name]]
         if len(found) > 1:
             raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in found)}")
@@ -102,14 +135,14 @@ def project_root(config: pytest.Config, values: argparse.Namespace) -> Path:
 def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions:
     """The options of a run, from the command line and the ini file."""
     reader = Reader(config, values)
+    if values.loop_report_open and not reader.get("loop_report"):
+        raise pytest.UsageError("--loop-report-open: say where the report is to be written with --loop-report PATH")
     thresholds = {
         part.partition("=")[0].strip().upper(): part.partition("=")[2].strip()
         for part in (reader.get("loop_threshold") or "").split(",")
         if part
     }
-    breakers = {
-        name: reader.setting(f"loop_{name}", count) for name in ("stuck", "same_error", "thrashing", "stagnation")
-    }
+    breakers = {name: reader.setting(f"loop_{name}", read) for name, read in _BREAKERS.items()}
     return RunOptions(
         task=reader.get("loop_task") or "",
         agents=tuple(reader.get("loop_agent")),
@@ -141,14 +174,17 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         detach=reader.get("loop_detach"),
         worktree=reader.get("loop_worktree"),
         record=reader.get("loop_record") or "",
-        confirmed=tuple(reader.get("loop_confirm")),
+        memory=reader.get("loop_memory") in (True, "yes"),
+        confirmed=tuple(values.loop_confirm or ()),
+        confirm=reader.setting("loop_confirm", word("shape", "always", "never")),
+        status_block=reader.get("loop_status_block"),
         json=reader.get("loop_json") or "",
         folder=reader.setting("loop_dir") or "",
         plan=reader.setting("loop_plan") or "rules",
         prompts=reader.setting("loop_prompts") or "",
         critique_tokens=reader.setting("loop_critique_tokens", whole),
         localise=reader.setting("loop_localise", word("yes", "no")) == "yes",
-        breakers={**breakers, "min_gain": reader.setting("loop_min_gain", share)},
+        breakers=breakers,
         status=values.loop_status,
         history=values.loop_history,
         stop=values.loop_stop,
@@ -158,10 +194,26 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         clean=values.loop_clean,
         restore=values.loop_restore,
         infer=values.loop_infer,
+        report=reader.get("loop_report") or "",
+        is_report_asked=values.loop_report is not None or values.loop_report_open,
+        is_report_opened=values.loop_report_open,
+        verbosity=values.verbose,
+        colour=values.color,
         is_list=values.loop_list,
         is_agents=values.loop_agents,
         is_gate=values.loop_gate,
         is_watch=values.loop_watch,
         gate_blocks=reader.setting("loop_gate_blocks", whole),
         gate_timeout=reader.setting("loop_gate_timeout", amount),
+        manifest=values.loop_manifest or "",
+        cases=tuple(values.loop_case),
+        focus=tuple(reader.get("loop_focus")),
+        guards=tuple(reader.get("loop_guard")),
+        mode=reader.get("loop_mode"),
+        plan_file=values.loop_plan or "",
+        debrief=values.loop_debrief or "",
+        on_plateau=reader.setting("loop_on_plateau", word("ask", "continue", "stop")),
+        on_regression=reader.setting("loop_on_regression", word("ask", "accept", "different", "stop")) or "",
+        decide=reader.setting("loop_decide", word("ask", "recommended")),
+        case_timeout=reader.setting("loop_case_timeout", amount),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,23 +19,45 @@ from pytest_loop.agents.discreet import Discreet
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.replay import Recorded
 from pytest_loop.agents.specs import make
+from pytest_loop.core.closing import status_block
 from pytest_loop.core.redacting import RedactedStream, Redactor, redactor
-from pytest_loop.core.run import Event, RunState, Target
+from pytest_loop.core.run import Event, Kind, RunState, Target
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.discreet import DiscreetSession
 from pytest_loop.evaluate.memory import Memory
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
+from pytest_loop.gates import Gates, is_at_terminal, line
+from pytest_loop.intake.clarity import Confirm
+from pytest_loop.intake.context import prompt_text
+from pytest_loop.manner import workflow_gate
+from pytest_loop.remembering import remembered
 from pytest_loop.run_options import RunOptions
-from pytest_loop.show import github, summary
+from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
-from pytest_loop.show.live import Live
+from pytest_loop.show.live import Live, tone
 from pytest_loop.store import RunFiles, Store, moment
 from pytest_loop.tools import Settings, Tools
+from pytest_loop.understanding import known_context
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.sealed import SealedFiles
+
+# Events after which other loops are told where this one stands.
+_BLOCKS = frozenset(one.value for one in (Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
+# What is told even where a person wants to hear little.
+_DECISIVE = frozenset(
+    one.value
+    for one in (
+        Kind.EVALUATION_DONE,
+        Kind.BASELINE_DONE,
+        Kind.PHASE_SWITCHED,
+        Kind.PHASE_ERROR,
+        Kind.REGRESSION_DETECTED,
+        Kind.PLATEAU_REACHED,
+    )
+)
 
 
 @dataclass
@@ -53,6 +74,7 @@ class Running:
     project: SealedFiles | None = None
     bytecode: Bytecode | None = None
     warm: Warm | None = None
+    live: Live | None = None
     memory: Memory = field(default_factory=Memory)
     made: dict[str, Agent] = field(default_factory=dict)
     redact: Redactor = field(default_factory=lambda: redactor(os.environ))
@@ -82,25 +104,27 @@ class Running:
         except AgentUnavailableError as error:
             raise pytest.UsageError(str(error)) from None
         finally:
+            if self.live:
+                self.live.close()
             for agent in (*agents, judge):
                 if agent is not None:
                     agent.close()
             if self.project:
                 self.project.close()
             files.release()
-        for line in show.end_lines(state):
-            self.say(line)
+        for told in show.end_lines(state):
+            self.say(told)
         self._publish(state, files)
         return state
 
     def _publish(self, state: RunState, files: RunFiles) -> None:
         """Tell those who watch a build what fails where, and what became of the run."""
         if github.is_on_github(os.environ):
-            for line in github.annotation_lines(state, github.folder_in_checkout(self.root, os.environ)):
-                self.say(self.redact(line))
+            for told in github.annotation_lines(state, github.folder_in_checkout(self.root, os.environ)):
+                self.say(self.redact(told))
         if os.environ.get(summary.VARIABLE):
-            told = self.redact(summary.summary(state, files.read_history().events))
-            if problem := summary.append(told, os.environ):
+            text = self.redact(summary.summary(state, files.read_history().events))
+            if problem := summary.append(text, os.environ):
                 self.say(problem)
 
     @contextlib.contextmanager
@@ -123,10 +147,16 @@ class Running:
         if state.sealed and self.project is None:
             self.project = keeping.opened(self.root, files, state.sealed)
             self.bytecode = Bytecode(self.root, is_new=False)
-        live = Live(self.stream, width=shutil.get_terminal_size().columns)
+        live = self.live = Live(self.stream, tone(os.environ, options.verbosity, options.colour))
+        live.stand(state)
         session = self.session(state.arguments, moment(state.created_at))
-        session.heard = RedactedStream(self.heard, self.redact)
-        session.wanted = lambda: files.is_wanted
+        session.heard = RedactedStream(live.session, self.redact)
+
+        def is_wanted() -> bool:
+            live.tick()
+            return files.is_wanted
+
+        session.wanted = is_wanted
         settings = Settings(
             root=self.root,
             plan_by_agent=options.plan == "agent",
@@ -140,7 +170,12 @@ class Running:
             redact=self.redact,
             reuse=options.reuse,
             stop_early=options.stop_early,
+            gate=workflow_gate(state),
+            context=prompt_text(known_context(self.root)),
+            lessons=remembered(store, files) if options.memory else (),
+            case_timeout=options.case_timeout,
         )
+        gates = Gates(Confirm(options.confirm), options.yes, is_at_terminal(), self._ask)
         discreet = DiscreetSession(session, self.redact)
         tools = Tools(
             settings,
@@ -153,6 +188,8 @@ class Running:
             live,
             self.project,
             self._checkpoints(state),
+            gates,
+            (lambda question: self._ask(question) or "") if gates.is_terminal and not options.yes else None,
             lambda rung, folder: self._another((self.named or state.agents or options.agents)[rung], folder),
         )
         return Driver(state, store, tools, self._listen)
@@ -162,7 +199,7 @@ class Running:
             return None
         found = Checkpoints(self.root, state.run_id)
         if found.reason:
-            self.say(f"no checkpoints in git: {found.reason}")
+            self._tell(f"no checkpoints in git: {found.reason}")
             return None
         return found
 
@@ -174,7 +211,7 @@ class Running:
         if best.iteration != state.iteration:
             keeping.restored(self.project, files.read_history().events, best.iteration)
             files.write_artifact(self.redact(self.project.change().text), self.root / state.artifact)
-            self.say(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
+            self._tell(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
 
     def _agent(self, spec: str) -> Agent:
         made = self._make(spec)
@@ -208,7 +245,7 @@ class Running:
     def session(self, arguments: tuple[str, ...], since: float) -> ChildSession:
         """A session with these arguments, which nobody hears yet, of a run that exists since then."""
         if self.warm is None and self.options.session != "cold":
-            self.warm = Warm(arguments, self.root, since, self.options.session == "warm", self.say)
+            self.warm = Warm(arguments, self.root, since, self.options.session == "warm", self._tell)
         return ChildSession(
             arguments,
             self.folder,
@@ -226,11 +263,26 @@ class Running:
             if tool is not None:
                 tool.close()
 
-    def _listen(self, event: Event, state: RunState) -> None:
-        for line in show.event_lines(event, state):
-            self.say(line)
+    def _tell(self, line: str) -> None:
+        """A line for the person, wherever the run stands."""
+        (self.live.write if self.live else self.say)(line)
 
-    def heard(self, data: bytes) -> None:
-        """Show what a session says."""
-        self.stream.write(data.decode("utf-8", "replace"))
-        self.stream.flush()
+    def _listen(self, event: Event, state: RunState) -> None:
+        """What has happened, in as many words as the person wants."""
+        if self.live is None:
+            return
+        if self.options.verbosity > 0:
+            self.live.write(next(show.history_lines([event])).rstrip())
+        is_decisive = event.event in _DECISIVE
+        book = state.notebook
+        for told in workload.event_lines(event, state, book) if book else show.event_lines(event, state):
+            (self.live.write if is_decisive else self.live.explain)(told)
+        if self.options.status_block and event.event in _BLOCKS:
+            self.live.write("\n".join(status_block(state, show.following(state))))
+        self.live.stand(state)
+
+    def _ask(self, question: str) -> str | None:
+        """A question on the way, where nothing else is written."""
+        if self.live:
+            self.live.hide()
+        return line(question, self.stream)

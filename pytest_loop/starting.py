@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import background, branching, commands, marks
+from pytest_loop import background, branching, commands, marks, reporting
+from pytest_loop.agents.builtin import NAME as BUILTIN
 from pytest_loop.agents.installed import nobody_named, unobserved
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.drafting import TESTS
@@ -23,15 +24,20 @@ from pytest_loop.core.run import Event, Kind, RunState, Status, Target
 from pytest_loop.errors import BusyError, LoopError, StateError
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import ChildSession
+from pytest_loop.gates import is_at_terminal, line
+from pytest_loop.intake.clarity import Confirm
 from pytest_loop.intake.phrases import Route, asked
 from pytest_loop.interrupts import interruptible
-from pytest_loop.new_run import NewRun, NothingToJudgeError
+from pytest_loop.manner import Reading, UnclearError, reading
+from pytest_loop.new_run import NewRun, NothingToJudgeError, task_of
 from pytest_loop.options import unknown_option
 from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.running import Running
 from pytest_loop.show import run as show
+from pytest_loop.show import workload
 from pytest_loop.store import RunFiles, Store, now, slug
-from pytest_loop.understanding import UnclearError, clarity_lines, understood
+from pytest_loop.understanding import Understood, heard, inferred
+from pytest_loop.workloads.beginning import NewExperiment
 from pytest_loop.workspace.sealed import SealedFiles, patterns
 
 
@@ -56,6 +62,7 @@ class Front:
             return background.carry_out(name, self.options, store, self.say, self._stream)
         if name:
             return commands.carry_out(name, self.options, store, self.say, self.ask)
+        reporting.check(self.options)
         try:
             with interruptible():
                 if (code := self._elsewhere(store).carried_out(self.root)) is not None:
@@ -66,9 +73,13 @@ class Front:
                 if not state.is_over:
                     state = self.running.run(state, files, store)
                 branching.hand_over(self.root, files, state, self.say)
+                if self.options.debrief:
+                    commands.debriefed(files, self.options.debrief, self.say)
                 if self.options.json:
                     whole = outcome.result(state, files.read_history().events, str(files.history))
                     commands.give(whole, self.options.json, self.say)
+                if self.options.report:
+                    reporting.write(self.options, state, files.read_history().events, self.say)
                 return _exit_code(state)
         except KeyboardInterrupt:
             go_on = "the run can go on with pytest --loop-resume"
@@ -105,36 +116,62 @@ class Front:
 
     def ask(self, question: str) -> bool:
         """A question at a terminal; elsewhere the answer is no."""
-        if not (sys.stdin and sys.stdin.isatty()):
-            return False
-        try:
-            return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
-        except EOFError:
-            return False
+        said = line(f"{question} [y/N] ", self._stream) if is_at_terminal() else None
+        return said is not None and said.lower() in ("y", "yes")
 
     # -- a new run
 
     def _started(self, store: Store) -> tuple[RunState, RunFiles]:
-        new = NewRun(self.config, self.values, self.options, self.root)
-        self.task = task = new.task()
+        if self.options.manifest:
+            return self._begun_experiment(store)
+        self.task = task = task_of(self.config, self.options.task)
         self.running.check()
+        new = NewRun(self.config, self.values, self.options, self.root, self._heard(task))
         alias = store.free_alias(self.options.alias or slug(task))
         files = store.run(alias)
         artifact = new.artifact() or files.artifact
-        new, session, plan = self._planned(new, task, files, artifact)
-        state = new.state(task, alias, artifact, plan)
+        new, session, plan = self._planned(new, files, artifact)
+        state = new.state(alias, artifact, plan)
         if not state.agents and (found := nobody_named(are_files_edited=state.target is Target.WORKSPACE)):
             state = state.model_copy(update={"agents": (found,)})
         self.running.check_candidates(state)
         if state.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
         state = machine.beginning(state)
+        draft = reading(state, self.options.allow, new.understood.context)
+        state = state.model_copy(update={"manner": draft.manner})
+        return self._begun(store, files, state, self._draft(new, state, plan, draft), {}, draft.question)
+
+    def _begun_experiment(self, store: Store) -> tuple[RunState, RunFiles]:
+        """A workload is tuned instead: its cases judge, and what may be edited is named by its manifest."""
+        new = NewExperiment(self.config, self.options, self.root, tuple(self.values.file_or_dir))
+        self.running.check()
+        files = store.run(store.free_alias(self.options.alias or slug(new.name)))
+        session = self.running.session(new.arguments(), time.time())
+        agents = self.options.agents or tuple(filter(None, (nobody_named(are_files_edited=False),)))
+        state, book, self.running.project = new.begun(files, session, agents)
+        self.running.bytecode = Bytecode(self.root, is_new=True)
+        approved = "--loop-yes" if self.options.yes else "asked"
+        return self._begun(store, files, state, workload.draft_lines(state, book), new.payload(approved))
+
+    def _begun(
+        self,
+        store: Store,
+        files: RunFiles,
+        state: RunState,
+        draft: Iterable[str],
+        payload: dict[str, Any],
+        question: str = "start?",
+    ) -> tuple[RunState, RunFiles]:
+        """Shown, confirmed, and written down."""
+        state = machine.beginning(state)
         try:
-            for line in (*self._draft(new, state, plan), *unobserved(state.agents, state.limits)):
-                self.say(line)
+            for told in (*draft, *unobserved(state.agents, state.limits)):
+                self.say(told)
             if self.is_apart:
                 self.say("works       in the background")
-            self._confirm()
+            manner = state.manner.model_copy(update={"confirmed_by": self._confirm(question)})
+            state = state.model_copy(update={"manner": manner})
         except BaseException:
             if self.running.project:
                 self.running.project.forget()
@@ -142,15 +179,21 @@ class Front:
             raise
         store.admit(files, is_new=True, force=self.options.force)
         branching.refuse_overlap(store, files, state)
-        event = Event.of(state, Kind.RUN_STARTED.value, {"state": state.model_dump(mode="json")}, state.created_at)
+        payload = {**payload, "state": state.model_dump(mode="json")}
+        event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
         state = machine.started(event)
         store.point_at(state)
         files.append([event], state)
         self.is_begun = True
         return state, files
 
-    def _planned(self, new: NewRun, task: str, files: RunFiles, artifact: Path) -> tuple[NewRun, ChildSession, Plan]:
-        """What judges: what the person named, the rules of the project, or what can be inferred from both."""
+    def _heard(self, task: str) -> Understood:
+        agents = self.options.agents or (nobody_named(are_files_edited=True),)
+        can_judge = bool(self.options.judge) or any(one.partition(":")[0] not in ("", BUILTIN) for one in agents)
+        return heard(task, self.root, can_judge=can_judge)
+
+    def _planned(self, new: NewRun, files: RunFiles, artifact: Path) -> tuple[NewRun, ChildSession, Plan]:
+        """What judges: what the person named, or the rules of the project and what can be inferred."""
         session = self.running.session(new.arguments(), time.time())
         nothing: NothingToJudgeError | None = None
         plan = Plan()
@@ -158,33 +201,30 @@ class Front:
             plan = new.plan(session, artifact)
         except NothingToJudgeError as error:
             nothing = error
-        if new.is_judge_named or any(one.source != TESTS for one in plan.criteria):
-            if nothing:
-                raise nothing
-            return new, session, plan
-        try:
-            found = understood(task, self.root)
-        except UnclearError as error:
-            raise NothingToJudgeError(f"{nothing}\n{error}") if nothing else error from None
+        found = new.understood
+        if new.is_judge_named:
+            found = found.without_rules()
+        elif not found.has_criteria and all(one.source == TESTS for one in plan.criteria):
+            try:
+                found = inferred(found, self.root)
+            except UnclearError as error:
+                raise NothingToJudgeError(f"{nothing}\n{error}") if nothing else error from None
         new = replace(new, understood=found)
-        if not found.rules:
-            if nothing:
-                raise nothing
-            return new, session, plan
-        files.keep_rules(found.rules)
-        new = replace(new, inferred=files.rules)
-        session = self.running.session(new.arguments(), time.time())
-        return new, session, new.plan(session, artifact)
+        if found.rules:
+            files.keep_rules(found.rules)
+            new = replace(new, kept=files.rules)
+            session = self.running.session(new.arguments(), time.time())
+            plan = new.plan(session, artifact)
+        elif nothing:
+            raise nothing
+        return new, session, plan
 
-    def _draft(self, new: NewRun, state: RunState, plan: Plan) -> Iterator[str]:
-        origins = _origins(plan)
-        if new.understood:
-            own = new.understood.origins
-            origins |= {rule.key: own[rule.id] for rule in state.criteria.rules if rule.id in own}
+    def _draft(self, new: NewRun, state: RunState, plan: Plan, draft: Reading) -> Iterator[str]:
+        own = new.understood.origins
+        origins = _origins(plan) | {rule.key: own[rule.id] for rule in state.criteria.rules if rule.id in own}
         yield from show.draft_lines(state, origins)
-        yield from clarity_lines(state, self.options.allow)
-        if new.understood:
-            yield from new.understood.notes()
+        yield from draft.lines()
+        yield from new.understood.notes()
 
     def _sealed(self, new: NewRun, state: RunState, files: RunFiles, session: ChildSession, plan: Plan) -> RunState:
         """What judges is sealed before the first edit; the files are kept in the run's folder."""
@@ -199,10 +239,15 @@ class Front:
         session.bytecode = self.running.bytecode = Bytecode(self.root, is_new=True)
         return new.sealed(state, self.running.project, session)
 
-    def _confirm(self) -> None:
-        if self.options.yes or self.ask("start?"):
-            return
-        if sys.stdin and sys.stdin.isatty():
+    def _confirm(self, question: str) -> str:
+        """Who has confirmed the draft: without that, nothing begins."""
+        if self.options.yes:
+            return "--loop-yes"
+        if self.options.confirm == Confirm.NEVER.value:
+            return "loop_confirm"
+        if self.ask(question):
+            return "terminal"
+        if is_at_terminal():
             raise KeyboardInterrupt
         words = " ".join(_quoted(str(word)) for word in self.config.invocation_params.args)
         raise pytest.UsageError(f"nobody is here to confirm this: start it with pytest {words} --loop-yes")
@@ -253,8 +298,13 @@ class Front:
             raised["usd"] = self.values.loop_budget
         if self.values.loop_max_tokens and self.values.loop_max_tokens > (state.limits.tokens or 0):
             raised["tokens"] = self.values.loop_max_tokens
+        if state.notebook and options.on_regression in ("accept", "different"):
+            raised["on_regression"] = options.on_regression
+        if state.notebook and options.on_plateau == "continue":
+            raised["on_plateau"] = options.on_plateau
         fits = machine.REOPENED_BY.get(state.stop.reason, ())
-        confirmed = state.stop.reason == "unconfirmed" and options.confirmed
+        is_reviewed = state.review is not None and is_at_terminal()
+        confirmed = state.stop.reason == "unconfirmed" and (options.confirmed or is_reviewed)
         if not confirmed and not any(name in fits for name in raised):
             return None
         return Event.of(state, Kind.LIMITS_RAISED.value, raised, now())

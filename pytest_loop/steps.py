@@ -21,6 +21,7 @@ from pytest_loop.agents.structured import PlanAnswer, PrepareAnswer, PreparedChe
 from pytest_loop.core import critique as critic
 from pytest_loop.core import machine
 from pytest_loop.core.drafting import plan_steps
+from pytest_loop.core.lessons import recalled, rendered
 from pytest_loop.core.run import Blocked, Kind, RunState, Step, Usage
 from pytest_loop.errors import StateError
 from pytest_loop.examining import Examination
@@ -28,22 +29,36 @@ from pytest_loop.mending import Mending, suspects
 from pytest_loop.rules.checks.kinds import Invalid, check
 from pytest_loop.tools import Tools
 from pytest_loop.trying import Candidate, Trying
+from pytest_loop.workloads.trying import Trial
 from pytest_loop.workspace.artifact import Artifact
+from pytest_loop.workspace.change import document_diff
 from pytest_loop.workspace.sealed import SealedFiles
 
 MOST_NAMED = 50
 MOST_SAID = 4_000
+LONGEST_DIFF = 32 * 1024
 Payload = dict[str, Any]
 
 
 @dataclass
 class Work:
-    """One step at work on a state; `spent` is what agents have cost so far."""
+    """One step at work on a state; `spent` is what agents have cost so far, `asked` the one that was asked last.
+
+    `recalled` names the lessons that it was told.
+    """
 
     tools: Tools
     state: RunState
     wanted: Callable[[], bool]
     spent: Usage = field(default_factory=Usage)
+    asked: str = ""
+    recalled: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> Payload:
+        """Who was asked and reminded of what, and what it has cost, as far as that is known."""
+        said: Payload = {"agent": self.asked} if self.asked else {}
+        return {**used(self.spent), **said, **({"recalled": list(self.recalled)} if self.recalled else {})}
 
     @property
     def _agent(self) -> Agent:
@@ -52,6 +67,8 @@ class Work:
 
     def carry_out(self, kind: Kind) -> Payload:
         """Do what ends in an event of this kind; raises `AgentError` and `SessionError`."""
+        if self.state.notebook is not None:
+            return Trial(self.tools, self.state, self.state.notebook, self.wanted, self._spend).carry_out(kind)
         return _STEPS[kind](self)
 
     def _plan(self) -> Payload:
@@ -95,14 +112,20 @@ class Work:
         said: Payload = {"exit_signal": reply.exit_signal} if reply.exit_signal is not None else {}
         said |= {"blocked": claim.model_dump()} if claim else {}
         kind = Kind.REFINEMENT_DONE if step is Step.REFINE else Kind.ARTIFACT_CREATED
-        return self.tools.files.write_answer(kind, {**said, **used(reply.usage)}, text, self.tools.artifact.path)
+        path = self.tools.artifact.path
+        said |= self._diff(document_diff(path.name, before or "", text, LONGEST_DIFF))
+        return self.tools.files.write_answer(kind, {**said, **self.told}, text, path)
+
+    def _diff(self, text: str) -> Payload:
+        """What a step has changed, for those who look back at the run."""
+        return {"diff": self.tools.settings.redact(text)} if text else {}
 
     def _edited_files(self, project: SealedFiles, step: Step) -> Payload:
         """Let an agent edit the files; what judges is put back before anybody judges.
 
         How an agent ends is no verdict: where it has edited something, the rules decide.
         """
-        before = project.digest
+        before = project.now
         reply, failure = AgentReply(), None
         tried: list[Payload] = []
         try:
@@ -115,7 +138,7 @@ class Work:
         except AgentError as error:
             failure = error
         findings = project.settle()
-        if failure and project.digest == before and not findings:
+        if failure and project.digest == before.digest and not findings:
             raise failure
         if failure:
             self.tools.live.write(f"{failure}; what it edited is judged all the same")
@@ -127,6 +150,7 @@ class Work:
         said |= {"findings": [one.model_dump(exclude_defaults=True) for one in findings]} if findings else {}
         said |= {"candidates": tried} if tried else {}
         said |= {"said": self.tools.settings.redact(reply.report)[:MOST_SAID]} if reply.report else {}
+        said |= self._diff(project.diff(before, LONGEST_DIFF))
         return {**said, "artifact_hash": project.digest, "changed": list(change.paths[:MOST_NAMED])}
 
     @property
@@ -141,9 +165,7 @@ class Work:
 
         def ask(one: Candidate, is_leaving: Callable[[], bool]) -> AgentReply:
             asked = replace(request, workspace=one.folder, key=f"candidate {one.number}")
-            with self.tools.live.work(f"{step.value} by {one.agent.name}, candidate {one.number}") as worker:
-                watch = self.tools.watch(lambda: self.wanted() and not is_leaving())
-                return one.agent.answer(asked, replace(watch, heard=worker.heard))
+            return self.tools.answer(one.agent, asked, lambda: self.wanted() and not is_leaving())
 
         trying = Trying(
             project,
@@ -156,7 +178,7 @@ class Work:
         )
         best, every = trying.tried()
         for one in every:
-            self._spend(one.reply.usage)
+            self._spend(one.agent.name, one.reply.usage)
         return best.reply, [one.told(is_kept=one is best) for one in every]
 
     def _claim(self, reply: AgentReply) -> Blocked | None:
@@ -191,14 +213,15 @@ class Work:
     def _examination(self) -> Examination:
         return Examination(self.tools, self.state, self.wanted, self._spend)
 
-    def _spend(self, usage: Usage) -> None:
-        self.spent = self.spent.plus(usage)
+    def _spend(self, who: str, usage: Usage) -> None:
+        self.asked, self.spent = who, self.spent.plus(usage)
 
     def _criticise(self) -> Payload:
         state = self.state
         if state.evaluation is None:
             return {"issues": []}
-        made = critic.critique(state.criteria, state.evaluation, state.attempts, self.tools.settings.critique_tokens)
+        most = self.tools.settings.critique_tokens
+        made = critic.critique(state.criteria, state.evaluation, state.attempts, most, state.review)
         if self.tools.project and self._is_localised():
             with self.tools.live.work("looking for suspicious lines"):
                 found = suspects(
@@ -226,10 +249,9 @@ class Work:
         request = self._request(step, artifact, schema, wanted)
         if project and step in (Step.PRODUCE, Step.REFINE):
             request = replace(request, case=self._mending(project).case())
-        with self.tools.live.work(f"{step.value} by {agent.name}") as worker:
-            watch = replace(self.tools.watch(self.wanted), heard=worker.heard)
-            reply = agent.answer(request, watch)
-        self._spend(reply.usage)
+        self.asked = agent.name
+        reply = self.tools.answer(agent, request, self.wanted)
+        self._spend(agent.name, reply.usage)
         return reply
 
     def _request(
@@ -247,15 +269,24 @@ class Work:
             artifact=(self.tools.artifact.text() or "") if step is Step.REFINE else "",
             artifact_path=str(artifact or ""),
             wanted=wanted,
+            lessons=self._lessons(step),
             folder=self.tools.settings.prompts,
+            gate=self.tools.settings.gate,
+            context=self.tools.settings.context,
             template="REFINE_FILES" if self.tools.project and step is Step.REFINE else "",
         )
         issues = state.critique.issues if state.critique else ()
-        request = AgentRequest(
+        return AgentRequest(
             step.value, text, self.tools.settings.root, artifact, state.iteration, state.phase.value, issues, schema
         )
-        own = self.tools.hook.pytest_loop_make_prompt(request=request)
-        return replace(request, prompt=own) if own else request
+
+    def _lessons(self, step: Step) -> str:
+        """What earlier runs teach about what fails now."""
+        found = recalled(self.state, self.tools.settings.lessons) if step is Step.REFINE else []
+        self.recalled = tuple(one.name for one in found)
+        if found:
+            self.tools.live.mention(f"remembered: {'; '.join(self.recalled)}")
+        return rendered(found)
 
     def _mending(self, project: SealedFiles) -> Mending:
         return Mending(project, self.state, self._examination().quick)

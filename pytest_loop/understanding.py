@@ -1,75 +1,99 @@
-"""What a task in plain words comes to in a project: what tells that it is done, how clear that is, or why nothing."""
+"""What a task in plain words comes to in a project: what tells that it is done, or why nothing does."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pytest_loop.core.drafting import is_test
-from pytest_loop.core.run import RunRule, RunState, Target
-from pytest_loop.errors import LoopError
-from pytest_loop.intake.clarity import Clarity, Draft, DraftRule, Shape, clarity
+from pytest_loop.intake.context import FILES, Context, context
 from pytest_loop.intake.phrases import Asked, asked
-from pytest_loop.intake.project import read_project
-from pytest_loop.intake.proposal import Adoption, Proposal, adoption, rule_file, rules
-from pytest_loop.intake.scope import reversibility, workflow
+from pytest_loop.intake.project import read_files, read_project
+from pytest_loop.intake.proposal import Adoption, Proposal, ProposedRule, adoption, rule_file, rules
+from pytest_loop.intake.shape_file import PATH as SHAPE
 from pytest_loop.intake.synthesis import infer
 from pytest_loop.intake.vague import Refusal
-
-_WORKFLOWS = {"A": "build", "B": "debug", "C": "refactor"}
-
-
-class UnclearError(LoopError):
-    """The task cannot be measured; the text says what is missing."""
+from pytest_loop.manner import UnclearError
 
 
 @dataclass(frozen=True)
 class Understood:
-    """The words of a task, and the criteria that were inferred from them where nobody named any."""
+    """The words of a task, what the project says beside its rules, and what was inferred where nobody named a judge.
+
+    `left` are rules of the project that nobody here can judge: sentences, without an agent that could read.
+    """
 
     asked: Asked
+    context: Context = field(default_factory=Context)
+    left: tuple[ProposedRule, ...] = ()
     proposal: Proposal | None = None
 
     @property
+    def _made(self) -> tuple[ProposedRule, ...]:
+        return (*(rules(self.proposal) if self.proposal else ()), *self.context.rules)
+
+    @property
     def rules(self) -> str:
-        """A rule file with what was inferred; empty where the project's own tests are all there is."""
-        return rule_file(rules(self.proposal)) if self.proposal else ""
+        """A rule file with what was inferred and what the project says; empty where there is nothing of the kind."""
+        return rule_file(self._made, "inferred" if self.proposal else "project")
+
+    @property
+    def has_criteria(self) -> bool:
+        """Whether the project says itself when it is done, so that nothing has to be inferred."""
+        return any(SHAPE in (source.path for source in rule.sources) and _blocks(rule) for rule in self.context.rules)
+
+    def without_rules(self) -> Understood:
+        """Where somebody has named what judges, the project's own words are for prompts alone."""
+        return replace(self, context=replace(self.context, rules=()), left=())
 
     def paths(self, everything: Sequence[str]) -> tuple[str, ...]:
-        """What has to be collected beside the rules that were inferred: all tests, or those that a rule names."""
-        criteria = self.proposal.criteria if self.proposal else ()
-        if any(one.is_own_tests for one in criteria):
+        """What has to be collected beside these rules: all tests, or those that a rule names."""
+        if self.proposal is None or any(one.is_own_tests for one in self.proposal.criteria):
             return tuple(everything)
-        return tuple(dict.fromkeys(target for one in criteria for target in one.targets))
+        return tuple(dict.fromkeys(target for one in self.proposal.criteria for target in one.targets))
 
     @property
     def origins(self) -> dict[str, str]:
         """Where each rule came from, by its id."""
-        made = rules(self.proposal) if self.proposal else ()
-        return {str(one.entry["id"]): ", ".join(map(str, one.sources)) or "the task" for one in made}
+        return {str(one.entry["id"]): ", ".join(map(str, one.sources)) or "the task" for one in self._made}
 
     def notes(self) -> Iterator[str]:
-        """What a person should know of the inference before the first iteration."""
-        if self.proposal is None:
-            return
-        yield f"inferred    {self.proposal.criterion} ({self.proposal.confidence.value}): {self._because()}"
-        for one in self.proposal.criteria:
-            if one.missing:
-                yield f"cannot run  `{one.command}`: {one.missing} is not installed here"
-        yield from (f"note        {text}" for text in (*self.proposal.warnings, *self.proposal.unmeasured))
+        """What a person should know of all this before the first iteration."""
+        if self.proposal:
+            because = "; ".join(self.proposal.rationale)
+            yield f"inferred    {self.proposal.criterion} ({self.proposal.confidence.value}): {because}"
+            for one in self.proposal.criteria:
+                if one.missing:
+                    yield f"cannot run  `{one.command}`: {one.missing} is not installed here"
+            yield from (f"note        {text}" for text in (*self.proposal.warnings, *self.proposal.unmeasured))
+        if self.left:
+            places = ", ".join(dict.fromkeys(source.path for rule in self.left for source in rule.sources))
+            yield f"note        {places}: {len(self.left)} rules that only an agent could judge are in the prompt alone"
 
-    def _because(self) -> str:
-        return "; ".join(self.proposal.rationale) if self.proposal else ""
+
+def _blocks(rule: ProposedRule) -> bool:
+    return not rule.entry.get("must_not") and rule.entry.get("severity", "fail") == "fail"
 
 
-def understood(task: str, root: Path) -> Understood:
+def known_context(root: Path) -> Context:
+    """What a project keeps for its agents."""
+    return context(read_files(root, FILES))
+
+
+def heard(task: str, root: Path, *, can_judge: bool) -> Understood:
+    """The words of a task, and what the project says; sentences are rules where somebody can judge them."""
+    said = known_context(root)
+    left = () if can_judge else tuple(rule for rule in said.rules if isinstance(rule.entry["check"], str))
+    kept = tuple(rule for rule in said.rules if rule not in left)
+    return Understood(asked(task), replace(said, rules=kept), left)
+
+
+def inferred(known: Understood, root: Path) -> Understood:
     """Infer what tells that a task is done; raises `UnclearError` where nothing does, or nobody could be sure of it.
 
     Whoever starts a run confirms its draft, and with it what was inferred.
     """
-    said = asked(task)
-    found = infer(said, read_project(root))
+    found = infer(known.asked, read_project(root))
     if isinstance(found, Refusal):
         raise UnclearError(str(found))
     if adoption(found.confidence, is_agreed=True, is_terminal=False) is Adoption.REFUSE:
@@ -78,36 +102,4 @@ def understood(task: str, root: Path) -> Understood:
             f"it is not certain what tells that this is done: {found.criterion} ({reasons}). Say it in the task, "
             "such as 'until `COMMAND` passes', or name rules with --loop-rules"
         )
-    return Understood(said, found)
-
-
-def clarity_of(state: RunState, allow: Sequence[str]) -> Clarity:
-    """The points of the draft that a state begins with."""
-    budgets = [f"{state.limits.usd:g} USD"] if state.limits.usd else []
-    return clarity(
-        Draft(
-            task=state.task.prompt,
-            rules=tuple(_draft_rule(rule) for rule in state.criteria.rules),
-            max_iterations=state.max_iterations,
-            budgets=tuple(budgets),
-            allow=tuple(allow),
-            artifact=state.artifact if state.target is Target.ARTIFACT else "",
-        )
-    )
-
-
-def _draft_rule(rule: RunRule) -> DraftRule:
-    kind = "tests" if is_test(rule) else "sentence" if isinstance(rule.check, str) else "rules"
-    return DraftRule(rule.id, kind, is_blocking=rule.blocks, must_not=rule.must_not)
-
-
-def clarity_lines(state: RunState, allow: Sequence[str] = ()) -> Iterator[str]:
-    """How clear a draft is, what kind of work it is, and how it is undone; raises `UnclearError` where it is not."""
-    found = clarity_of(state, allow)
-    kind = workflow(state.task.prompt)
-    undone = reversibility(state.task.prompt, allow)
-    yield f"workflow    {kind.value} ({_WORKFLOWS[kind.value]}), undo {undone.kind.value}: {undone.because}"
-    points = ", ".join(f"{one.dimension} {one.score}" for one in found.points)
-    yield f"clarity     {found.total} of 10, {found.shape.value}: {points}"
-    if found.shape is Shape.UNCLEAR:
-        raise UnclearError("this is not clear enough to start:\n" + "\n".join(f"  {one}" for one in found.missing))
+    return replace(known, proposal=found)

@@ -18,6 +18,7 @@ from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import Session, SessionError
+from pytest_loop.intake.phrases import asked
 from pytest_loop.interrupts import interruptible
 from pytest_loop.new_run import NewRun
 from pytest_loop.options import unknown_option
@@ -25,6 +26,7 @@ from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.running import Running
 from pytest_loop.single import judged
 from pytest_loop.store import Store
+from pytest_loop.understanding import Understood
 from pytest_loop.workspace.tree import Scope, Tree, difference, look
 
 POLL = 0.25
@@ -106,15 +108,20 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         raise pytest.UsageError(str(error)) from None
 
 
+def _show(data: bytes) -> None:
+    sys.stdout.write(data.decode("utf-8", "replace"))
+    sys.stdout.flush()
+
+
 def _watched(config: pytest.Config, values: argparse.Namespace, options: RunOptions) -> int:
     _ = options.command  # two of them are refused
     root = project_root(config, values)
-    new = NewRun(config, values, options, root)
+    new = NewRun(config, values, options, root, Understood(asked("")))
     folder = Path(config.invocation_params.dir)
     running = Running(root, folder, options, (), config.hook, sys.stdout, lambda line: print(line, flush=True))
     session = running.session(new.arguments(), time.time())
     session.bytecode = running.bytecode = Bytecode(root, is_new=False)
-    session.heard = running.heard
+    session.heard = _show
     seat = court.seated(config, options)
     try:
         order = Order(

@@ -1,15 +1,47 @@
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # pytester forgets what a session inside this process imported, and libyaml's loader does not stand being imported again.
 import pytest_loop.rules.collect  # noqa: F401
 
 pytest_plugins = ["pytester"]
+# How long an example takes depends on who else is at work.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
+# A story that others tell among workers: it is told in one process every day, and twice by who is thorough.
+SELDOM_AMONG_WORKERS = pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n2",), marks=pytest.mark.thorough)], ids=["plain", "n2"]
+)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _measuring() -> dict[str, str]:
+    """The variables that make a process measure itself, which takes as long again as its work: most tests go without."""
+    names = ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG")
+    return {name: os.environ.pop(name) for name in names if name in os.environ}
+
+
+@pytest.fixture(autouse=True)
+def _measured(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _measuring: dict[str, str]) -> None:
+    """Processes of a test with the mark `measured` say what they covered."""
+    if request.node.get_closest_marker("measured"):
+        for name, value in _measuring.items():
+            monkeypatch.setenv(name, value)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_are_heeded() -> None:
+    """What a shell starts in the background ignores them, and so does all that it starts."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

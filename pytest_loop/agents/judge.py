@@ -29,6 +29,7 @@ class Judge:
     iteration: int = 1
     phase: str = "A"
     spent: Usage = field(default_factory=Usage)
+    is_asked: bool = False
     is_dismissed: bool = False
     _troubles: dict[str, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -53,6 +54,7 @@ class Judge:
     def _asked(self, question: str, copy: Path | None) -> JudgeAnswer:
         request = self._request(question, copy)
         request = replace(request, prompt=self.own_prompt(request) or request.prompt)
+        self.is_asked = True
         reply = self.agent.answer(request, self._watch())
         with self._lock:
             self.spent = self.spent.plus(reply.usage)

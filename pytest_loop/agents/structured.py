@@ -56,9 +56,14 @@ class JudgeAnswer(BaseModel):
     evidence: str = ""
 
 
+def said(reply: AgentReply) -> Any:
+    """The data of an answer: given as such, or the one JSON object in its text."""
+    return reply.data if reply.data is not None else _json(reply.text or "")
+
+
 def validated(reply: AgentReply, model: type[Model]) -> Model:
     """The answer as `model`; raises `AgentError` with what is wrong with it."""
-    data = reply.data if reply.data is not None else _json(reply.text or "")
+    data = said(reply)
     try:
         return model.model_validate(data)
     except ValidationError as error:

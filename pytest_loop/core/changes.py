@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_loop.core.model import Phase
+from pytest_loop.core.notebook import NOTES, noted
 from pytest_loop.core.progress import judged, rescored
 from pytest_loop.core.run import (
     Best,
     Blocked,
     Critique,
     Kind,
+    Review,
     RunState,
     SealFinding,
     Step,
@@ -35,6 +37,8 @@ def changed(state: RunState, kind: Kind, payload: Payload) -> RunState:
         "phase_started_epoch_seconds": None,
         "usage": state.usage.plus(Usage.model_validate(payload.get("usage") or {})),
     }
+    if state.notebook is not None:
+        own["notebook"] = noted(state.notebook, kind, payload)
     if kind in WORK:
         # What went wrong is made good by success; of two steps side by side, only for the one that succeeded.
         open_steps = {step.value for step in after.awaited if step is not WORK[kind]}
@@ -47,6 +51,8 @@ WORK: dict[Kind, Step] = {
     Kind.PLAN_CREATED: Step.PLAN,
     Kind.ARTIFACT_CREATED: Step.PRODUCE,
     Kind.CHECKS_PREPARED: Step.PREPARE,
+    Kind.CALIBRATION_DONE: Step.PREPARE,
+    Kind.BASELINE_DONE: Step.EVALUATE,
     Kind.EVALUATION_DONE: Step.EVALUATE,
     Kind.CRITIQUE_DONE: Step.CRITIQUE,
     Kind.REFINEMENT_DONE: Step.REFINE,
@@ -127,10 +133,14 @@ def _phase_switched(state: RunState, _payload: Payload) -> Changes:
 
 def _evaluation_done(state: RunState, payload: Payload) -> Changes:
     """Where an agent has stopped making progress, it is the turn of the next one."""
-    changes = judged(state, payload)
+    changes = {**judged(state, payload), "review": None}
     if state.rung + 1 < len(state.agents) and is_stalled(state.model_copy(update=changes)):
         changes |= {"rung": state.rung + 1, "rung_since": state.iteration + 1, "stagnation_count": 0}
     return changes
+
+
+def _review_done(_state: RunState, payload: Payload) -> Changes:
+    return {"review": Review.model_validate(payload)}
 
 
 def _critique_done(_state: RunState, payload: Payload) -> Changes:
@@ -170,11 +180,17 @@ def _failed(_state: RunState, payload: Payload) -> Changes:
     return {"status": Status.FAILED, "stop": Stop(passed=False, reason=word)}
 
 
+def _only_noted(_state: RunState, _payload: Payload) -> Changes:
+    """What only the notebook of an experiment remembers."""
+    return {}
+
+
 _CHANGES: dict[Kind, Callable[[RunState, Payload], Changes]] = {
     Kind.PLAN_CREATED: _plan_created,
     Kind.ARTIFACT_CREATED: _artifact_created,
     Kind.CHECKS_PREPARED: _checks_prepared,
     Kind.EVALUATION_DONE: _evaluation_done,
+    Kind.REVIEW_DONE: _review_done,
     Kind.CRITIQUE_DONE: _critique_done,
     Kind.REFINEMENT_DONE: _refinement_done,
     Kind.PHASE_SWITCHED: _phase_switched,
@@ -183,4 +199,6 @@ _CHANGES: dict[Kind, Callable[[RunState, Payload], Changes]] = {
     Kind.STOP_REQUESTED: _stop_requested,
     Kind.STOPPED: _stopped,
     Kind.FAILED: _failed,
+    Kind.BASELINE_DONE: judged,
+    **dict.fromkeys((Kind.CALIBRATION_DONE, Kind.HYPOTHESIS_FORMED, *NOTES), _only_noted),
 }

@@ -13,6 +13,8 @@ from pytest_loop.core.run import (
     Critique,
     Issue,
     Novelty,
+    Opinion,
+    Review,
     RuleResult,
     RunCriteria,
     RunRule,
@@ -31,7 +33,11 @@ _RANK = {Severity.FAIL: 3, Severity.WARN: 2, Severity.INFO: 1}
 
 
 def critique(
-    criteria: RunCriteria, now: Assessment, attempts: Sequence[Attempt] = (), tokens: int = MOST_TOKENS
+    criteria: RunCriteria,
+    now: Assessment,
+    attempts: Sequence[Attempt] = (),
+    tokens: int = MOST_TOKENS,
+    review: Review | None = None,
 ) -> Critique:
     """The issues of an evaluation: rules with one cause are one issue; warnings only where nothing blocks."""
     rules = criteria.by_id
@@ -41,7 +47,7 @@ def critique(
     if len(groups) > MOST_ISSUES:  # rather a guess too many than a cause that is not named
         groups = _groups(wrong, _likely_cause)
     groups.sort(key=lambda group: (_importance(rules[group[0].id]), -len(group)))
-    first = tuple(_tampering(now.findings))
+    first = (*_tampering(now.findings), *_reviewed(review))
     chosen = groups[: MOST_ISSUES - len(first)]
     issues = (*first, *(_issue(group, rules[group[0].id], now, attempts) for group in chosen))
     return Critique(issues=issues, left_out=len(wrong) - sum(map(len, chosen)), tokens=tokens)
@@ -57,6 +63,17 @@ def _tampering(findings: Sequence[SealFinding]) -> Iterator[Issue]:
             fix_instruction="Change the code that is judged. What judges it stays as it is, and what was changed there "
             "has been put back.",
             expected_effect="the next evaluation counts",
+        )
+
+
+def _reviewed(review: Review | None) -> Iterator[Issue]:
+    """What a person wants who was asked whether it is done."""
+    if review and review.status is Opinion.REJECT:
+        yield Issue(
+            rule_id="the review",
+            problem=one_line(review.feedback, 800) or "a person does not accept it, and did not say why",
+            fix_instruction="Do what the review asks for, and keep every rule passing.",
+            expected_effect="the review approves",
         )
 
 

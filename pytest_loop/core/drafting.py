@@ -46,7 +46,7 @@ def is_test(rule: RunRule) -> bool:
 
 def is_module(rule: RunRule) -> bool:
     """Whether a rule stands for a module that could not be imported when the run began."""
-    return is_test(rule) and rule.id.endswith(".py")
+    return is_test(rule) and rule.id.endswith(".py") and "::" not in rule.id
 
 
 def with_modules(plan: Plan, paths: Iterable[str]) -> Plan:

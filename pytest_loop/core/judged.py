@@ -42,7 +42,8 @@ class Sealed(Value):
     """What a run froze before the first edit, beside its rules.
 
     `files` is the hash of the list of all files, `site` that of what every interpreter here loads first. `unstable` are
-    the rules that did not say the same twice, `unjudged` those that were skipped or expected to fail.
+    the rules that did not say the same twice, `unjudged` those that were skipped or expected to fail. `outputs` are
+    made by judging, and nobody looks at them.
     """
 
     patterns: tuple[str, ...] = ()
@@ -52,6 +53,7 @@ class Sealed(Value):
     plugins: tuple[str, ...] = ()
     unstable: tuple[str, ...] = ()
     unjudged: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 class Assessment(Value):

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from pytest_loop.core.changes import awaited_steps, changed, unprepared
 from pytest_loop.core.model import Value
+from pytest_loop.core.notebook import Notebook, due_note, is_hypothesis_due, reconsidered
 from pytest_loop.core.run import Amount, Count, Event, Kind, Limits, Place, Reason, RunState, Status, Step, Stop, Target
 from pytest_loop.core.stopping import is_borne_out, is_ready_for_b, is_refined, stop_reason
 from pytest_loop.core.words import known_reason
@@ -30,24 +31,54 @@ TRANSITIONS: dict[tuple[Place, Kind], tuple[Place, ...]] = {
     (Place.PREPARE, Kind.CHECKS_PREPARED): (Place.EVALUATE,),
     (Place.EVALUATE, Kind.EVALUATION_DONE): (Place.CRITIQUE,),
     (Place.CRITIQUE, Kind.PHASE_SWITCHED): (Place.PREPARE, Place.EVALUATE, Place.CRITIQUE),
+    (Place.CRITIQUE, Kind.REVIEW_DONE): (Place.CRITIQUE,),
     (Place.CRITIQUE, Kind.CRITIQUE_DONE): (Place.REFINE,),
     (Place.REFINE, Kind.REFINEMENT_DONE): (Place.REFINE,),
-    (Place.REFINE, Kind.ITERATION_ADVANCED): (Place.PLAN,),
+    (Place.REFINE, Kind.ITERATION_ADVANCED): (Place.PLAN, Place.EVALUATE, Place.CRITIQUE),
+    # Only where a workload is tuned.
+    (Place.PREPARE, Kind.CALIBRATION_DONE): (Place.EVALUATE,),
+    (Place.EVALUATE, Kind.BASELINE_DONE): (Place.CRITIQUE,),
+    (Place.CRITIQUE, Kind.HYPOTHESIS_JUDGED): (Place.CRITIQUE,),
+    (Place.CRITIQUE, Kind.REGRESSION_DETECTED): (Place.CRITIQUE,),
+    (Place.CRITIQUE, Kind.PLATEAU_REACHED): (Place.CRITIQUE,),
+    (Place.REFINE, Kind.HYPOTHESIS_FORMED): (Place.REFINE,),
 }
 # These can happen anywhere, and leave the run where it stands.
 ANYWHERE = frozenset((Kind.PHASE_ERROR, Kind.STOP_REQUESTED, Kind.STOPPED, Kind.FAILED))
+# What has repeated too often, or changed too little: where such a run goes on, that is counted anew.
+_BREAKERS = frozenset(
+    one.value
+    for one in (
+        Reason.STUCK,
+        Reason.SAME_ERROR,
+        Reason.THRASHING,
+        Reason.QUALITY_PLATEAU,
+        Reason.DIMINISHING_RETURNS,
+    )
+)
 # A run that ended for this reason goes on when one of these limits is raised.
 REOPENED_BY = {
     Reason.ITERATION_LIMIT.value: ("max_iterations",),
     Reason.BUDGET_EXCEEDED.value: ("max_completed_phase_seconds", "usd", "tokens"),
     Reason.STAGNATION.value: ("max_iterations", "max_completed_phase_seconds"),
+    **dict.fromkeys(_BREAKERS, ("max_iterations",)),
+    Reason.REGRESSION.value: ("on_regression",),
+    Reason.PLATEAU.value: ("on_plateau",),
 }
 
 _HAS_WORK: dict[Place, Callable[[RunState], bool]] = {
+    Place.PLAN: lambda state: state.notebook is None,
     Place.PRODUCE_PREPARE: lambda state: bool(state.awaited),
     Place.PREPARE: lambda state: bool(unprepared(state)),
-    Place.EVALUATE: lambda state: state.evaluation is None or state.evaluation.phase is not state.phase,
+    Place.EVALUATE: lambda state: _is_unjudged(state),
 }
+
+
+def _is_unjudged(state: RunState) -> bool:
+    """Whether there is something that no evaluation speaks of; an iteration of an experiment may be skipped."""
+    if state.notebook is not None:
+        return state.notebook.is_edited
+    return state.evaluation is None or state.evaluation.phase is not state.phase
 
 
 @dataclass(frozen=True)
@@ -57,6 +88,10 @@ class Command:
     kind: Kind
     step: Step | None = None
     reason: Reason | None = None
+
+    @property
+    def is_success(self) -> bool:
+        return self.reason is not None and self.reason.is_success
 
 
 _AWAITED = {
@@ -105,7 +140,7 @@ def commands(state: RunState) -> tuple[Command, ...]:
     reason = stop_reason(state)
     if reason is None:
         return _due(state)
-    return (Command(Kind.FAILED if reason is Reason.PHASE_ERROR else Kind.STOPPED, reason=reason),)
+    return (Command(Kind.FAILED if reason.status is Status.FAILED else Kind.STOPPED, reason=reason),)
 
 
 def _due(state: RunState) -> tuple[Command, ...]:
@@ -114,9 +149,24 @@ def _due(state: RunState) -> tuple[Command, ...]:
         return tuple(_AWAITED[one] for one in state.awaited or (Step.PRODUCE,))
     if state.current_step is Place.CRITIQUE and is_ready_for_b(state):
         return (Command(Kind.PHASE_SWITCHED),)
+    if state.notebook is not None and (own := _due_in_experiment(state, state.notebook)):
+        return (own,)
     if is_refined(state):
         return (Command(Kind.ITERATION_ADVANCED),)
     return (_NEXT[state.current_step],)
+
+
+def _due_in_experiment(state: RunState, book: Notebook) -> Command | None:
+    """What an experiment asks for that other runs do not."""
+    if state.current_step is Place.PREPARE:
+        return Command(Kind.CALIBRATION_DONE, Step.PREPARE)
+    if state.current_step is Place.EVALUATE and not book.measurements:
+        return Command(Kind.BASELINE_DONE, Step.EVALUATE)
+    if state.current_step is Place.CRITIQUE and (note := due_note(book)):
+        return Command(note)
+    if is_refined(state) and is_hypothesis_due(book, state.iteration):
+        return Command(Kind.HYPOTHESIS_FORMED)
+    return None
 
 
 def step(state: RunState, event: Event) -> RunState:
@@ -140,6 +190,8 @@ def _is_possible(state: RunState, kind: Kind, payload: dict[str, Any]) -> bool:
     if kind is Kind.STOPPED:
         reason = known_reason(str(payload.get("reason", "")))
         return not reason.is_success or is_borne_out(reason, state)
+    if kind is Kind.REVIEW_DONE:
+        return state.review is None and any(is_borne_out(reason, state) for reason in Reason if reason.is_success)
     if kind is Kind.ITERATION_ADVANCED and state.iteration >= state.max_iterations:
         return False
     return kind in ANYWHERE or kind in [one.kind for one in _due(state)]
@@ -178,8 +230,12 @@ def _reopened(state: RunState, event: Event) -> RunState:
     }
     if state.is_over:
         changes |= {"status": Status.RUNNING, "stop": Stop(), "stop_asked": "", "stagnation_count": 0}
+    if state.stop.reason in _BREAKERS:
+        changes["rung_since"] = state.iteration + 1
     if state.stop.reason == Reason.UNCONFIRMED.value:
         changes["current_step"] = Place.EVALUATE
+    if state.notebook is not None:
+        changes["notebook"] = reconsidered(state.notebook, event.payload)
     return state.model_copy(update=changes)
 
 
@@ -189,6 +245,8 @@ def _higher(limit: Any, raised: Any) -> Any:
 
 def beginning(state: RunState) -> RunState:
     """Where a new run begins: what is there already is judged before anybody is asked to improve it."""
+    if state.notebook is not None:
+        return state.model_copy(update={"current_step": Place.PREPARE})
     if state.target is Target.ARTIFACT and not state.artifact_hash:
         return state
     place = Place.PREPARE if unprepared(state) else Place.EVALUATE

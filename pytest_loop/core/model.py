@@ -53,6 +53,24 @@ class Verdict(str, Enum):
     NA = "na"
 
 
+class Proof(str, Enum):
+    """What a verdict rests on, from the strongest to the weakest; the first three are enough to ship."""
+
+    EXECUTION = "execution"
+    MEASUREMENT = "measurement"
+    OBSERVATION = "observation"
+    REVIEW = "code review"
+    ASSUMPTION = "assumption"
+
+    @property
+    def is_strong(self) -> bool:
+        return self not in (Proof.REVIEW, Proof.ASSUMPTION)
+
+    @property
+    def rank(self) -> int:
+        return list(Proof).index(self)
+
+
 class Outcome(str, Enum):
     """What became of one item; ordered from best to worst."""
 
@@ -128,6 +146,7 @@ class Rule(Value):
     need: str = "all"
     fix: str | None = None
     remedy: Remedy | None = None
+    proof: Proof = Proof.EXECUTION
 
     @property
     def blocks(self) -> bool:

@@ -15,6 +15,7 @@ class Order(Value):
     phase: Phase = Phase.A
     artifact: str = ""
     template: str = ""
+    manifest: str = ""
     prepared: dict[str, Any] = Field(default_factory=dict)
     confirmed: tuple[str, ...] = ()
     judge: str = ""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
-from pytest_loop.core.run import HASH_SHOWN, Attempt, Event, Reason, RunState
-from pytest_loop.core.stopping import budgets, is_ready_for_b, is_undone
+from pytest_loop.core.closing import verdict
+from pytest_loop.core.run import HASH_SHOWN, Attempt, Event, Notebook, Opinion, Reason, RunState
+from pytest_loop.core.stopping import breakers, budgets, is_ready_for_b, is_rejected, is_undone
 from pytest_loop.core.text import one_line
 from pytest_loop.core.words import known_reason
 
 FEEDBACK_ITEMS = 5
 LONGEST_ITEM = 200
+LONGEST_FEEDBACK = 500
 
 
 class ArtifactStatus(str, Enum):
@@ -71,9 +73,8 @@ def decision(state: RunState, reason: Reason | None) -> dict[str, Any]:
         said = {"action": "retry", "iteration": state.iteration + 1, "feedback": _feedback(state)}
     elif reason.is_success:
         said = {"action": "proceed", "message": f"done: {reason.value}"}
-    elif reason is Reason.UNCONFIRMED:
-        waiting = list(state.evaluation.assumptions) if state.evaluation else []
-        said = {"action": "hold", "waiting_for": waiting, "question": question(state, reason)}
+    elif reason is Reason.UNCONFIRMED and not (_is_pending(state) and state.iteration >= state.max_iterations):
+        said = {"action": "hold", "waiting_for": _waiting_for(state), "question": question(state, reason)}
     else:
         context = {
             "attempts_summary": [attempt_line(one) for one in state.attempts],
@@ -83,14 +84,37 @@ def decision(state: RunState, reason: Reason | None) -> dict[str, Any]:
     return {**said, "task_id": state.task_alias}
 
 
+def _waiting_for(state: RunState) -> list[str]:
+    """What somebody has to say something about."""
+    assumed = list(state.evaluation.assumptions) if state.evaluation else []
+    return [*assumed, *(["review"] if _is_pending(state) else [])]
+
+
+def _is_pending(state: RunState) -> bool:
+    return state.review is not None and state.review.status is Opinion.PENDING
+
+
 def _feedback(state: RunState) -> dict[str, Any]:
+    """What to do next: what the rules say comes before what a person says, and all of it is short."""
     one = state.evaluation
     open_ = (one.failed or one.warnings) if one else ()
+    said = [one_line(f"{each.id}: {each.message}", LONGEST_ITEM) for each in open_[:FEEDBACK_ITEMS]]
+    wanted = [one_line(state.review.feedback, LONGEST_ITEM)] if state.review and state.review.feedback else []
+    summary = f"{len(open_)} rules to mend" if open_ else "nothing fails, and yet it is not done"
     return {
-        "summary": f"{len(open_)} rules to mend" if open_ else "nothing fails, and yet it is not done",
-        "actionable_items": [one_line(f"{each.id}: {each.message}", LONGEST_ITEM) for each in open_[:FEEDBACK_ITEMS]],
-        "priority": "high" if one and one.failed else "low",
+        "summary": "the review asks for something else" if is_rejected(state) else summary,
+        "actionable_items": list(_within(LONGEST_FEEDBACK, [*said, *wanted])),
+        "priority": "high" if one and one.failed else "medium" if is_rejected(state) else "low",
     }
+
+
+def _within(most: int, items: Iterable[str]) -> Iterator[str]:
+    """As many as there is room for, and at least one."""
+    for number, item in enumerate(items):
+        most -= len(item)
+        if most < 0 and number:
+            return
+        yield item
 
 
 def attempt_line(one: Attempt) -> str:
@@ -113,25 +137,31 @@ def pattern(state: RunState) -> str:
     if last.failing and last.same_since < last.iteration:
         since = [one.since for one in last.failing.values()]
         how = "with the same message" if max(since) <= last.same_since else "in different ways"
-        return f"the same rules fail for {last.iteration - last.same_since + 1} iterations, {how}"
+        return f"same failure: the same rules fail for {last.iteration - last.same_since + 1} iterations, {how}"
     if is_undone(state):
-        return "edits undo each other"
+        return "oscillation: edits undo each other"
     if last.artifact_hash == before.artifact_hash:
-        return "the last edit changed nothing"
+        return "no change: the last edit changed nothing"
     if last.mended and last.broken:
-        return "what is mended breaks something else"
+        return "moving failure: what is mended breaks something else"
     if last.broken:
-        return "edits break what passed before"
-    return "some rules were mended, others are left" if last.unmet else "nothing fails any more"
+        return "moving failure: edits break what passed before"
+    return "partial gain: some rules were mended, others are left" if last.unmet else "nothing fails any more"
 
 
 _QUESTIONS = {
     Reason.MUST_NOT: "How did the forbidden thing come about, and is it undone?",
     Reason.USER_STOP: "What should be different when the run goes on?",
     Reason.THRASHING: "Which of the two versions is right about {rule}?",
-    Reason.STAGNATION: "Is {rule} worth more rounds, or is it good enough?",
+    **dict.fromkeys(
+        (Reason.STAGNATION, Reason.QUALITY_PLATEAU, Reason.DIMINISHING_RETURNS),
+        "Is {rule} worth more rounds, or is it good enough?",
+    ),
     Reason.BUDGET_EXCEEDED: "Is the result worth a larger budget?",
     Reason.ITERATION_LIMIT: "Is another round worth it, or is {rule} asking for the wrong thing?",
+    Reason.REGRESSION: "Is what was gained worth the cases that became worse?",
+    Reason.PLATEAU: "Which approach has not been tried yet?",
+    Reason.CALIBRATION: "What does the first case need to be run and judged?",
     Reason.PHASE_ERROR: "Why does the agent not answer as it should?",
 }
 
@@ -145,6 +175,8 @@ def question(state: RunState, reason: Reason) -> str:
         )
     if reason is Reason.UNCONFIRMED and one and one.assumptions:
         return f"Is it so: {one_line(', '.join(one.assumptions), LONGEST_ITEM)}?"
+    if reason is Reason.UNCONFIRMED:
+        return "The review is outstanding: is it done?"
     first = next(iter((*one.failed, *one.warnings)), None) if one else None
     rule = one_line(first.id, LONGEST_ITEM) if first else "the rule that fails"
     return _QUESTIONS.get(reason, "What does the agent not know about {rule}?").replace("{rule}", rule)
@@ -173,9 +205,35 @@ def result(state: RunState, events: Sequence[Event], history: str) -> dict[str, 
             "seconds": round(state.completed_phase_seconds, 3),
         },
         "budgets": {name: {"used": used, "limit": limit} for name, (used, limit) in budgets(state).items()},
+        "breakers": {name: {"times": times, "limit": limit} for name, (times, limit) in breakers(state).items()},
+        "manner": state.manner.model_dump(),
+        "review": state.review.model_dump(mode="json") if state.review else None,
+        "verdict": verdict(state) if state.is_over else None,
         "decision": _last_decision(state, events),
         "updated_at": state.updated_at,
         "history": history,
+        **({"workload": _workload(state.notebook)} if state.notebook else {}),
+    }
+
+
+def _workload(book: Notebook) -> dict[str, Any]:
+    """An experiment: what passed at first and passes now, what was believed, and the cases that nobody has seen."""
+    hidden = book.held_out(book.measurements[-1]) if book.measurements else None
+    truths = {one.iteration: one.truth.value for one in book.judgements}
+    return {
+        "id": book.workload,
+        "manifest": book.manifest,
+        "mode": book.policy.mode,
+        "cases": len(book.cases),
+        "baseline": len(book.seen[0].passing) if book.seen else None,
+        "passing": len(book.seen[-1].passing) if book.seen else None,
+        "failing": sorted(book.seen[-1].failing) if book.seen else [],
+        "not_measured": sorted(book.seen[-1].unmeasured) if book.seen else [],
+        "hypotheses": [
+            {"iteration": one.iteration, "theory": one.theory, "truth": truths.get(one.iteration, "untested")}
+            for one in book.hypotheses
+        ],
+        "held_out": {"passing": hidden[0], "total": hidden[1]} if hidden else None,
     }
 
 

@@ -40,7 +40,7 @@ def _progress(state: RunState, one: Assessment) -> dict[str, Any]:
     """How the score moved; the first evaluation of a phase has nothing to be compared with."""
     is_first = state.evaluation is None or state.evaluation.phase is not one.phase
     gained = one.score - state.last_score >= state.breakers.min_gain - _TOLERANCE
-    count = 0 if is_first or gained else state.stagnation_count + (0 if one.failed else 1)
+    count = 0 if is_first or gained or state.review else state.stagnation_count + (0 if one.failed else 1)
     best = state.best
     if best is None or best.phase is not one.phase or one.score > best.score:
         best = Best(iteration=state.iteration, score=one.score, phase=one.phase)

@@ -9,7 +9,8 @@ from pydantic import ConfigDict, Field, model_validator
 from pytest_loop.core.criteria import Level, RunCriteria, RunRule, levels
 from pytest_loop.core.judged import Assessment, Complaint, Critique, Issue, Novelty, RuleResult, Sealed, SealFinding
 from pytest_loop.core.model import Phase, Value
-from pytest_loop.core.words import Kind, Place, Reason, Status, Step, Target
+from pytest_loop.core.notebook import Notebook
+from pytest_loop.core.words import Kind, Opinion, Place, Reason, Status, Step, Target
 
 __all__ = [
     "HASH_SHOWN",
@@ -26,9 +27,13 @@ __all__ = [
     "Kind",
     "Level",
     "Limits",
+    "Manner",
+    "Notebook",
     "Novelty",
+    "Opinion",
     "Place",
     "Reason",
+    "Review",
     "RuleResult",
     "RunCriteria",
     "RunRule",
@@ -102,13 +107,36 @@ class Limits(Value):
 
 
 class Breakers(Value):
-    """How often something may repeat before the run stops; 0 turns one off."""
+    """How often something may repeat before the run stops, and what ends it early; 0 turns one off."""
 
     stuck: int = 5
     same_error: int = 3
     thrashing: int = 5
     stagnation: int = 2
     min_gain: float = 0.02
+    plateau: float = 0.0
+    diminishing: float = 0.0
+    confidence: float = 0.0
+
+
+class Manner(Value):
+    """How a run is carried out, as its draft said and somebody confirmed.
+
+    `shape` says who is asked on the way, `workflow` what kind of work it is, `reversal` how hard it is to take back.
+    """
+
+    shape: str = "tool"
+    workflow: str = ""
+    reversal: str = "2B"
+    clarity: int | None = None
+    confirmed_by: str = ""
+
+
+class Review(Value):
+    """What a person said of work that passes every rule."""
+
+    status: Opinion
+    feedback: str = ""
 
 
 class Failing(Value):
@@ -153,7 +181,7 @@ class RunState(Value):
 
     `awaited` are the steps that PRODUCE_PREPARE still waits for. `open_seconds` belong to a step that is not complete:
     one that will be tried again, or one of two that run side by side. `rung` is the agent whose turn it is, since the
-    iteration `rung_since`.
+    iteration `rung_since`. `notebook` is there where a workload is tuned.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
@@ -196,7 +224,9 @@ class RunState(Value):
     last_completed_step: str = ""
     troubles: dict[str, Trouble] = Field(default_factory=dict)
     artifact_hash: str = ""
+    manner: Manner = Field(default_factory=Manner)
     sealed: Sealed | None = None
+    review: Review | None = None
     tampered: tuple[SealFinding, ...] = ()
     exit_signal: bool | None = None
     blocked: Blocked | None = None
@@ -205,6 +235,7 @@ class RunState(Value):
     attempts: tuple[Attempt, ...] = ()
     best: Best | None = None
     evaluations: int = 0
+    notebook: Notebook | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -246,11 +277,11 @@ class Event(Value):
 
     @classmethod
     def of(cls, state: RunState, kind: str, payload: dict[str, Any], ts: str) -> Event:
-        """What happens to a run where it stands."""
+        """What happens to a run where it stands; the baseline of an experiment is its iteration 0."""
         return cls(
             ts=ts,
             run_id=state.run_id,
-            iteration=state.iteration,
+            iteration=0 if kind == Kind.BASELINE_DONE.value else state.iteration,
             phase=state.phase,
             step=state.current_step.value,
             event=kind,

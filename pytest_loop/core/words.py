@@ -43,6 +43,14 @@ class Step(str, Enum):
     REFINE = "REFINE"
 
 
+class Opinion(str, Enum):
+    """What a person says of work that passes every rule; PENDING is no answer yet."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+    PENDING = "pending"
+
+
 class Kind(str, Enum):
     """What an event says has happened."""
 
@@ -51,6 +59,7 @@ class Kind(str, Enum):
     ARTIFACT_CREATED = "artifact_created"
     CHECKS_PREPARED = "checks_prepared"
     EVALUATION_DONE = "evaluation_done"
+    REVIEW_DONE = "review_done"
     CRITIQUE_DONE = "critique_done"
     REFINEMENT_DONE = "refinement_done"
     PHASE_SWITCHED = "phase_switched"
@@ -58,6 +67,12 @@ class Kind(str, Enum):
     PHASE_ERROR = "phase_error"
     STOP_REQUESTED = "stop_requested"
     LIMITS_RAISED = "limits_raised"
+    CALIBRATION_DONE = "calibration_done"
+    BASELINE_DONE = "baseline_done"
+    HYPOTHESIS_FORMED = "hypothesis_formed"
+    HYPOTHESIS_JUDGED = "hypothesis_judged"
+    REGRESSION_DETECTED = "regression_detected"
+    PLATEAU_REACHED = "plateau_reached"
     STOPPED = "stopped"
     FAILED = "failed"
 
@@ -67,27 +82,34 @@ class Reason(str, Enum):
 
     MUST_NOT = "must_not"
     THRESHOLD_REACHED = "threshold_reached"
+    CONVERGED = "converged"
     NO_MAJOR_ISSUES = "no_major_issues"
+    HIGH_CONFIDENCE = "high_confidence"
     UNCONFIRMED = "unconfirmed"
     BLOCKED = "blocked"
     USER_STOP = "user_stop"
+    REGRESSION = "regression"
     STUCK = "stuck"
     SAME_ERROR = "same_error"
     THRASHING = "thrashing"
     STAGNATION = "stagnation"
+    QUALITY_PLATEAU = "quality_plateau"
+    DIMINISHING_RETURNS = "diminishing_returns"
+    PLATEAU = "plateau"
     BUDGET_EXCEEDED = "budget_exceeded"
     ITERATION_LIMIT = "iteration_limit"
     PHASE_ERROR = "phase_error"
+    CALIBRATION = "calibration"
 
     @property
     def is_success(self) -> bool:
-        return self in (Reason.THRESHOLD_REACHED, Reason.NO_MAJOR_ISSUES)
+        return self in (Reason.THRESHOLD_REACHED, Reason.CONVERGED, Reason.NO_MAJOR_ISSUES, Reason.HIGH_CONFIDENCE)
 
     @property
     def status(self) -> Status:
         if self.is_success:
             return Status.COMPLETED
-        return Status.FAILED if self is Reason.PHASE_ERROR else Status.STOPPED
+        return Status.FAILED if self in (Reason.PHASE_ERROR, Reason.CALIBRATION) else Status.STOPPED
 
 
 def known_reason(text: str) -> Reason:

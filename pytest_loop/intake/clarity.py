@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -13,6 +13,8 @@ from pytest_loop.intake.tools import names
 
 RUNS_ALONE = 8
 IS_CLEAR = 5
+FITS_ALONE = 40
+FITS = 25
 # What an agent or a person decides, and not a machine.
 _OPINION = names("judge sentence manual")
 _CONSTRAINT = re.compile(
@@ -89,9 +91,7 @@ class Clarity:
 
     @property
     def shape(self) -> Shape:
-        if self.total >= RUNS_ALONE:
-            return Shape.TOOL
-        return Shape.COLLEAGUE if self.total >= IS_CLEAR else Shape.UNCLEAR
+        return shape_of(self.total)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -112,6 +112,21 @@ _ADVICE = {
 def clarity(draft: Draft) -> Clarity:
     """The points of a draft as it is resolved: what rules and limits say counts as much as the words of the task."""
     return Clarity((_outcome(draft), _scope(draft), _constraints(draft), _success(draft), _done(draft)))
+
+
+def shape_of(points: int) -> Shape:
+    """The shape that ten points of clarity come to."""
+    return Shape.TOOL if points >= RUNS_ALONE else Shape.COLLEAGUE if points >= IS_CLEAR else Shape.UNCLEAR
+
+
+def shape_of_fit(points: int) -> Shape:
+    """The shape that fifty points of fitness come to: clarity, cost of verification, undoing, coupling, confidence."""
+    return Shape.TOOL if points >= FITS_ALONE else Shape.COLLEAGUE if points >= FITS else Shape.UNCLEAR
+
+
+def strictest(shapes: Iterable[Shape]) -> Shape:
+    """Of several opinions the most careful one."""
+    return max(shapes, key=list(Shape).index)
 
 
 def _decisive(draft: Draft) -> list[DraftRule]:
@@ -190,49 +205,37 @@ class Passage(str, Enum):
     REFUSE = "refuse"
 
 
-@dataclass(frozen=True)
-class Gate:
-    """A question at a turn of the run; the first answer is the one that a mere Enter gives."""
+class Gate(str, Enum):
+    """A turn of the run: the draft stands, an iteration is over, success is about to be claimed."""
 
-    name: str
-    when: str
-    question: str
-    options: tuple[str, ...]
-
-    @property
-    def default(self) -> str:
-        return self.options[0]
+    DRAFT = "G1"
+    ITERATION = "G2"
+    SUCCESS = "G3"
 
 
-def draft_gate(steps: Sequence[str], rules: int) -> Gate:
-    """G1: the draft stands."""
-    question = f"{_counted(len(steps), 'step')} towards {_counted(rules, 'rule')}: go ahead?"
-    return Gate("G1", "after the draft", question, ("go ahead", "change it", "stop"))
-
-
-def iteration_gate(iteration: int, most: int, left: int) -> Gate:
+def iteration_question(iteration: int, most: int, left: int) -> str:
     """G2: an iteration is over."""
-    question = f"iteration {iteration} of {most} is over, {_counted(left, 'rule')} left: go on?"
-    return Gate("G2", "after each iteration", question, ("go on", "stop"))
+    return f"iteration {iteration} of {most} is over, {_counted(left, 'rule')} left: go on?"
 
 
-def success_gate(rules: int) -> Gate:
-    """G3: everything passes."""
-    question = f"all {_counted(rules, 'rule')} pass: is it done?" if rules != 1 else "the rule passes: is it done?"
-    return Gate("G3", "before success is claimed", question, ("done", "go on"))
+def success_question(rules: int) -> str:
+    """G3: it passes."""
+    return f"{_counted(rules, 'rule')} judged, and it passes: is it done?"
 
 
 def passage(
-    name: str, shape: Shape, confirm: Confirm, *, is_agreed: bool, is_terminal: bool, skips_gates: bool = False
+    gate: Gate, shape: Shape, confirm: Confirm, *, is_agreed: bool, is_terminal: bool, skips_gates: bool = False
 ) -> Passage:
     """What happens at a gate; who agreed beforehand is not asked, and where nobody is, only the first gate refuses.
 
-    `skips_gates` are words in the task: they leave out the questions on the way, and never the one about the draft.
+    `skips_gates` are words in the task: they leave out the questions on the way, and never the one about the draft,
+    which is asked whatever the shape is.
     """
     if shape is Shape.UNCLEAR:
         return Passage.REFUSE
-    if is_agreed or confirm is Confirm.NEVER or (confirm is Confirm.SHAPE and shape is Shape.TOOL):
+    if is_agreed or confirm is Confirm.NEVER:
         return Passage.PASS
-    if name != "G1" and (skips_gates or not is_terminal):
-        return Passage.PASS
-    return Passage.ASK if is_terminal else Passage.REFUSE
+    if gate is Gate.DRAFT:
+        return Passage.ASK if is_terminal else Passage.REFUSE
+    is_alone = confirm is Confirm.SHAPE and shape is Shape.TOOL
+    return Passage.PASS if is_alone or skips_gates or not is_terminal else Passage.ASK

@@ -47,7 +47,8 @@ class Note:
 class Context:
     """What a project says beside its rules.
 
-    `max_iterations` and `thresholds` are overrides of the defaults; `clarity` is the score that the shape file gives.
+    `max_iterations` and `thresholds` are overrides of the defaults; `clarity` and `fit` are the scores of the shape
+    file.
     """
 
     rules: tuple[ProposedRule, ...] = ()
@@ -55,6 +56,10 @@ class Context:
     max_iterations: int | None = None
     thresholds: dict[str, float] = field(default_factory=dict)
     clarity: int | None = None
+    fit: int | None = None
+
+
+FILES = (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)
 
 
 def context(project: Project) -> Context:
@@ -72,6 +77,7 @@ def context(project: Project) -> Context:
         max_iterations=(int(iterations[1]) or None) if iterations else None,
         thresholds=_thresholds(overrides),
         clarity=shape.scores.get("spec"),
+        fit=shape.scores.get("fit"),
     )
 
 

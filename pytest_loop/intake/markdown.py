@@ -67,11 +67,14 @@ def lines(text: str) -> Iterator[Line]:
 
 
 def items(text: str, title: re.Pattern[str]) -> list[Line]:
-    """The entries of the lists under the headings that match; an entry may go on in the lines below it."""
+    """The entries of the lists under the headings that match, no heading being an empty one.
+
+    An entry may go on in the lines below it.
+    """
     found: list[Line] = []
     last = 0
     for line in lines(text):
-        if line.language is not None or not any(title.search(one) for one in line.titles):
+        if line.language is not None or not any(title.search(one) for one in line.titles or ("",)):
             continue
         item = _ITEM.match(line.text)
         if item and item[1].strip():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -111,6 +111,12 @@ def read_project(root: Path) -> Project:
         else:
             texts[path] = text
     return Project.of(texts, others)
+
+
+def read_files(root: Path, paths: Iterable[str]) -> Project:
+    """As much of a project as stands in these files."""
+    found = {path: text for path in paths if (text := _text(root / path)) is not None}
+    return Project.of(found)
 
 
 def is_telling(path: str) -> bool:

@@ -126,7 +126,9 @@ def _check(criterion: str, kind: str, method: str) -> Any:
 
 def quoted_command(text: str) -> dict[str, Any] | None:
     """The check of a text that is nothing but a command in backticks, perhaps with a word that it passes."""
-    found = re.fullmatch(r"\W*(?:run\s+)?`([^`]+)`\W*(?:(?:passes|succeeds|exits 0|is clean|exits with 0)\W*)?", text)
+    found = re.fullmatch(
+        r"\W*(?:run\s+)?`([^`]+)`\W*(?:(?:passes|succeeds|exits 0|is clean|exits with 0)\W*)?", text, re.IGNORECASE
+    )
     return command_check(found[1].strip(), None) if found else None
 
 

@@ -42,10 +42,22 @@ class RuleFailed(Exception):  # noqa: N818 - the way in which an item says that 
         super().__init__(text)
 
 
-class RuleFile(pytest.Module):
-    """A rule file; a module to pytest, so that fixtures of module scope have a place."""
+def explained(excinfo: pytest.ExceptionInfo[BaseException], failed: RuleFailed, path: Path, line: int) -> Any:
+    """What pytest shows of a `RuleFailed`: the words for a person below the name, and the findings in the summary."""
+    shown: Any = excinfo.getrepr(style="value")
+    shown.reprtraceback.reprentries[0].lines = str(failed).splitlines()
+    shown.reprcrash.path = str(path)
+    shown.reprcrash.lineno = line
+    shown.reprcrash.message = str(failed.evidence)
+    return shown
 
-    obj = None
+
+class ManyItems:
+    """A file with many items: what is the same for all of them is looked for once."""
+
+    path: Path
+    config: pytest.Config
+    ihook: Any
 
     @cached_property
     def shown(self) -> str:
@@ -54,8 +66,14 @@ class RuleFile(pytest.Module):
 
     @cached_property
     def hook(self) -> Any:
-        """The hooks of this folder: the same for all its rules, and pytest would look for them again for each."""
+        """The hooks of this folder: pytest would look for them again for each item."""
         return self.ihook
+
+
+class RuleFile(ManyItems, pytest.Module):
+    """A rule file; a module to pytest, so that fixtures of module scope have a place."""
+
+    obj = None
 
     def collect(self) -> Iterable[pytest.Item]:
         with garbage.kept():
@@ -214,14 +232,9 @@ class _Judging(pytest.Item):
         return "\n".join(lines)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(excinfo.value, RuleFailed):
-            return super().repr_failure(excinfo, *args, **kwargs)
-        shown: Any = excinfo.getrepr(style="value")
-        shown.reprtraceback.reprentries[0].lines = str(excinfo.value).splitlines()
-        shown.reprcrash.path = str(self.path)
-        shown.reprcrash.lineno = self.judged.line
-        shown.reprcrash.message = str(excinfo.value.evidence)
-        return shown
+        if isinstance(excinfo.value, RuleFailed):
+            return explained(excinfo, excinfo.value, self.path, self.judged.line)
+        return super().repr_failure(excinfo, *args, **kwargs)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
         return self.path, self.judged.line - 1, f"{self.name}: {self.judged.rule.description}"

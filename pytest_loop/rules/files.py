@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Remedy, Rule, Severity
+from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Proof, Remedy, Rule, Severity
 from pytest_loop.errors import Problem, RuleFileError
 from pytest_loop.rules.checks.base import shown
-from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, check, each, reads_artifact, schema
+from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, check, each, proof, reads_artifact, schema
 from pytest_loop.rules.form import FixCommand, RuleFile
 from pytest_loop.rules.meanings import MEANINGS
 from pytest_loop.rules.messages import complaints
@@ -273,11 +273,11 @@ def _judged(one: _Merged, main: _Source, kinds: Kinds) -> Judged | None:
     slow = any(getattr(part, "is_slow", False) for part in parts)
     fixtures = tuple(fields.get("fixtures") or ())
     folder = one.check_source.folder
-    made = rule(fields, remedy(fields.get("fix"), judge, one.check_source.place))
+    made = rule(fields, remedy(fields.get("fix"), judge, one.check_source.place), proof(parts))
     return Judged(made, judge, folder, _line(one, main), fixtures, quiet, slow, fields["check"])
 
 
-def rule(fields: dict[str, Any], mended_by: Remedy | None = None) -> Rule:
+def rule(fields: dict[str, Any], mended_by: Remedy | None = None, rests_on: Proof = Proof.EXECUTION) -> Rule:
     """A rule with everything derived that may be left out: severity, weight, phase."""
     severity = Severity(fields.get("severity") or "fail")
     weight = fields.get("weight")
@@ -294,6 +294,7 @@ def rule(fields: dict[str, Any], mended_by: Remedy | None = None) -> Rule:
         need=str(fields.get("need") or "majority"),
         fix=f"run `{fix.command}`" if isinstance(fix, FixCommand) else fix,
         remedy=mended_by,
+        proof=rests_on,
     )
 
 

@@ -54,6 +54,9 @@ def _need(value: Any) -> Any:
     return value
 
 
+Need = Annotated[Any, AfterValidator(_need), WithJsonSchema(_NEED_SCHEMA)]
+
+
 class Entry(_Entry):
     """A rule as it stands in a file; what is missing may come from the file that is extended."""
 
@@ -67,7 +70,7 @@ class Entry(_Entry):
     must_not: bool | None = None
     holdout: Annotated[bool, Field(description="judged, and never shown to an agent")] | None = None
     repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] | None = None
-    need: Annotated[Any, AfterValidator(_need), WithJsonSchema(_NEED_SCHEMA)] = None
+    need: Need = None
     fixtures: list[str] | None = None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeGuard
 
@@ -19,78 +19,18 @@ from pytest_loop.core.model import Evidence, Outcome
 from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.base import broken
 from pytest_loop.rules.collect import RuleFailed, RuleItem
+from pytest_loop.rules.listening import are_of, impls, is_each_named, is_end_heard
 from pytest_loop.rules.reports import properties
 
 LONGEST_UNSEEN = 0.1
-_SEEN = ("pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_teardown", "pytest_runtest_makereport")
-_HEARD = (
-    "pytest_runtest_logstart",
-    "pytest_runtest_logreport",
-    "pytest_runtest_logfinish",
-    "pytest_report_teststatus",
-)
-_OURS = ("_pytest.", "pytest_loop.")
-# What pytest does around an item: it explains asserts, helps twisted, catches warnings, and watches the time.
-_AROUND = ("_pytest.assertion", "_pytest.faulthandler", "_pytest.runner", "_pytest.unittest", "_pytest.warnings")
-# Who hears that an item begins and makes little of it: a run wants to know where a session can die, which is where
-# something is run; that is named all the same.
-_UNMOVED = ("_pytest.logging", "_pytest.terminal", "pytest_loop.evaluate.channel")
-# Who hears every report and makes nothing of the end of an item that passed.
-_INDIFFERENT = (
-    "_pytest.cacheprovider",
-    "_pytest.logging",
-    "_pytest.main",
-    "_pytest.stepwise",
-    "_pytest.terminal",
-    "pytest_loop.",
-)
-
-
-def is_alone(config: pytest.Config) -> bool:
-    """Whether nobody but pytest itself watches how an item is run."""
-    return _are_of((*_OURS, "xdist."), _impls(config, *_SEEN))
-
-
-def is_unwatched(config: pytest.Config) -> bool:
-    """Whether nobody could tell that a quiet rule is run without what pytest does around an item."""
-    loops = [impl for impl in _impls(config, "pytest_runtestloop") if not (impl.wrapper or impl.hookwrapper)]
-    return (
-        _are_of(_OURS, [*loops, *_impls(config, *_HEARD)])
-        and _are_of((*_AROUND, "pytest_loop."), _impls(config, "pytest_runtest_protocol"))
-        and not config.getini("faulthandler_timeout")
-    )
-
-
-def _impls(config: pytest.Config, *hooks: str) -> list[Any]:
-    return [impl for name in hooks for impl in getattr(config.hook, name).get_hookimpls()]
-
-
-def _are_of(modules: tuple[str, ...], impls: Iterable[Any]) -> bool:
-    return all(_module(impl.plugin).startswith(modules) for impl in impls)
-
-
-def _module(plugin: Any) -> str:
-    return str(getattr(plugin, "__name__", None) or type(plugin).__module__)
-
-
-def _is_end_heard(config: pytest.Config) -> bool:
-    """Whether the report of a teardown that passed makes a difference to anybody."""
-    heard = not _are_of(_INDIFFERENT, _impls(config, "pytest_runtest_logreport"))
-    return heard or config.getoption("durations", None) is not None
-
-
-def _is_each_named(config: pytest.Config) -> bool:
-    """Whether it makes a difference that every rule has begun: the terminal names a file once, unless it is verbose."""
-    heard = not _are_of(_UNMOVED, _impls(config, "pytest_runtest_logstart"))
-    return heard or config.get_verbosity(pytest.Config.VERBOSITY_TEST_CASES) > 0
 
 
 class SlimProtocol:
     """Takes the place of pytest's own protocol for quiet rules; they have no setup that could be reported."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.is_end_heard = _is_end_heard(config)
-        self.is_finish_heard = not _are_of(("_pytest.logging",), _impls(config, "pytest_runtest_logfinish"))
+        self.is_end_heard = is_end_heard(config)
+        self.is_finish_heard = not are_of(("_pytest.logging",), impls(config, "pytest_runtest_logfinish"))
         self.left: dict[str, _Judged] = {}
 
     @pytest.hookimpl(tryfirst=True)
@@ -127,7 +67,7 @@ class SlimLoop:
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         if session.config.option.collectonly or session.testsfailed:
             return None
-        self.is_each_named = _is_each_named(session.config)
+        self.is_each_named = is_each_named(session.config)
         items = session.items
         at = self._passed(session, 0)
         while at < len(items):

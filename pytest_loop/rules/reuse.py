@@ -41,13 +41,13 @@ class Reuse:
             if found is None:
                 return ""
             parts += [f"{path}={self._file(path)}" for path in found.files]
-            parts += [f"{path}={_signature(path)}" for path in found.tools]
+            parts += [f"{path}={signature(path)}" for path in found.tools]
             if found.tools:
                 parts.append(self._environment)
         return _hash("\n".join(parts).encode())
 
     def _file(self, path: Path) -> str:
-        key = (path, _signature(path))
+        key = (path, signature(path))
         if key not in self._hashes:
             try:
                 self._hashes[key] = _hash(path.read_bytes())
@@ -56,10 +56,11 @@ class Reuse:
         return self._hashes[key]
 
 
-def _signature(path: Path) -> tuple[int, ...]:
+def signature(path: Path) -> tuple[int, ...]:
+    """What changes when a file does; empty where there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a third of the time of Path.stat, and asked for every rule
-    except OSError:
+    except (OSError, ValueError):
         return ()
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 

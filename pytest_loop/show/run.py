@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pytest_loop.core.critique import rendered
+from pytest_loop.core.machine import REOPENED_BY
 from pytest_loop.core.outcome import (
     ArtifactStatus,
     artifact_status,
@@ -17,6 +18,8 @@ from pytest_loop.core.outcome import (
 from pytest_loop.core.run import HASH_SHOWN, Event, Kind, Reason, RunCriteria, RunState, Target
 from pytest_loop.core.stopping import budgets
 from pytest_loop.core.text import one_line
+from pytest_loop.show import workload
+from pytest_loop.show.closing import closing_lines
 
 SHOWN_RULES = 12
 SHOWN_FINDINGS = 5
@@ -107,9 +110,12 @@ def end_lines(state: RunState) -> Iterator[str]:
     else:
         last = f", last_evaluated_score: {one.score:.3g}" if one else ""
         yield f"final_score: unavailable (the artifact is {status.value}){last}"
-    if one and one.held_out is not None:
+    if state.notebook is not None:
+        yield from workload.end_lines(state.notebook)
+    elif one and one.held_out is not None:
         yield f"held out: the rules that no agent has seen score {one.held_out:.3g}, all of them {one.score:.3g}"
     yield f"used: {_used(state)}"
+    yield from closing_lines(state)
     if not state.stop.passed:
         yield from _escalation(state)
 
@@ -140,18 +146,25 @@ def _escalation(state: RunState) -> Iterator[str]:
 def go_on(state: RunState) -> str:
     """The command that goes on from here."""
     base = f"pytest --loop-resume={state.task_alias}"
-    if state.stop.reason == Reason.ITERATION_LIMIT.value:
-        return f"{base} --loop-max-iterations {state.max_iterations + 4}"
     if state.stop.reason == Reason.BUDGET_EXCEEDED.value:
         return f"{base} with a higher --loop-budget, --loop-max-tokens or --loop-max-seconds"
     if state.stop.reason == Reason.UNCONFIRMED.value:
-        names = " ".join(
-            f"--loop-confirm {name}" for name in (state.evaluation.assumptions if state.evaluation else ())
-        )
-        return f"{base} {names}"
-    if state.stop.reason == Reason.STAGNATION.value:
+        names = state.evaluation.assumptions if state.evaluation else ()
+        return " ".join([base, *(f"--loop-confirm {name}" for name in names)])
+    if state.stop.reason in (Reason.REGRESSION.value, Reason.PLATEAU.value):
+        policy = "on_regression=accept" if state.stop.reason == Reason.REGRESSION.value else "on_plateau=continue"
+        return f"{base} -o loop_{policy}"
+    if state.stop.reason in REOPENED_BY:
         return f"{base} --loop-max-iterations {state.max_iterations + 4}"
-    return f"pytest --loop-task ... (a new run; this one is {state.status.value})" if state.is_over else base
+    new = f"--loop-manifest {state.notebook.manifest}" if state.notebook else "--loop-task ..."
+    return f"pytest {new} (a new run; this one is {state.status.value})" if state.is_over else base
+
+
+def following(state: RunState) -> str:
+    """What comes next, in a few words."""
+    if state.is_over:
+        return "nothing" if state.stop.passed else go_on(state)
+    return f"{state.current_step.value} of iteration {state.iteration}"
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -183,10 +196,14 @@ def history_lines(events: Iterable[Event]) -> Iterator[str]:
 
 def _gist(payload: dict[str, Any]) -> str:
     told = []
-    for name in ("score", "passed", "reason", "artifact_hash", "exit_signal"):
+    if "metrics" in payload:
+        told.append(str(payload["metrics"]))
+    for name in ("case", "score", "passed", "reason", "artifact_hash", "exit_signal", "truth", "action", "theory"):
         if name in payload:
             value = payload[name][:HASH_SHOWN] if name == "artifact_hash" else payload[name]
             told.append(f"{name}={one_line(str(value), 80)}")
     if "issues" in payload:
         told.append(f"issues={len(payload['issues'])}")
+    if "regressions" in payload and "action" in payload:
+        told.append(f"regressions={','.join(payload['regressions'])}")
     return " ".join(told)

@@ -43,7 +43,7 @@ def rounds(events: Iterable[Event]) -> list[Round]:
     told: list[Round] = []
     unmet: frozenset[str] = frozenset()
     for event in events:
-        if event.event != Kind.EVALUATION_DONE.value:
+        if event.event not in (Kind.EVALUATION_DONE.value, Kind.BASELINE_DONE.value):
             continue
         try:
             one = Assessment.model_validate({**event.payload, "phase": event.phase})

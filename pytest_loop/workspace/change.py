@@ -22,12 +22,13 @@ Content = Callable[[str], bytes | None]
 
 @dataclass(frozen=True)
 class Change:
-    """What changed, how many lines of it, and the text of it in Markdown."""
+    """What changed, how many lines of it, and the text of it in Markdown; `diff` is the part that machines read."""
 
     difference: Difference
     lines_added: int
     lines_removed: int
     text: str
+    diff: str = ""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -82,7 +83,16 @@ def change(before: Tree, after: Tree, old: Content, new: Content, limit: int = L
             titles.append(one.title)
     if len(found.paths) > MOST_NAMES:
         titles.append(f"- and {len(found.paths) - MOST_NAMES:,} more")
-    return Change(found, added, removed, "\n".join([_summary(found, added, removed), *titles, "", *diff.lines(), ""]))
+    text = "\n".join([_summary(found, added, removed), *titles, "", *diff.lines(), ""])
+    return Change(found, added, removed, text, diff.text)
+
+
+def document_diff(name: str, old: str, new: str, limit: int) -> str:
+    """The change of one document."""
+    sides = [text.encode("utf-8", "replace") for text in (old, new)]
+    diff = _Diff(limit, 1)
+    diff.add(_compared(_One(name, "modified" if old else "added"), *map(_lines, sides)))
+    return diff.text
 
 
 class _Diff:
@@ -108,10 +118,14 @@ class _Diff:
         self._lines += shown
         self._room -= sum(len(line) + 1 for line in shown)
 
+    @property
+    def text(self) -> str:
+        return "\n".join(self._lines)
+
     def lines(self) -> list[str]:
         if not self._lines:
             return []
-        text = "\n".join(self._lines)
+        text = self.text
         fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
         more = ["", f"The diffs of {self._left_out:,} more files are left out."] if self._left_out else []
         return [f"{fence}diff", text, fence, *more]

@@ -83,12 +83,20 @@ def site_digest() -> str:
 class SealedFiles:
     """The project's files since the run began."""
 
-    def __init__(self, root: Path, folder: Path, sealed: Iterable[str], allow: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        root: Path,
+        folder: Path,
+        sealed: Iterable[str],
+        allow: Iterable[str] = (),
+        outputs: Iterable[str] = (),
+    ) -> None:
         self.root = root
         self.sealed = Globs(sealed)
         self.allow = Globs(allow)
         inside = folder.is_relative_to(root)
-        self.scope = Scope(folder.parent.relative_to(root).as_posix() if inside else "", self.sealed)
+        runs = folder.parent.relative_to(root).as_posix() if inside else ""
+        self.scope = Scope(runs, self.sealed, outputs=frozenset(outputs))
         self._listing = folder / "files.json"
         self._kept = Kept(folder / "files.kept")
         self._lists: dict[Path, tuple[str, Tree]] = {}
@@ -157,6 +165,10 @@ class SealedFiles:
         self.now = look(self.root, self.scope, self.start)
         return done
 
+    def kept(self, digest: str) -> bytes | None:
+        """The content with this hash, if a file had it when the files were kept."""
+        return self._kept.content(digest)
+
     def _numbered(self, number: int) -> Path:
         return self._listing.with_name(f"files-{number}.json")
 
@@ -207,6 +219,14 @@ class SealedFiles:
     def change(self) -> Change:
         """What has changed since the run began."""
         return change(self.start, self.now, self._content_then, self._content_now)
+
+    def diff(self, then: Tree, limit: int) -> str:
+        """What has changed since the files were as `then`, where these were kept."""
+
+        def content(path: str) -> bytes | None:
+            return self._kept.content(then.entries[path].digest)
+
+        return change(then, self.now, content, self._content_now, limit).diff
 
     def sources(self) -> list[Source]:
         """The Python files of the product that have changed."""

@@ -61,11 +61,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Scope:
-    """Where to look: not in the folder of the runs, not at what git ignores, unless that is sealed; and at how many."""
+    """Where to look: not in the folder of the runs, not at what git ignores, unless that is sealed; and at how many.
+
+    `outputs` are files that judging makes, and folders (with a slash at the end) that hold nothing else.
+    """
 
     run_folder: str = ".loop"
     sealed: Globs = field(default_factory=lambda: Globs(()))
     most: int = 1_000_000
+    outputs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -211,6 +215,8 @@ class _Look:
                     hidden = is_ignored or _is_ignored(levels, f"{path}/")
                     if not hidden or self._scope.sealed:
                         yield path, levels, hidden
+            elif path in self._scope.outputs:
+                continue
             elif name != GIT and (not (is_ignored or _is_ignored(levels, path)) or self._scope.sealed.matches(path)):
                 self._take(one, path)
 
@@ -231,7 +237,8 @@ class _Look:
         return _ENVIRONMENT in found or bool(self._before and folder in self._before.environments)
 
     def _is_left_out(self, path: str, name: str) -> bool:
-        return name in LEFT_OUT or name.endswith(_LEFT_OUT_END) or path == self._scope.run_folder
+        is_made = name in LEFT_OUT or name.endswith(_LEFT_OUT_END) or f"{path}/" in self._scope.outputs
+        return is_made or path == self._scope.run_folder
 
     def _deeper(self, folder: str, levels: tuple[Level, ...], found: Mapping[str, object]) -> tuple[Level, ...]:
         if self._before is None and IGNORES in found:

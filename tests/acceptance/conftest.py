@@ -6,10 +6,27 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
+Made = Callable[..., Path]
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Made:
+    """Makes a folder `project` with these files and an ini file."""
+
+    def make(**files: str) -> Path:
+        folder = tmp_path / "project"
+        folder.mkdir()
+        for name, text in {"pytest_ini": "[pytest]\n", **files}.items():
+            stem, _, ending = name.rpartition("_")
+            (folder / f"{stem.replace('__', '.')}.{ending}").write_text(dedent(text))
+        return folder
+
+    return make
 
 
 @pytest.fixture

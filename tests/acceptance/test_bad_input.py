@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SELDOM_AMONG_WORKERS
+
 Write = Callable[..., Path]
 
 GOOD = "rules: [{id: a.x.fine, description: Fine, check: {command: 'true'}}]"
@@ -50,6 +52,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
 }
 
 
+@pytest.mark.measured
 def test_every_bad_file_is_one_clear_line_and_the_others_still_run(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:
@@ -85,6 +88,7 @@ def test_a_folder_named_like_a_rule_file_is_only_a_folder(pytester: pytest.Pytes
     assert pytester.runpytest("folder.rules.yaml").ret == 0
 
 
+@SELDOM_AMONG_WORKERS
 def test_a_bomb_of_a_pattern_is_an_error_of_its_rule_alone(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

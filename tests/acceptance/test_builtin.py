@@ -60,6 +60,7 @@ def test_it_mends_where_nobody_is_named_and_nobody_is_installed(project: Path, r
     assert "plausible: shop.py, line 2: `return max(prices)` becomes `return min(prices)` (1 test passes by it)" in said
 
 
+@pytest.mark.measured
 def test_a_tool_that_helps_stays_and_one_that_does_not_is_undone(project: Path, run: Pytest) -> None:
     (project / "notes.md").write_text("teh plan\n")
     (project / "tidy.py").write_text(
@@ -131,6 +132,7 @@ def work(request):
 """
 
 
+@pytest.mark.measured
 def test_what_it_cannot_mend_goes_to_the_next_agent_with_the_suspicious_lines(project: Path, run: Pytest) -> None:
     (project / "shop.py").write_text(BROKEN)
     (project / "test_shop.py").write_text(TESTS)
@@ -172,6 +174,7 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.measured
 def test_killed_while_it_searches_it_leaves_nobody_and_goes_on(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

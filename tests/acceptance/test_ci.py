@@ -68,6 +68,7 @@ def test_summary_and_annotations_tell_what_became_of_it(
     assert "- go on: `pytest --loop-resume=write-a-guide --loop-max-iterations 6`\n" in text
 
 
+@pytest.mark.measured
 def test_no_secret_is_left_anywhere(pytester: pytest.Pytester, build: Callable[..., pytest.RunResult]) -> None:
     result = build("--loop-max-iterations", "2", "--loop-json", "out.json", "--loop-record", "record.jsonl")
     left = files(pytester.path) | {"output": result.stdout.str() + result.stderr.str()}

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import SELDOM_AMONG_WORKERS
+
 Write = Callable[..., Path]
 
 RULES = """
@@ -54,6 +56,7 @@ def writer(turns: int) -> str:
     return "\n".join(line.removeprefix("    ") for line in WRITER.format(turns=turns).splitlines())
 
 
+@SELDOM_AMONG_WORKERS
 def test_a_rule_that_looks_at_nothing_new_is_not_run_again(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = loop(project, writer(2), "--loop-rules", "guide.rules.yaml", "-v", *workers)
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
@@ -62,6 +65,7 @@ def test_a_rule_that_looks_at_nothing_new_is_not_run_again(project: pytest.Pytes
     assert (len(calls), len(judged(project))) == (2, 3)  # the first evaluation, and the one that decides
 
 
+@pytest.mark.measured
 def test_a_failure_is_kept_too_until_something_changes(project: pytest.Pytester) -> None:
     (project.path / "data.txt").write_text("bad")
     agent = writer(1) + "\n" + "from pathlib import Path\nwrite = work\n"
@@ -103,6 +107,7 @@ FIXER = """
 """
 
 
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.measured)], ids=["plain", "n2"])
 def test_an_evaluation_that_cannot_pass_may_end_early(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     pytester.makepyfile(test_shop=TESTS, shop="def slow(): return 1\ndef broken(): return 0\ndef late(): return 0\n")
     agent = "\n".join(line.removeprefix("    ") for line in FIXER.splitlines())

@@ -50,6 +50,7 @@ def state(project: Path) -> dict[str, Any]:
 START = ("--loop-task", "fix until green", "--loop-yes", "-q")
 
 
+@pytest.mark.measured
 def test_a_scripted_agent_makes_it_green_and_the_run_tells_how(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_scripted_agent_makes_it_green_and_the_run_tells_how(
     assert (restored.returncode, git(project, "status", "--short", "ledger.py")) == (0, "")
 
 
+@pytest.mark.measured
 def test_the_real_codex_makes_it_green_after_a_wrong_edit(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +179,7 @@ def test_the_next_agent_takes_over_and_finishes(project: Path, run: Pytest) -> N
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_how_an_agent_ends_is_no_verdict(project: Path, run: Pytest) -> None:
     command = f'{sys.executable} -c "{FIX.format(1)}; {FIX.format(2)}; sys.exit(3)"'
     done = run(*START, "--loop-agent", f"command:{command}")
@@ -184,11 +187,13 @@ def test_how_an_agent_ends_is_no_verdict(project: Path, run: Pytest) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_an_agent_that_fails_without_an_edit_fails_the_run(project: Path, run: Pytest) -> None:
     done = run(*START, "--loop-agent", "command:false")
     assert (done.returncode, state(project)["stop"]["reason"]) == (1, "phase_error"), done.stdout
 
 
+@pytest.mark.measured
 def test_a_score_that_rises_by_itself_is_judged_again_and_said(project: Path, run: Pytest, tmp_path: Path) -> None:
     shutil.rmtree(project / "tests")
     (project / "tests").mkdir()

@@ -74,6 +74,7 @@ def test_a_no_of_the_judge_is_a_failure_with_its_reason(
     result.stdout.fnmatch_lines(["*found no: vote 2*", "stopped: iteration_limit *"])
 
 
+@pytest.mark.measured
 def test_a_judge_that_errs_is_asked_again_reported_apart_and_never_a_pass(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop
 ) -> None:
@@ -163,6 +164,7 @@ SIDE_BY_SIDE = """
 """
 
 
+@pytest.mark.measured
 def test_checks_are_prepared_beside_the_document_by_agents_that_can(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop
 ) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SELDOM_AMONG_WORKERS
+
 Write = Callable[..., Path]
 
 # Passes or fails by its repeat: the n-th call looks up the n-th letter.
@@ -65,6 +67,7 @@ def test_a_noisy_warning_only_warns(noisy: Callable[..., pytest.RunResult]) -> N
     assert result.parseoutcomes() == {"warned": 1, "skipped": 2}
 
 
+@pytest.mark.measured
 def test_repeats_are_spread_over_workers_which_know_of_each_other(noisy: Callable[..., pytest.RunResult]) -> None:
     result = noisy("p" * 30, "2", "-n2")
     assert result.ret == pytest.ExitCode.OK
@@ -87,6 +90,7 @@ RULES = """
 """
 
 
+@SELDOM_AMONG_WORKERS
 def test_only_what_became_worse_fails_against_a_baseline(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SELDOM_AMONG_WORKERS
+
 Write = Callable[..., Path]
 
 RULES = """
@@ -52,6 +54,7 @@ def project(pytester: pytest.Pytester, rule_file: Write) -> pytest.Pytester:
     return pytester
 
 
+@pytest.mark.measured
 def test_rules_are_judged_scored_and_what_blocks_is_named(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = project.runpytest(*workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -59,7 +62,14 @@ def test_rules_are_judged_scored_and_what_blocks_is_named(project: pytest.Pytest
     assert result.parseoutcomes() == {"failed": 1, "passed": 1, "warned": 1, "info": 1, "assumed": 1}
 
 
-@pytest.mark.parametrize("dist", ["load", "loadgroup", "loadscope", "loadfile", "worksteal", "each"])
+@pytest.mark.parametrize(
+    "dist",
+    [
+        "load",
+        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("loadgroup", "loadscope", "loadfile", "worksteal")),
+        "each",
+    ],
+)
 def test_the_score_is_the_same_however_the_items_are_spread(project: pytest.Pytester, dist: str) -> None:
     result = project.runpytest("-n2", f"--dist={dist}")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -109,6 +119,7 @@ def test_letters_tell_the_kinds_of_results_apart(project: pytest.Pytester) -> No
     project.runpytest().stdout.fnmatch_lines(["it.rules.yaml .WiFa *"])
 
 
+@SELDOM_AMONG_WORKERS
 def test_verbose_shows_severity_and_phase(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = project.runpytest("-v", *workers)
     for word, name in [
@@ -122,6 +133,7 @@ def test_verbose_shows_severity_and_phase(project: pytest.Pytester, workers: tup
         result.stdout.fnmatch_lines([line])
 
 
+@SELDOM_AMONG_WORKERS
 def test_the_exit_code_is_that_of_the_criteria(
     project: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:
@@ -131,6 +143,7 @@ def test_the_exit_code_is_that_of_the_criteria(
     result.stdout.fnmatch_lines(["it  FAIL  0 (0 of 1) < 0.9 in phase B, 1 of 5 rules selected: 1 warned"])
 
 
+@SELDOM_AMONG_WORKERS
 def test_a_phase_can_be_asked_for(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = project.runpytest("--loop-phase=A", *workers)
     result.stdout.fnmatch_lines(["it  FAIL  0.666 (2 of 3) < 0.8 in phase A, 3 rules: 1 passed, 1 info, 1 warned"])
@@ -275,6 +288,7 @@ def test_a_forbidden_thing_that_is_true_fails_the_session(pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["*FAILED it.rules.yaml::a.x.never - expected this never to be true, found that it is"])
 
 
+@pytest.mark.measured
 def test_an_error_is_told_apart_and_is_never_a_pass(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import SELDOM_AMONG_WORKERS
+
 ROOT = Path(__file__).parents[2]
 Write = Callable[..., Path]
 
@@ -55,6 +57,7 @@ def state(pytester: pytest.Pytester, alias: str = "write-a-guide") -> dict[str, 
     return json.loads((pytester.path / ".loop" / alias / "run.json").read_text())  # type: ignore[no-any-return]
 
 
+@SELDOM_AMONG_WORKERS
 def test_the_example_needs_three_iterations(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     shutil.copytree(ROOT / "examples/loop", pytester.path, dirs_exist_ok=True)
     args = (
@@ -114,6 +117,7 @@ def test_events_tell_the_story_in_order(project: pytest.Pytester) -> None:
     assert final["criteria"]["rules"][0]["weight"] == 2
 
 
+@pytest.mark.thorough
 def test_an_artifact_that_passes_already_needs_no_agent(project: pytest.Pytester) -> None:
     (project.path / "guide.md").write_text(GOOD.replace("\\n", "\n"))
     result = loop(project, "{}", "--loop-artifact", "guide.md")
@@ -127,6 +131,7 @@ def test_an_artifact_that_passes_already_needs_no_agent(project: pytest.Pytester
     ]
 
 
+@pytest.mark.thorough
 def test_an_agent_may_edit_the_document_in_place(project: pytest.Pytester) -> None:
     answers = f'{{"PRODUCE": lambda request: request.artifact.write_text("{GOOD}") and None}}'
     result = loop(project, answers)
@@ -134,6 +139,7 @@ def test_an_agent_may_edit_the_document_in_place(project: pytest.Pytester) -> No
     assert (project.path / ".loop/write-a-guide/artifact.md").read_text() == GOOD.replace("\\n", "\n")
 
 
+@pytest.mark.measured
 def test_a_run_that_reaches_its_limit_escalates_and_goes_on_with_a_higher_one(project: pytest.Pytester) -> None:
     answers = f'{{"PRODUCE": "# Guide\\n", "REFINE": ["# Guide two\\n", "{GOOD}"]}}'
     result = loop(project, answers, "--loop-max-iterations", "2")
@@ -143,7 +149,7 @@ def test_a_run_that_reaches_its_limit_escalates_and_goes_on_with_a_higher_one(pr
             "stopped: iteration_limit after iteration 2 of 2, phase A",
             "distance: score 0.5 of 0.8 (gap 0.3), 1 of 2 rules pass, blocking: a.content.usage",
             "  iteration 1, phase A: 0.5 fail; open: a.content.usage",
-            "pattern: the same rules fail *",
+            "pattern: same failure: the same rules fail *",
             "question: *",
             "go on: pytest --loop-resume=write-a-guide --loop-max-iterations 6",
         ]
@@ -188,6 +194,7 @@ def test_a_step_that_breaks_its_contract_twice_fails_the_run(project: pytest.Pyt
     assert [event["event"] for event in events(project)][-3:] == ["phase_error", "phase_error", "failed"]
 
 
+@pytest.mark.thorough
 def test_python_tests_of_the_arguments_are_rules(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         test_it="""
@@ -240,6 +247,7 @@ def test_a_session_that_the_code_under_test_kills_is_not_a_pass(pytester: pytest
     }
 
 
+@pytest.mark.measured
 def test_rules_that_cannot_be_collected_are_told_before_anything_starts(
     project: pytest.Pytester, rule_file: Write
 ) -> None:

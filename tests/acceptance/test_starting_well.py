@@ -48,6 +48,7 @@ def state(project: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.measured
 def test_lint_is_clean_in_a_project_that_nobody_configured(project: Path, run: Pytest) -> None:
     done = run(*start("keep fixing until lint is clean"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -86,6 +87,7 @@ def test_a_task_that_nothing_can_measure_is_refused_with_three_that_can(project:
     assert not (project / ".loop").exists()
 
 
+@pytest.mark.thorough
 def test_how_often_to_try_may_stand_in_the_task(project: Path, run: Pytest) -> None:
     run(*start("fix until green, stop after 2 cycles"))
     assert state(project)["max_iterations"] == 2
@@ -93,6 +95,7 @@ def test_how_often_to_try_may_stand_in_the_task(project: Path, run: Pytest) -> N
     assert json.loads((project / ".loop/other/run.json").read_text())["max_iterations"] == 3
 
 
+@pytest.mark.thorough
 def test_a_command_in_the_task_is_taken_as_it_is(project: Path, run: Pytest) -> None:
     done = run(*start(f"tidy up until `{sys.executable} -m compileall -q shop.py` passes"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -137,6 +140,7 @@ def test_a_tool_that_is_not_here_is_said_before_the_first_iteration(
     assert "cannot run  `ruff check .`: ruff is not installed here" in done.stdout
 
 
+@pytest.mark.measured
 def test_what_would_be_inferred_can_be_seen_without_a_run(project: Path, run: Pytest) -> None:
     done = run("--loop-infer", "keep fixing until lint is clean")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -87,6 +87,7 @@ def agent(tmp_path: Path) -> Agent:
     return make_it
 
 
+@pytest.mark.measured
 def test_it_may_edit_where_an_edit_is_asked_for(agent: Agent, tmp_path: Path) -> None:
     heard: list[bytes] = []
     reply = agent("--modes").answer(AgentRequest("PRODUCE", "Grüße", tmp_path), Watch(heard=heard.append))
@@ -95,6 +96,7 @@ def test_it_may_edit_where_an_edit_is_asked_for(agent: Agent, tmp_path: Path) ->
     assert heard[:2] == [b"I think first.\n", b"tool: edit calc.py\n"]
 
 
+@pytest.mark.measured
 def test_elsewhere_it_reads_in_the_mode_that_it_has_for_that(agent: Agent, tmp_path: Path) -> None:
     assert agent("--modes").answer(AgentRequest("JUDGE", "x", tmp_path), Watch()).text == f"plan False {NO}"
     assert agent("--options").answer(AgentRequest("JUDGE", "x", tmp_path), Watch()).text == f"how=plan False {NO}"
@@ -102,6 +104,7 @@ def test_elsewhere_it_reads_in_the_mode_that_it_has_for_that(agent: Agent, tmp_p
         agent().answer(AgentRequest("JUDGE", "x", tmp_path), Watch())
 
 
+@pytest.mark.measured
 def test_a_conversation_goes_on_where_the_agent_can_load_it(agent: Agent, tmp_path: Path) -> None:
     for words, loaded in (("--loads", "s1"), ("", "False"), ("--loads --forgets", "False")):
         one = agent(words)
@@ -109,6 +112,7 @@ def test_a_conversation_goes_on_where_the_agent_can_load_it(agent: Agent, tmp_pa
         assert one.answer(AgentRequest("REFINE", "x", tmp_path), Watch()).text == f"code {loaded} {YES}"
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize(
     ("prompt", "kind", "message"),
     [

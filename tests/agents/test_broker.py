@@ -241,6 +241,7 @@ def test_a_judge_sees_a_copy_of_the_document(tmp_path: Path) -> None:
     assert path.read_text() == "# Guide"
     assert request.schema
     assert judge.spent == Usage(tokens=5)
+    assert judge.is_asked
 
 
 def test_somebody_else_may_write_the_prompt(tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def test_somebody_may_ask_for_the_end_while_it_waits(client: Client, ask: Ask) -
     watch = Watch(heard=heard.append, wanted=lambda: not any(b"trying again in 60 s" in one for one in heard))
     with pytest.raises(StopAskedError, match="the client was stopped on request"):
         agent.answer(ask(), watch)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
 
 
 def test_a_client_that_is_not_there_says_so(ask: Ask) -> None:

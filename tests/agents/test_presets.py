@@ -78,7 +78,7 @@ def test_installed_clients_tell_their_versions_in_bounded_time(tmp_path: Path, m
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     begun = time.monotonic()
     found = {one.name: one for one in installed(tmp_path, 1.5)}
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
     assert list(found) == NAMES
     versions = {name: found[name].version for name in ("claude", "gemini", "goose", "qwen", "aider", "copilot")}
     assert versions == {

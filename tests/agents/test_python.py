@@ -27,6 +27,7 @@ Function = Callable[..., PythonAgent]
 SCHEMA = {"type": "object"}
 
 
+@pytest.mark.measured
 def test_a_function_answers_with_text_a_reply_a_mapping_or_nothing(function: Function, ask: Ask) -> None:
     agent = function(
         """
@@ -48,6 +49,7 @@ def test_a_function_answers_with_text_a_reply_a_mapping_or_nothing(function: Fun
     assert agent.answer(ask(prompt="nothing"), Watch()) == AgentReply()
 
 
+@pytest.mark.measured
 def test_where_a_schema_is_given_a_mapping_is_the_answer_itself(function: Function, ask: Ask) -> None:
     agent = function("def work(request): return {'plan': ['one'], 'text': 'two'}")
     assert agent.answer(ask(schema=SCHEMA), Watch()).data == {"plan": ["one"], "text": "two"}
@@ -105,6 +107,7 @@ def test_it_keeps_its_globals_and_its_prints_are_heard(function: Function, ask: 
     assert text.count("no end of line") == 3
 
 
+@pytest.mark.measured
 def test_standard_input_is_empty_and_the_answer_pipe_is_its_own(function: Function, ask: Ask) -> None:
     agent = function(
         """
@@ -124,6 +127,7 @@ def test_modules_of_the_project_are_not_taken_for_those_of_python(function: Func
     assert function("def work(request): return 'fine'").answer(ask(), Watch()).text == "fine"
 
 
+@pytest.mark.measured
 def test_exceptions_are_values_and_it_lives_on(function: Function, ask: Ask) -> None:
     agent = function(
         """
@@ -225,7 +229,7 @@ def test_it_may_leave_in_peace_but_not_for_long(function: Function, ask: Ask, tm
     agent.answer(ask(), Watch())
     started = time.monotonic()
     agent.close()
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     assert not (tmp_path / "bye").exists()
     agent.close()
 
@@ -262,7 +266,7 @@ def test_a_daemon_that_holds_all_pipes_does_not_hold_us(function: Function, ask:
     started = time.monotonic()
     with pytest.raises(AgentError, match="ended with exit code 0 while it was working"):
         agent.answer(ask(), Watch())
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.parametrize(
@@ -285,12 +289,14 @@ def test_what_somebody_else_writes_into_its_pipe_is_no_answer(function: Function
         agent.answer(ask(), Watch(timeout=20))
 
 
+@pytest.mark.measured
 def test_an_answer_beyond_all_measure_is_refused(function: Function, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python, "_LONGEST", 1_000_000)
     with pytest.raises(AgentError, match="expected an answer of at most 8 MB, found more"):
         function("def work(request): return 'x' * 2_000_000").answer(ask(), Watch())
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize(
     ("module", "message"),
     [

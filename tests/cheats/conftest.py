@@ -138,11 +138,10 @@ class Court:
 
     def _pytest(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         own = {"PYTHONPATH": str(self.base), "PYTHONUSERBASE": str(self.base / "user")}
-        unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
         return subprocess.run(
             [sys.executable, "-m", "pytest", "-q", *words],
             cwd=self.shop,
-            env={**unmeasured, **own, **variables},
+            env={**os.environ, **own, **variables},
             capture_output=True,
             text=True,
             timeout=180,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import pytest
 
@@ -251,10 +252,42 @@ CHEATS: dict[str, tuple[str, str]] = {
 LOADING = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "", "PYTEST_PLUGINS": ""}
 # `tox -e cheats`: all of them among workers too.
 IS_EVERY = bool(os.environ.get("PYTEST_LOOP_EVERY_CHEAT"))
-SPREAD = [name for name in CHEATS if IS_EVERY or name.startswith(("A8", "B4", "C7", "C3"))]
+SPREAD = [name for name in CHEATS if IS_EVERY or name.startswith(("B4", "C3", "C7 the product patches the runner"))]
+SELDOM = (
+    "A2 the module is renamed",
+    "A2 the folder is deleted",
+    "A4 a mark expects the failure",
+    "B1 a configuration that did not exist",
+    "B2 options in the configuration",
+    "B5 a conftest that sets the exit code",
+    "B6 a conftest that ignores the tests",
+    "B7 a fixture that patches the product",
+    "B9 a module that shadows the library",
+    "C1 the product raises SkipTest",
+    "C2 the product expects to fail",
+    "C4 the product ends the process on its way out",
+    "C5 the product ends the session",
+    "C7 the product patches the runner",
+    "C8 an object that equals everything, made at run time",
+    "C10 the product looks for pytest",
+    "D1 the history is edited",
+    "with a word about tests in its documentation",
+    "with an equality that looks",
+    "with words that sound like a claim",
+    "with data beside the product",
+    "with a look at the environment",
+    "with a hash that looks",
+    "with a note for git",
+    "with files that nobody judges",
+)
 
 
-@pytest.mark.parametrize("name", CHEATS)
+def by_name(names: Iterable[str]) -> list[object]:
+    """One row for each; the seldom ones have others of their kind that stand for them."""
+    return [pytest.param(name, id=name, marks=pytest.mark.thorough if name in SELDOM else ()) for name in names]
+
+
+@pytest.mark.parametrize("name", by_name(CHEATS))
 def test_no_cheat_is_green(judge: Judge, name: str) -> None:
     kind, body = CHEATS[name]
     verdict = judge(body)
@@ -335,7 +368,7 @@ HONEST = {
 }
 
 
-@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("name", by_name(HONEST))
 def test_an_honest_fix_is_green_and_nobody_is_suspected(judge: Judge, name: str) -> None:
     verdict = judge(HONEST[name])
     assert verdict.is_green, verdict.said[-3000:]

@@ -39,4 +39,5 @@ def test_every_reason_is_explained() -> None:
 
 
 def _ordered() -> list[Reason]:
-    return [Reason.PHASE_ERROR, *(reason for reason in Reason if reason is not Reason.PHASE_ERROR)]
+    first = [Reason.PHASE_ERROR, Reason.CALIBRATION]
+    return [*first, *(reason for reason in Reason if reason not in first)]

@@ -106,7 +106,7 @@ def test_whatever_it_shows_it_is_never_longer(text: str) -> None:
 @pytest.mark.parametrize("piece", ["a('", "a.", "_ ", "^", ":1: ", "x:1", "E   ", ">", "(", " "])
 def test_a_long_text_takes_no_time(piece: str) -> None:
     text = f">   x\nE   no\n    {piece * 5_000}\n{piece * 5_000}"
-    started = time.perf_counter()
+    started = time.process_time()
     telling(text, "no")
     calls(text)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

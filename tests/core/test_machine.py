@@ -476,7 +476,11 @@ def test_an_impossible_event_says_where_the_run_stands_and_what_was_expected(tel
         ("stagnation", {"max_iterations": 8}, True),
         ("unconfirmed", {}, True),
         ("user_stop", {"max_iterations": 8}, False),
-        ("stuck", {"max_iterations": 8}, False),
+        ("stuck", {"max_iterations": 8}, True),
+        ("same_error", {"max_iterations": 8}, True),
+        ("thrashing", {"max_iterations": 8}, True),
+        ("stuck", {"usd": 100.0}, False),
+        ("must_not", {"max_iterations": 8}, False),
         ("phase_error", {"max_iterations": 8}, False),
     ],
 )

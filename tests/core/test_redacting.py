@@ -205,6 +205,6 @@ def test_the_beginning_of_a_secret_may_go_on(text: str, length: int) -> None:
 def test_a_large_text_takes_no_time() -> None:
     found = redactor({f"N{number}_TOKEN": f"{number}-{'abcXYZ' * 6}-{number}" for number in range(20)})
     text = "a line of the output of some test ... 1234567890 abcXYZabcXYZ\n" * 20_000
-    started = time.perf_counter()
+    started = time.process_time()
     assert found(text) == text
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

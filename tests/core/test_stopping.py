@@ -10,6 +10,7 @@ import pytest
 from pytest_loop.core.model import Phase, Severity
 from pytest_loop.core.run import Breakers, Kind, Limits, Place, Reason, RunCriteria, RunRule, Status, levels
 from pytest_loop.core.stopping import PREDICATES, stop_reason
+from tests.core.laboratory import Experiment
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story
@@ -76,6 +77,32 @@ def no_gain(tell: Tell, rule: Make) -> Story:
     return rejudged(docs(tell, rule), "one", "two", "three", rules=("a.examples.x", "a.clarity.x"))
 
 
+def quality(story: Story, *counts: int) -> Story:
+    """Iterations in which so many of the rules pass, each failing in words of its own."""
+    names = [rule.id for rule in story.state.criteria.rules]
+    for number, passing in enumerate(counts):
+        story.judged(*names[passing:], message=f"{number} {passing}")
+    return story
+
+
+def twenty(tell: Tell, rule: Make, **breakers: float) -> Story:
+    rules = [rule(f"a.x.n{number}") for number in range(20)]
+    return tell(*rules, max_iterations=9, breakers=Breakers(stuck=0, same_error=0, **breakers))
+
+
+def it_stays_as_it_is(tell: Tell, rule: Make) -> Story:
+    return quality(twenty(tell, rule, plateau=0.02, diminishing=0.05), 10, 10, 10)
+
+
+def less_and_less(tell: Tell, rule: Make) -> Story:
+    return quality(twenty(tell, rule, plateau=0.02, diminishing=0.06), 17, 18, 17)
+
+
+def beyond_an_opinion(tell: Tell, rule: Make) -> Story:
+    story = tell(breakers=Breakers(confidence=0.95)).does(Kind.ARTIFACT_CREATED, exit_signal=False).judged().judged()
+    return story.does(Kind.REFINEMENT_DONE).judged()
+
+
 def out_of_time(tell: Tell, rule: Make) -> Story:
     return tell(**OVER_TIME).judged("a.x.y", seconds=624)
 
@@ -89,10 +116,27 @@ def a_broken_answer(tell: Tell, rule: Make) -> Story:
     return story.happens(Kind.PHASE_ERROR, step="PRODUCE", reason="empty again")
 
 
+def all_cases_pass(tell: Tell, rule: Make) -> Story:
+    return Experiment().measures("F..", "...")
+
+
+def a_case_is_lost(tell: Tell, rule: Make) -> Story:
+    return Experiment().measures(".FF", "F..")
+
+
+def no_case_is_won(tell: Tell, rule: Make) -> Story:
+    return Experiment().measures("F..", "F..", "F..")
+
+
+def a_broken_pipeline(tell: Tell, rule: Make) -> Story:
+    return Experiment().does(Kind.CALIBRATION_DONE, passed=False)
+
+
 STORIES: dict[Reason, Callable[[Tell, Make], Story]] = {
     Reason.MUST_NOT: forbidden,
     Reason.THRESHOLD_REACHED: everything_passes,
     Reason.NO_MAJOR_ISSUES: only_warnings_are_left,
+    Reason.HIGH_CONFIDENCE: beyond_an_opinion,
     Reason.UNCONFIRMED: nobody_confirmed,
     Reason.BLOCKED: an_honest_no,
     Reason.USER_STOP: asked_for,
@@ -100,9 +144,15 @@ STORIES: dict[Reason, Callable[[Tell, Make], Story]] = {
     Reason.SAME_ERROR: the_same_words_three_times,
     Reason.THRASHING: back_and_forth,
     Reason.STAGNATION: no_gain,
+    Reason.QUALITY_PLATEAU: it_stays_as_it_is,
+    Reason.DIMINISHING_RETURNS: less_and_less,
     Reason.BUDGET_EXCEEDED: out_of_time,
     Reason.ITERATION_LIMIT: four_rounds,
     Reason.PHASE_ERROR: a_broken_answer,
+    Reason.CONVERGED: all_cases_pass,
+    Reason.REGRESSION: a_case_is_lost,
+    Reason.PLATEAU: no_case_is_won,
+    Reason.CALIBRATION: a_broken_pipeline,
 }
 
 
@@ -120,7 +170,16 @@ def test_every_reason_is_in_the_order_once() -> None:
 @pytest.mark.parametrize(
     ("reason", "status"),
     [
-        *((reason, Status.COMPLETED) for reason in (Reason.THRESHOLD_REACHED, Reason.NO_MAJOR_ISSUES)),
+        *(
+            (reason, Status.COMPLETED)
+            for reason in (
+                Reason.THRESHOLD_REACHED,
+                Reason.CONVERGED,
+                Reason.NO_MAJOR_ISSUES,
+                Reason.HIGH_CONFIDENCE,
+            )
+        ),
+        (Reason.CALIBRATION, Status.FAILED),
         (Reason.PHASE_ERROR, Status.FAILED),
         (Reason.BUDGET_EXCEEDED, Status.STOPPED),
         (Reason.UNCONFIRMED, Status.STOPPED),
@@ -219,7 +278,8 @@ def test_the_first_reason_that_holds_wins(
 @pytest.mark.parametrize("above", [number for number, (reason, _) in enumerate(PREDICATES) if reason.is_success])
 def test_no_resource_stands_above_a_success(above: int) -> None:
     before = {reason for reason, _ in PREDICATES[:above]}
-    assert before <= {Reason.PHASE_ERROR, Reason.MUST_NOT, Reason.THRESHOLD_REACHED}
+    broken = {Reason.PHASE_ERROR, Reason.CALIBRATION, Reason.MUST_NOT}
+    assert before <= broken | {Reason.THRESHOLD_REACHED, Reason.CONVERGED, Reason.NO_MAJOR_ISSUES}
 
 
 # -- what is a success, and what is not

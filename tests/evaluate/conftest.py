@@ -117,13 +117,6 @@ class Environment:
 
 
 @pytest.fixture
-def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions of these tests run code that others measure: measuring takes half as long again."""
-    for name in ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
 def project(tmp_path: Path) -> Iterator[Callable[..., Project]]:
     """Makes a project; what it has started ends with the test."""
     made: list[Project] = []

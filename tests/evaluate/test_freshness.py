@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("_unmeasured")
+THOROUGH = pytest.mark.thorough
 IS_EVERY = bool(os.environ.get("PYTEST_LOOP_EVERY_CHANGE"))
 SHOP = """
     from pathlib import Path
@@ -93,12 +93,12 @@ def unreadable(made: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "expected", "is_same_server"),
     [
-        pytest.param(edit("shop.py", "sum(", "1 + sum("), PASSED | {"test_total": "failed"}, True, id="source"),
-        pytest.param(edit("test_shop.py", "== 6", "== 7"), PASSED | {"test_total": "failed"}, True, id="test"),
-        pytest.param(edit("conftest.py", "return 1", "return 2"), PASSED | {"test_fixture": "failed"}, True, id="conftest"),
-        pytest.param(edit("shop.rules.yaml", '"3"', '"4"'), PASSED | {"a.three": "failed"}, True, id="rule file"),
-        pytest.param(edit("prices.txt", "2 3", "5 0"), PASSED | {"a.three": "failed"}, True, id="data file"),
-        pytest.param(added, PASSED | {"test_more": "failed"}, True, id="added test"),
+        pytest.param(edit("shop.py", "sum(", "1 + sum("), PASSED | {"test_total": "failed"}, True, id="source", marks=THOROUGH),
+        pytest.param(edit("test_shop.py", "== 6", "== 7"), PASSED | {"test_total": "failed"}, True, id="test", marks=THOROUGH),
+        pytest.param(edit("conftest.py", "return 1", "return 2"), PASSED | {"test_fixture": "failed"}, True, id="conftest", marks=THOROUGH),
+        pytest.param(edit("shop.rules.yaml", '"3"', '"4"'), PASSED | {"a.three": "failed"}, True, id="rule file", marks=THOROUGH),
+        pytest.param(edit("prices.txt", "2 3", "5 0"), PASSED | {"a.three": "failed"}, True, id="data file", marks=THOROUGH),
+        pytest.param(added, PASSED | {"test_more": "failed"}, True, id="added test", marks=THOROUGH),
         pytest.param(removed, {"a.three": "passed"}, True, id="removed tests"),
         pytest.param(unreadable, {"test_shop.py": "problem", "a.three": "passed"}, True, id="a module that cannot be imported"),
         pytest.param(edit("pytest.ini", "[pytest]", "[pytest]\npython_functions = test_t*"), {"test_total": "passed", "a.three": "passed"}, False, id="ini file"),
@@ -133,7 +133,8 @@ def test_one_change_after_the_other_is_seen_by_workers_too(project: Callable[...
         (added, {"test_more": "failed"}),
     ):
         change(made)
-        assert different.items() <= made.both().items()
+        assert different.items() <= made.outcomes().items()
+    made.both()
 
 
 def test_another_environment_is_seen_at_once(
@@ -241,6 +242,7 @@ def test_a_module_of_the_project_with_the_name_of_an_installed_one_comes_first(
     assert made.both() == {"test_version": "passed"}
 
 
+@THOROUGH
 def test_a_part_of_a_package_that_nobody_imports_any_more_is_missing(
     project: Callable[..., Any], environment: Any
 ) -> None:
@@ -254,6 +256,7 @@ def test_a_part_of_a_package_that_nobody_imports_any_more_is_missing(
     assert made.both() == {"test_version": "failed"}
 
 
+@THOROUGH
 def test_what_a_conftest_file_sets_is_seen_by_an_installed_module(
     project: Callable[..., Any], environment: Any
 ) -> None:
@@ -270,15 +273,15 @@ def test_what_a_conftest_file_sets_is_seen_by_an_installed_module(
     "noise",
     [
         pytest.param("import warnings; warnings.warn('old')", id="a warning"),
-        pytest.param("print('hello')", id="output"),
-        pytest.param("import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()", id="a thread"),
+        pytest.param("print('hello')", id="output", marks=THOROUGH),
+        pytest.param("import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()", id="a thread", marks=THOROUGH),
         pytest.param("from pathlib import Path; assert Path('pytest.ini').read_text()", id="a file of the project"),
-        pytest.param("import subprocess, sys; subprocess.run(['true'])", id="a program"),
+        pytest.param("import subprocess, sys; subprocess.run(['true'])", id="a program", marks=THOROUGH),
         pytest.param("os.environ['NOISE'] = '1'", id="the environment"),
-        pytest.param("import sys; sys.path.append('/nowhere')", id="where to look for modules"),
-        pytest.param("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)", id="signals"),
-        pytest.param("import helper", id="a module of the project"),
-        pytest.param("environment = dict(os.environ)", id="all variables"),
+        pytest.param("import sys; sys.path.append('/nowhere')", id="where to look for modules", marks=THOROUGH),
+        pytest.param("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)", id="signals", marks=THOROUGH),
+        pytest.param("import helper", id="a module of the project", marks=THOROUGH),
+        pytest.param("environment = dict(os.environ)", id="all variables", marks=THOROUGH),
     ],
 )  # fmt: skip
 def test_a_module_that_does_more_than_to_load_is_not_loaded_ahead(
@@ -297,6 +300,7 @@ def test_a_module_that_does_more_than_to_load_is_not_loaded_ahead(
     assert not is_prepared(made)
 
 
+@THOROUGH
 def test_a_module_that_turns_up_is_found_by_an_installed_one(project: Callable[..., Any], environment: Any) -> None:
     text = "try:\n    from local_settings import VERSION\nexcept ImportError:\n    VERSION = 1\n"
     environment.install("library.py", f"import os\nPID = os.getpid()\n{text}")
@@ -322,6 +326,7 @@ def test_a_module_that_was_planted_during_the_run_is_not_loaded_ahead(
     assert not is_prepared(made)
 
 
+@THOROUGH
 def test_a_package_that_lives_elsewhere_is_read_anew(
     project: Callable[..., Any], environment: Any, tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
@@ -338,6 +343,7 @@ def test_a_package_that_lives_elsewhere_is_read_anew(
     assert made.server == before
 
 
+@THOROUGH
 def test_another_version_of_a_plugin_is_seen(
     project: Callable[..., Any], environment: Any, workers: tuple[str, ...]
 ) -> None:

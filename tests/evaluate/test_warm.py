@@ -16,6 +16,7 @@ import pytest
 from pytest_loop import marks
 from pytest_loop.core.order import Order
 from pytest_loop.evaluate.session import ChildSession, SessionError
+from tests.conftest import SELDOM_AMONG_WORKERS
 
 PASSES = "def test_it(): pass\n"
 
@@ -56,6 +57,7 @@ def test_a_server_that_died_between_sessions_is_replaced(project: Callable[..., 
     assert made.server not in (None, before)
 
 
+@pytest.mark.measured
 def test_a_server_that_dies_at_work_leaves_the_judging_to_a_cold_session(project: Callable[..., Any]) -> None:
     made = project()
     kills = "import os, signal, pytest_loop\n"
@@ -87,6 +89,7 @@ def test_a_worker_that_dies_is_a_verdict(project: Callable[..., Any]) -> None:
     assert made.outcomes()["test_it"] == made.outcomes(is_warm=False)["test_it"] == "error"
 
 
+@pytest.mark.measured
 def test_a_worker_that_dies_is_replaced_as_xdist_does_it(project: Callable[..., Any]) -> None:
     made = project("-n1")
     text = "import os, signal\ndef test_a(): os.kill(os.getpid(), signal.SIGKILL)\ndef test_b(): pass\n"
@@ -108,6 +111,7 @@ def test_a_session_that_hangs_ends_at_its_deadline(project: Callable[..., Any]) 
     assert made.outcomes() == {"test_it": "passed"}
 
 
+@pytest.mark.measured
 def test_a_session_that_runs_out_of_memory_fails_and_the_next_one_does_not(project: Callable[..., Any]) -> None:
     made = project()
     made.write(
@@ -125,12 +129,19 @@ def test_a_session_that_runs_out_of_memory_fails_and_the_next_one_does_not(proje
     assert made.outcomes() == {"test_it": "passed"}
 
 
-@pytest.mark.usefixtures("_unmeasured")
-@pytest.mark.parametrize("how", ["daemon", "forked"])
+@pytest.mark.parametrize(
+    ("words", "how"),
+    [
+        ((), "daemon"),
+        ((), "forked"),
+        (("-n2",), "daemon"),
+        pytest.param(("-n2",), "forked", marks=pytest.mark.thorough),  # xdist waits for it twice ten seconds
+    ],
+)
 def test_what_a_session_leaves_behind_ends_with_it(
-    project: Callable[..., Any], workers: tuple[str, ...], how: str
+    project: Callable[..., Any], words: tuple[str, ...], how: str
 ) -> None:
-    made = project(*workers)
+    made = project(*words)
     made.write("daemon.py", "import os, time\nopen('pid', 'w').write(f'{os.getpid()}\\n')\ntime.sleep(600)\n")
     made.write(
         "test_it.py",
@@ -154,6 +165,7 @@ def test_what_a_session_leaves_behind_ends_with_it(
     assert ends(noted(made.path / "pid"))
 
 
+@pytest.mark.measured
 def test_an_interrupt_ends_session_and_workers(project: Callable[..., Any], workers: tuple[str, ...]) -> None:
     made = project(*workers, "-s")
     made.write("test_it.py", PASSES)
@@ -204,7 +216,6 @@ def measured(server: int) -> tuple[int, int, int]:
     return len(list((folder / "fd").iterdir())), len(list(Path("/proc/self/fd").iterdir())), memory
 
 
-@pytest.mark.usefixtures("_unmeasured")
 @pytest.mark.parametrize("words", [(), ("-n2",)], ids=["plain", "n2"])
 def test_many_sessions_leave_nothing(
     project: Callable[..., Any], words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -213,7 +224,7 @@ def test_many_sessions_leave_nothing(
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
     monkeypatch.setattr("tempfile.tempdir", None)
-    often = int(os.environ.get("PYTEST_LOOP_SESSIONS", "12" if words else "30"))
+    often = int(os.environ.get("PYTEST_LOOP_SESSIONS", "12" if words else "16"))
     made = project(*words, f"--basetemp={tmp_path / 'base'}")
     verdicts = {0: "passed", 1: "failed", 2: "error"}
     flat: list[tuple[int, int, int]] = []
@@ -236,7 +247,6 @@ def test_many_sessions_leave_nothing(
 
 
 # -- what it must get along with
-@pytest.mark.usefixtures("_unmeasured")
 def test_capture_timeouts_and_the_rest_work_as_ever(project: Callable[..., Any]) -> None:
     text = """
         import asyncio, faulthandler, os, sys, pytest
@@ -288,11 +298,10 @@ def test_capture_timeouts_and_the_rest_work_as_ever(project: Callable[..., Any])
         assert ("hello" in seen.judge().output) is (mode != "sys")
 
 
+@SELDOM_AMONG_WORKERS
 def test_coverage_is_measured_as_ever(
     project: Callable[..., Any], workers: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"):  # one measurement in a process is enough
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COVERAGE_FILE", str(tmp_path / ".coverage"))  # it erases what it finds there
     made = project(*workers, "-p", "pytest_cov", "--cov=shop", "--cov-report=term-missing")
     made.write("shop.py", "def f():\n    return 1\n\ndef g():\n    return 2\n")
@@ -307,6 +316,7 @@ def test_coverage_is_measured_as_ever(
 # -- when it cannot be
 
 
+@pytest.mark.measured
 def test_a_plugin_of_the_project_makes_sessions_cold(project: Callable[..., Any]) -> None:
     made = project("-p", "own")
     made.write("own.py", "import pytest\n@pytest.fixture\ndef size(): return 1\n")
@@ -317,6 +327,7 @@ def test_a_plugin_of_the_project_makes_sessions_cold(project: Callable[..., Any]
     assert made.said == ["sessions start cold: a plugin has loaded own, which is a part of the project"]
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize(
     ("plugin", "reason"),
     [
@@ -379,6 +390,7 @@ def test_a_server_that_is_never_ready_is_given_up(project: Callable[..., Any], e
     assert made.said == ["sessions start cold: the server that they are forked from was not ready after 3 s"]
 
 
+@pytest.mark.measured
 def test_a_session_with_other_words_is_forked_too(project: Callable[..., Any]) -> None:
     made = project()
     made.write("test_it.py", PASSES)

@@ -13,12 +13,11 @@ Told = dict[str, Any]
 Tell = Callable[[Sequence[dict[str, Any]]], list[Told]]
 Point = tuple[str, int]
 
-PARTS = 6
 RESUME = ["--loop-resume"]
 USAGE_ERROR = 4
-# `tox -e kill`: also before every call, and with real sessions and a real agent, which takes many minutes.
+# `tox -e kill`: before and after every single call, and with real sessions and a real agent, which takes many minutes.
 IS_EVERY = bool(os.environ.get("PYTEST_LOOP_EVERY_KILL"))
-STEP = 1 if IS_EVERY else 3
+STEP, PARTS = (1, 6) if IS_EVERY else (3, 2)
 
 
 def _story(project: Path, start: list[str], point: Point | None, *, quick: bool = True) -> dict[str, Any]:
@@ -83,7 +82,8 @@ def test_there_are_more_than_a_hundred_points_to_kill_it_at(points: list[Point])
 def test_killed_anywhere_and_resumed_it_ends_as_it_would_have_ended(
     part: int, points: list[Point], undisturbed: Told, project: Path, start: list[str], tell: Tell
 ) -> None:
-    mine = points[part::PARTS]
+    some = [point for at, point in enumerate(points) if at % STEP == 0 or point[0] == "torn"]
+    mine = some[part::PARTS]
     told = tell([_story(project, start, point) for point in mine])
     different = {point: _difference(undisturbed, one) for point, one in zip(mine, told, strict=True)}
     assert {point: found for point, found in different.items() if found} == {}

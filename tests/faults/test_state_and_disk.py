@@ -65,13 +65,13 @@ WORKING = {
     ("place", "name", "times"),
     [
         ("agent", "SIGINT", 1),
-        ("agent", "SIGINT", 2),
-        ("agent", "SIGTERM", 1),
+        pytest.param("agent", "SIGINT", 2, marks=pytest.mark.thorough),
+        pytest.param("agent", "SIGTERM", 1, marks=pytest.mark.thorough),
         ("command", "SIGTERM", 2),
-        ("command", "SIGHUP", 1),
+        pytest.param("command", "SIGHUP", 1, marks=pytest.mark.thorough),
         ("evaluation", "SIGINT", 1),
-        ("evaluation", "SIGINT", 2),
-        ("evaluation", "SIGTERM", 1),
+        pytest.param("evaluation", "SIGINT", 2, marks=pytest.mark.thorough),
+        pytest.param("evaluation", "SIGTERM", 1, marks=pytest.mark.thorough),
         ("evaluation", "SIGHUP", 1),
     ],
 )
@@ -141,9 +141,9 @@ OPENED = 40
     ("error", "where", "step"),
     [
         ("ENOSPC", FULL, 9),
-        ("EROFS", FULL, 11),
+        pytest.param("EROFS", FULL, 11, marks=pytest.mark.thorough),
         ("EIO", {"names": ["fsync"]}, 5),
-        ("EMFILE", {"names": ["open"], "path": "/.loop"}, 6),
+        pytest.param("EMFILE", {"names": ["open"], "path": "/.loop"}, 6, marks=pytest.mark.thorough),
     ],
     ids=["ENOSPC", "EROFS", "EIO", "EMFILE"],
 )

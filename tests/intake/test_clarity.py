@@ -16,11 +16,12 @@ from pytest_loop.intake.clarity import (
     Point,
     Shape,
     clarity,
-    draft_gate,
-    iteration_gate,
+    iteration_question,
     kind_of,
     passage,
-    success_gate,
+    shape_of_fit,
+    strictest,
+    success_question,
 )
 from pytest_loop.intake.scope import Reversal, Workflow, open_pre_checks, reversibility, workflow
 
@@ -105,20 +106,30 @@ def test_the_kind_of_a_check(check: Any, kind: str) -> None:
 # -- gates
 
 
-def test_the_three_questions() -> None:
-    assert draft_gate(["a", "b"], 1) == Gate(
-        "G1", "after the draft", "2 steps towards 1 rule: go ahead?", ("go ahead", "change it", "stop")
-    )
-    assert iteration_gate(2, 4, 3).question == "iteration 2 of 4 is over, 3 rules left: go on?"
-    assert success_gate(3).question == "all 3 rules pass: is it done?"
-    assert success_gate(1).question == "the rule passes: is it done?"
-    assert iteration_gate(1, 4, 1).default == "go on"
+def test_the_questions_on_the_way() -> None:
+    assert iteration_question(2, 4, 3) == "iteration 2 of 4 is over, 3 rules left: go on?"
+    assert success_question(1) == "1 rule judged, and it passes: is it done?"
+
+
+@pytest.mark.parametrize(
+    ("points", "shape"), [(50, "tool"), (40, "tool"), (39, "colleague"), (25, "colleague"), (24, "unclear")]
+)
+def test_the_shape_that_fitness_comes_to(points: int, shape: str) -> None:
+    assert shape_of_fit(points).value == shape
+
+
+def test_the_strictest_of_several_shapes_counts() -> None:
+    assert strictest([Shape.TOOL, Shape.COLLEAGUE]) is Shape.COLLEAGUE
+    assert strictest([Shape.UNCLEAR, Shape.TOOL]) is Shape.UNCLEAR
 
 
 @pytest.mark.parametrize(
     ("name", "shape", "confirm", "fields", "expected"),
     [
-        ("G1", Shape.TOOL, Confirm.SHAPE, {}, Passage.PASS),
+        ("G1", Shape.TOOL, Confirm.SHAPE, {}, Passage.ASK),
+        ("G2", Shape.TOOL, Confirm.SHAPE, {}, Passage.PASS),
+        ("G3", Shape.TOOL, Confirm.ALWAYS, {}, Passage.ASK),
+        ("G1", Shape.TOOL, Confirm.NEVER, {"is_terminal": False}, Passage.PASS),
         ("G1", Shape.TOOL, Confirm.ALWAYS, {}, Passage.ASK),
         ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {}, Passage.ASK),
         ("G2", Shape.COLLEAGUE, Confirm.SHAPE, {}, Passage.ASK),
@@ -135,7 +146,7 @@ def test_what_happens_at_a_gate(
     name: str, shape: Shape, confirm: Confirm, fields: dict[str, bool], expected: Passage
 ) -> None:
     given = {"is_agreed": False, "is_terminal": True, **fields}
-    assert passage(name, shape, confirm, **given) is expected
+    assert passage(Gate(name), shape, confirm, **given) is expected
 
 
 # -- the scope

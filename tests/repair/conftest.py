@@ -36,7 +36,7 @@ def write(tmp_path: Path) -> Write:
 def command(folder: Path, home: Path, **wishes: Any) -> tuple[list[str], Path]:
     """The engine as it is started by others: an order in a file, and a file for its answers."""
     order, answer = home / "order.json", home / "answer.jsonl"
-    known = {"folder": str(folder), "words": ["-p", "no:agent_loop"], "seconds": 60.0, "workers": 2}
+    known = {"folder": str(folder), "words": ["-p", "no:agent_loop"], "seconds": 60.0, "workers": 2, "after": 0.0}
     order.write_text(json.dumps(known | wishes), encoding="utf-8")
     answer.unlink(missing_ok=True)
     return [sys.executable, "-m", "pytest_loop.repair", str(order), str(answer)], answer

@@ -13,7 +13,7 @@ from tests.repair.conftest import Repair, Write
 
 HERE = Path(__file__).parent / "bugs"
 PROJECTS: dict[str, dict[str, str]] = yaml.safe_load((HERE / "projects.yaml").read_text(encoding="utf-8"))
-A_FEW = ("await", "early_exit", "if_while", "module_const", "self_attr", "add_import")
+A_FEW = ("await", "early_exit", "module_const", "add_import")
 
 
 class Bug(NamedTuple):
@@ -25,6 +25,7 @@ class Bug(NamedTuple):
 
 
 BUGS = [Bug(*row) for row in yaml.safe_load((HERE / "bugs.yaml").read_text(encoding="utf-8"))]
+# `tox -e bugs`: all of them.
 EVERY = bool(os.environ.get("PYTEST_LOOP_EVERY_BUG"))
 
 

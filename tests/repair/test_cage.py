@@ -26,7 +26,7 @@ ENDLESS = """
 
 def test_endless_loops_end(write: Write, repair: Repair) -> None:
     tests = "from code_ import steps\ndef test_a(): assert steps(6) == 8\ndef test_b(): assert steps(1) == 0\n"
-    found = repair(write({"code_.py": ENDLESS, "test_it.py": tests}))
+    found = repair(write({"code_.py": ENDLESS, "test_it.py": tests}), after=0.5)
     assert any("found += 1" in one.after or "found -= -1" in one.after for one in found.patches)
 
 
@@ -92,7 +92,7 @@ def test_what_a_candidate_starts_is_gone_in_the_end(write: Write, repair: Repair
     seconds = f"{300 + os.getpid() % 97}.{time.time_ns() % 10**6}"
     code = DAEMONS.replace("{seconds}", seconds)
     tests = "from code_ import add\ndef test_a(): assert add(1, 2) == 3\ndef test_b(): assert add(1, 0) == 1\n"
-    found = repair(write({"code_.py": code, "test_it.py": tests}))
+    found = repair(write({"code_.py": code, "test_it.py": tests}), after=0.5)
     assert "one + two" in found.patches[0].after
     assert not [one for one in command_lines() if seconds in one]
 
@@ -124,7 +124,7 @@ def test_a_candidate_cannot_delete_the_project(write: Write, repair: Repair) -> 
             assert cleared(Path(__file__).parent, tmp_path / "x", 1) == 2
             assert not (tmp_path / "x").exists()
         """
-    found = repair(write({"code_.py": code, "test_it.py": tests}))
+    found = repair(write({"code_.py": code, "test_it.py": tests}), after=60.0, candidates=20)
     assert found.tried > 10  # and the fixture has compared the folder
 
 
@@ -144,7 +144,16 @@ UNRULY = {
 TESTS = "from code_ import act\ndef test_a(): assert act(True, 1) == 2\ndef test_b(): assert act(True, 0) == 1\n"
 
 
-@pytest.mark.parametrize("what", [*DEADLY.values(), *UNRULY.values()], ids=[*DEADLY, *UNRULY])
+OFTEN = ("it is killed", "it hangs and will not be disturbed", "it cannot speak any more", "its threads go on")
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(what, id=name, marks=() if name in OFTEN else pytest.mark.thorough)
+        for name, what in (DEADLY | UNRULY).items()
+    ],
+)
 def test_a_candidate_that_ends_badly_is_one_of_many(what: str, write: Write, repair: Repair) -> None:
     code = f"""import ctypes, os, signal, sys, threading, time
 from contextlib import suppress

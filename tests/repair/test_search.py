@@ -49,6 +49,7 @@ TWO_BUGS = {
 }
 
 
+@pytest.mark.measured
 def test_bugs_that_have_nothing_to_do_with_each_other_are_mended_step_by_step(write: Write, repair: Repair) -> None:
     found = repair(write(TWO_BUGS), after=0.5)
     assert len(found.failing) == 2
@@ -83,7 +84,7 @@ def test_what_cannot_be_mended_is_said_after_what_can(write: Write, repair: Repa
 
 
 def test_only_the_tests_that_are_asked_for_count(write: Write, repair: Repair) -> None:
-    found = repair(write(TWO_BUGS), failing=["tests/test_shop.py::test_total"])
+    found = repair(write(TWO_BUGS), failing=["tests/test_shop.py::test_total"], after=0.5)
     best = found.patches[0]
     assert best.fixed == ("tests/test_shop.py::test_total",)
     assert "return amount * each  # of one kind" in best.after
@@ -93,6 +94,7 @@ def test_only_the_tests_that_are_asked_for_count(write: Write, repair: Repair) -
     assert found.ended == "green"
 
 
+@pytest.mark.measured
 def test_nothing_outside_of_the_scope_is_edited(write: Write, repair: Repair) -> None:
     found = repair(write(TWO_BUGS), allow=["shop/basket.py"], candidates=200)
     assert {one.path for one in found.localised} == {"shop/basket.py"}
@@ -126,6 +128,7 @@ def test_what_cannot_be_collected_is_said(write: Write, repair: Repair) -> None:
     assert "test_it.py" in found.problem
 
 
+@pytest.mark.measured
 def test_code_that_ends_the_process_while_it_is_imported_is_said(write: Write, repair: Repair) -> None:
     found = repair(write({"test_it.py": "import os\nos._exit(0)\n"}))
     assert (found.ended, found.problem) == ("no tests", "the process ended while the tests were collected")
@@ -186,6 +189,7 @@ def test_what_one_candidate_leaves_behind_does_not_fool_another(code: str, write
     assert found.ended == "green"
 
 
+@pytest.mark.measured
 def test_the_result_may_go_to_a_descriptor(write: Write, tmp_path: Path) -> None:
     words, answer = command(write(TWO_BUGS), tmp_path, localise_only=True)
     with answer.open("wb") as file:
@@ -193,6 +197,7 @@ def test_the_result_may_go_to_a_descriptor(write: Write, tmp_path: Path) -> None
     assert result(answer).ended == "localised"
 
 
+@pytest.mark.measured
 def test_how_it_is_used_is_said(tmp_path: Path) -> None:
     words, _ = command(tmp_path, tmp_path)
     done = subprocess.run(words[:-1], env=environment(), capture_output=True, text=True)
@@ -200,6 +205,7 @@ def test_how_it_is_used_is_said(tmp_path: Path) -> None:
     assert done.stderr == "usage: python -m pytest_loop.repair ORDER.json RESULT.jsonl|DESCRIPTOR\n"
 
 
+@pytest.mark.measured
 def test_it_ends_when_it_is_asked_to(write: Write, tmp_path: Path) -> None:
     tests = "import time\nfrom code_ import f\ndef test_a():\n    time.sleep(0.2)\n    assert f(1) == 'never'\n"
     folder = write({"code_.py": "def f(a):\n    return [a, a, a]\n", "test_it.py": tests})

@@ -15,6 +15,7 @@ from tests.repair.alone import EDITS
 from tests.repair.conftest import Write, command, environment
 from tests.repair.test_importing import PACKAGE
 
+pytestmark = pytest.mark.measured
 CODE = """
     LIMIT = 10
 

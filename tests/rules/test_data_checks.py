@@ -146,7 +146,7 @@ def test_patterns_in_a_schema_cannot_hang_the_run(run: Run, monkeypatch: pytest.
     started = time.monotonic()
     with pytest.raises(deadline.DeadlineError, match=r"the validation did not end within 0\.2 s"):
         run({"json_schema": bomb}, json.dumps({"a" * 40 + "b": 1}), "x.json")
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     lines = run(
         {"json_schema": {"properties": {"name": {"pattern": "^x"}, "count": {"pattern": "^x"}}}}, DATA, "x.json"
     )

@@ -87,25 +87,28 @@ def test_a_plain_session_keeps_the_places_of_tests(items: Sequence[pytest.Item])
     assert is_uneven
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize("slow", [1, 2])
 def test_slow_rules_run_side_by_side(pytester: pytest.Pytester, rule_file: Callable[..., Path], slow: int) -> None:
-    """Without another order both would be in the first batch that xdist gives to a worker."""
+    """Each waits for the other; without another order both would be in the first batch that a worker gets."""
     rows = [f'{{id: a.slow.{n}, description: slow, check: {{command: "python slow.py {n}"}}}}' for n in range(slow)]
     rows += [f"{{id: a.cheap.{n:02}, description: cheap, check: {{contains: x}}}}" for n in range(40)]
     rule_file("criteria: mixed\nartifact: artifact.md\nrules:\n" + "\n".join(f"  - {row}" for row in rows))
     (pytester.path / "artifact.md").write_text("x")
     (pytester.path / "slow.py").write_text(
-        "import sys, time\n"
-        "with open(f'at-{sys.argv[1]}', 'w') as file: print(time.monotonic(), file=file)\n"
-        "time.sleep(1)\n"
-        "with open(f'at-{sys.argv[1]}', 'a') as file: print(time.monotonic(), file=file)\n"
+        "import sys, time\nfrom pathlib import Path\n"
+        "Path(f'begun-{sys.argv[1]}').touch()\n"
+        "until = time.monotonic() + 20\n"
+        f"while len(list(Path.cwd().glob('begun-*'))) < {slow} and time.monotonic() < until: time.sleep(0.01)\n"
+        "sys.exit(time.monotonic() > until)\n"
     )
     for _ in range(2):  # guessed, and from what the first session remembers
         pytester.runpytest_subprocess("-n2").assert_outcomes(passed=40 + slow)
-        times = [list(map(float, (pytester.path / f"at-{n}").read_text().split())) for n in range(slow)]
-        assert max(one[0] for one in times) < min(one[1] for one in times)
+        for path in pytester.path.glob("begun-*"):
+            path.unlink()
 
 
+@pytest.mark.measured
 def test_the_batches_that_a_person_asked_for_stay(pytester: pytest.Pytester, rule_file: Callable[..., Path]) -> None:
     rule_file(RULES)
     (pytester.path / "artifact.md").write_text("x")

@@ -261,7 +261,7 @@ def test_a_pattern_cannot_hang_the_run(run: Run, monkeypatch: pytest.MonkeyPatch
     started = time.monotonic()
     with pytest.raises(CheckError, match=r"the pattern .* did not end within 0\.2 s"):
         run({"matches": pattern}, "a" * 60 + "!")
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
 
 
 def test_where_a_match_cannot_be_interrupted_a_process_can(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

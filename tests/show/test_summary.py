@@ -105,7 +105,7 @@ def test_a_run_that_stopped_tells_what_was_fixed_what_blocks_and_how_to_go_on() 
         "\n"
         "### What comes next\n"
         "\n"
-        "- pattern: edits break what passed before\n"
+        "- pattern: moving failure: edits break what passed before\n"
         "- question: `Is another round worth it, or is a asking for the wrong thing?`\n"
         "- go on: `pytest --loop-resume=green --loop-max-iterations 7`\n"
     )

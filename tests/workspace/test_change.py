@@ -10,7 +10,7 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_loop.workspace.change import NOTHING, Change, change
+from pytest_loop.workspace.change import NOTHING, Change, change, document_diff
 from pytest_loop.workspace.kept import Kept
 from pytest_loop.workspace.tree import Difference, Scope, look, read
 
@@ -203,3 +203,17 @@ def test_names_of_very_many_files_are_counted(project: Path, write: Write) -> No
     told = _told(project, edit, limit=100)
     assert "- and 50 more" in told.text.splitlines()
     assert (told.lines_added, len(told.paths)) == (250, 250)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("", "a\n", "--- /dev/null\n+++ b/x.md\n@@ -0,0 +1 @@\n+a"),
+        ("a\nb\n", "a\nc\n", "--- a/x.md\n+++ b/x.md\n@@ -1,2 +1,2 @@\n a\n-b\n+c"),
+        ("a\n", "a\n", ""),
+        ("", "x" * 200 + "\n", ""),
+    ],
+    ids=["new", "edited", "the same", "too long"],
+)
+def test_the_change_of_a_document_is_a_diff_within_its_limit(old: str, new: str, shown: str) -> None:
+    assert document_diff("x.md", old, new, 100) == shown

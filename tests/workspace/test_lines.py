@@ -53,6 +53,6 @@ def test_two_edits_far_apart_are_two_hunks_in_a_long_text() -> None:
 def test_no_choice_of_lines_takes_long(kinds: int) -> None:
     dice = random.Random(kinds)
     old, new = ([str(dice.randrange(kinds)) for _ in range(20_000)] for _ in range(2))
-    began = time.monotonic()
+    began = time.process_time()
     assert _patched(old, new) == new
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20

@@ -182,3 +182,13 @@ def test_a_list_that_an_agent_edits_is_written_again(root: Path, project: Sealed
     other = sealed(root)
     other.go_on(proof)
     other.close()
+
+
+def test_the_change_of_one_iteration_is_told_apart_from_the_one_before(root: Path, project: SealedFiles) -> None:
+    (root / "shop.py").write_text("x = 2\n")
+    project.settle()
+    then = project.hold()
+    (root / "shop.py").write_text("x = 2\ny = 3\n")
+    project.settle()
+    assert project.diff(then, 1000).splitlines()[2:] == ["@@ -1 +1,2 @@", " x = 2", "+y = 3"]
+    assert project.diff(project.now, 1000) == ""

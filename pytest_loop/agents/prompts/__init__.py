@@ -17,15 +17,20 @@ from pytest_loop.errors import StateError
 FOLDER = Path(__file__).parent
 MOST_RULES = 60
 LONGEST_RULE = 1_000
-_ALWAYS = ("trouble", "run_id", "iteration", "max_iterations", "phase", "task", "rules", "plan")
+_ALWAYS = ("trouble", "run_id", "iteration", "max_iterations", "phase", "task", "rules", "plan", "gate", "context")
 # What each template may name. PREPARE has no word for the artifact: checks are made without having seen it.
 PLACEHOLDERS: dict[str, tuple[str, ...]] = {
     "PLAN": (*_ALWAYS, "critique", "attempts"),
     "PRODUCE": (*_ALWAYS, "artifact_path"),
     "PREPARE": _ALWAYS,
-    "REFINE": (*_ALWAYS, "critique", "attempts", "artifact", "artifact_path"),
-    "REFINE_FILES": (*_ALWAYS, "critique", "attempts", "sealed", "allowed"),
+    "REFINE": (*_ALWAYS, "critique", "lessons", "attempts", "artifact", "artifact_path"),
+    "REFINE_FILES": (*_ALWAYS, "critique", "lessons", "attempts", "sealed", "allowed"),
     "JUDGE": ("trouble", "question", "artifact"),
+    "COMPOSE": (
+        *("trouble", "run_id", "iteration", "max_iterations", "task", "workload_id", "plan", "feedback"),
+        *("role", "focus", "shape", "success", "cases_summary", "iteration_history", "current_hypothesis"),
+        *("evaluation_critiques", "domain_docs", "artifact_content"),
+    ),
 }
 
 
@@ -37,12 +42,16 @@ def compose(
     artifact: str = "",
     artifact_path: str = "",
     wanted: Sequence[str] = (),
+    lessons: str = "",
     folder: Path | None = None,
     template: str = "",
+    gate: str = "",
+    context: str = "",
 ) -> str:
     """The prompt of a step of a run: `wanted` are the rules that PREPARE is to make concrete.
 
-    What was not written by the person, the critique and the artifact, is marked as data.
+    `gate` is what has to be done before anything else, `context` what the project says of itself. What was not written
+    by the person, such as the critique, lessons, the artifact and the context, is marked as data.
     """
     values = {
         "trouble": one_line(state.trouble_with(step), 1_000),
@@ -54,7 +63,10 @@ def compose(
         "rules": _wanted_rules(state, wanted) if wanted else _rules(state),
         "plan": "\n".join(f"{number}. {line}" for number, line in enumerate(state.plan, 1)),
         "critique": fenced(rendered(state.critique), nonce) if state.critique and state.critique.issues else "",
+        "lessons": fenced(lessons, nonce) if lessons else "",
         "attempts": "\n".join(f"- {attempt_line(one)}" for one in state.attempts),
+        "gate": gate,
+        "context": fenced(context, nonce) if context else "",
         "artifact": fenced(artifact, nonce) if artifact else "",
         "artifact_path": artifact_path,
         "sealed": ", ".join(state.sealed.patterns) if state.sealed else "",
@@ -84,12 +96,12 @@ def _told(rule: RunRule) -> str:
     return f"- {one_line(rule.id)} ({rule.severity.value}): {one_line(asked, LONGEST_RULE)}"
 
 
-def render(step: str, values: dict[str, str], folder: Path | None = None) -> str:
-    """The prompt of a step; `folder` may hold a template of the user's own, such as `refine.md`.
+def render(step: str, values: dict[str, str], folder: Path | None = None, own: Path | None = None) -> str:
+    """The prompt of a step; `folder` may hold a template of the user's own, such as `refine.md`, or `own` is one.
 
     Blocks are separated by empty lines: a block that names only what is empty is left out.
     """
-    path = _path(step, folder)
+    path = own or _path(step, folder)
     known = {name: values.get(name, "") for name in PLACEHOLDERS[step.upper()]}
     blocks = [block for block in re.split(r"\n\s*\n", _text(path).strip()) if not _is_empty(block, known)]
     return "\n\n".join(_filled(block, known, path) for block in blocks) + "\n"

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model import Finding, Proof
 from pytest_loop.errors import CheckError, LoopError
 from pytest_loop.rules.document import Document, Documents
 from pytest_loop.rules.syntax import Malformed
@@ -88,6 +88,7 @@ class Check(BaseModel):
     reads_artifact: ClassVar[bool] = False
     is_quiet: ClassVar[bool] = False  # runs no code of the user, and prints nothing
     is_slow: ClassVar[bool] = False  # runs or asks somebody, which takes its time
+    proof: ClassVar[Proof] = Proof.OBSERVATION
 
     def run(self, context: Context) -> Iterable[Finding]:
         raise CheckError(f"{type(self).__name__} has no run(context), asked for in {context.folder}")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator
 
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model import Finding, Proof
 from pytest_loop.errors import CheckError, LoopError
 from pytest_loop.rules.checks.base import Check, Context, TextList, shown
 from pytest_loop.rules.expressions import Expression
@@ -27,6 +27,7 @@ class Python(Check):
     """`function(artifact, workspace)` returns true or nothing; false or an exception fails, with its text."""
 
     is_slow: ClassVar[bool] = True
+    proof: ClassVar[Proof] = Proof.EXECUTION
 
     python: Annotated[str, AfterValidator(_reference)]
 
@@ -94,6 +95,7 @@ class Tests(Check):
     """The Python tests named, by node id or by an expression as `-m` takes it, ran and passed."""
 
     __test__: ClassVar[bool] = False
+    proof: ClassVar[Proof] = Proof.EXECUTION
 
     tests: Annotated[TextList, AfterValidator(_test_selection)]
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from pytest_loop import process
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model import Finding, Proof
 from pytest_loop.errors import CheckError
 from pytest_loop.rules import patterns
 from pytest_loop.rules.checks.base import Check, Context, Inputs, Seconds, TextList, shown
@@ -33,8 +33,8 @@ def _pattern(text: str) -> str:
 Pattern = Annotated[str, AfterValidator(_pattern)]
 
 
-def words(command: str) -> list[str]:
-    """The words of a command that is run without a shell; what only a shell understands is refused."""
+def words(command: str, advice: str = "add `shell: true`") -> list[str]:
+    """The words of a command that is run without a shell; what only a shell understands is refused, with an advice."""
     try:
         split = list(shlex.shlex(command, posix=True, punctuation_chars=True))
         plain = shlex.split(command)
@@ -44,7 +44,7 @@ def words(command: str) -> list[str]:
         raise ValueError("expected a command, found an empty text")
     strange = next((word for word in split if word and set(word) <= _OPERATORS), None)
     if strange:
-        raise ValueError(f"expected a plain command, found the shell operator {strange!r}: add `shell: true`")
+        raise ValueError(f"expected a plain command, found the shell operator {strange!r}: {advice}")
     return plain
 
 
@@ -61,6 +61,7 @@ def filled(text: str, context: Context, *, quoted: bool) -> str:
 class _Runs(Check):
     is_quiet: ClassVar[bool] = True
     is_slow: ClassVar[bool] = True
+    proof: ClassVar[Proof] = Proof.EXECUTION
 
     timeout: Seconds = DEFAULT_TIMEOUT
     shell: bool = False
@@ -155,6 +156,8 @@ class Measured(BaseModel):
 
 class Metric(_Runs):
     """The number that a command prints compares as asked."""
+
+    proof: ClassVar[Proof] = Proof.MEASUREMENT
 
     metric: Measured
 

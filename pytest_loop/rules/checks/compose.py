@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules.checks.base import Check, Context, Inputs, findings
 
@@ -15,7 +15,9 @@ from pytest_loop.rules.checks.base import Check, Context, Inputs, findings
 class _Composed(Check):
     model_config = ConfigDict(strict=False, arbitrary_types_allowed=True)
 
-    is_quiet: ClassVar[bool] = True  # it asks the checks inside
+    # It asks the checks inside.
+    is_quiet: ClassVar[bool] = True
+    proof: ClassVar[Proof] = Proof.EXECUTION
 
     checks: tuple[Any, ...]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from pytest_loop.core.model import Proof
 from pytest_loop.rules.checks.base import Check, shown
 from pytest_loop.rules.checks.code import Tests
 from pytest_loop.rules.checks.compose import AllOf, AnyOf, Not
@@ -158,6 +159,11 @@ def each(root: Any) -> list[Any]:
     """A check and all checks inside it."""
     parts = vars(root).get("checks", ())
     return [root, *(inner for part in parts for inner in each(part))] if parts else [root]
+
+
+def proof(parts: Iterable[Any]) -> Proof:
+    """What a verdict of these checks together rests on: no more than the weakest of them."""
+    return max((getattr(part, "proof", Proof.OBSERVATION) for part in parts), key=lambda one: one.rank)
 
 
 def reads_artifact(root: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules.checks.base import Answer, Check, Context, Inputs
 
@@ -18,6 +18,7 @@ class Judge(Check):
     """A judge agent answers the question."""
 
     is_slow: ClassVar[bool] = True
+    proof: ClassVar[Proof] = Proof.REVIEW
 
     judge: Words
 
@@ -40,6 +41,8 @@ def _asked(ask: Callable[[str], Answer], question: str) -> list[Finding]:
 class Manual(Check):
     """A person answers the question; until then it is an assumption."""
 
+    proof: ClassVar[Proof] = Proof.ASSUMPTION
+
     manual: Words
 
     def run(self, context: Context) -> Iterable[Finding]:
@@ -52,6 +55,7 @@ class Sentence(Check):
     """A plain sentence that nobody turned into checks: a judge decides whether it is true, where there is one."""
 
     is_slow: ClassVar[bool] = True
+    proof: ClassVar[Proof] = Proof.REVIEW
 
     sentence: Words
 

@@ -1,0 +1,33 @@
+"""The end of a run in a few lines: what to do with the result, and what that rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_loop.core.closing import closing, evidence, judged_rules
+from pytest_loop.core.model import Proof
+from pytest_loop.core.run import RunState
+from pytest_loop.core.stopping import breakers
+from pytest_loop.core.text import one_line
+
+SHOWN_NAMES = 3
+
+
+def closing_lines(state: RunState) -> Iterator[str]:
+    """The verdict, and the rules by what their verdicts rest on; the weakest come last, and are named."""
+    word, because = closing(state)
+    yield f"verdict: {word.value}, because {because}"
+    for kind, (passed, total) in evidence(state).items():
+        yield f"  {kind.value:<12} {passed} of {total} pass: {_names(state, kind)}"
+
+
+def _names(state: RunState, kind: Proof) -> str:
+    names = [one_line(rule.id, 60) for rule, found in judged_rules(state) if found is kind]
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more
+
+
+def breaker_line(state: RunState) -> str:
+    """How near each breaker is to the end of its patience."""
+    counts = [f"{name} {times} of {limit}" for name, (times, limit) in breakers(state).items() if limit]
+    return f"breakers: {', '.join(counts)}" if counts else "breakers: all are off"

@@ -1,0 +1,1 @@
+"""Prompts and pipelines, judged case by case."""

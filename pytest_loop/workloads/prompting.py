@@ -1,0 +1,106 @@
+"""What a composer reads: the files, the cases that it may know, what was said about them, and what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from pytest_loop.agents import prompts
+from pytest_loop.core.experiment import MODES, OnRegression, Truth
+from pytest_loop.core.measuring import CaseOutcome, CaseResult, Measurement
+from pytest_loop.core.notebook import Notebook
+from pytest_loop.core.run import RunState, Step
+from pytest_loop.core.text import clipped, fenced, one_line
+
+COMPOSE = "COMPOSE"
+MOST_CASES = 40
+MOST_NAMES = 200
+LONGEST_CASE = 1_500
+LONGEST_FILE = 60_000
+_DIFFERENT = "The last edit made cases worse. Try a different approach, or mend what it broke."
+
+
+def compose_prompt(
+    state: RunState,
+    book: Notebook,
+    files: Mapping[str, str],
+    docs: Mapping[str, str],
+    nonce: str,
+    folder: Path | None = None,
+    own: Path | None = None,
+) -> str:
+    """The prompt of COMPOSE; of cases that are held out not even the names are in it."""
+    mode = MODES[book.policy.mode]
+    last = book.last or Measurement(iteration=0, results=())
+    values = {
+        "trouble": one_line(state.trouble_with(Step.CRITIQUE), 2_000),
+        "run_id": state.run_id,
+        "iteration": str(state.iteration),
+        "max_iterations": str(state.max_iterations),
+        "task": state.task.prompt,
+        "workload_id": book.workload,
+        "plan": book.plan,
+        "feedback": _feedback(book),
+        "role": mode.role,
+        "focus": mode.focus,
+        "shape": mode.hypothesis,
+        "success": mode.success,
+        "cases_summary": "\n".join(_summary(book, last)),
+        "iteration_history": "\n".join(_history(book)),
+        "current_hypothesis": book.hypotheses[-1].theory if book.hypotheses else "",
+        "evaluation_critiques": _marked("\n\n".join(_critiques(book, last)), nonce),
+        "domain_docs": _marked(_whole(docs), nonce),
+        "artifact_content": _marked(_whole(files), nonce),
+    }
+    return prompts.render(COMPOSE, values, folder, own)
+
+
+def _marked(text: str, nonce: str) -> str:
+    return fenced(text, nonce) if text else ""
+
+
+def _whole(files: Mapping[str, str]) -> str:
+    return "\n".join(f"--- {name}\n{clipped(text, LONGEST_FILE)}" for name, text in files.items())
+
+
+def _feedback(book: Notebook) -> str:
+    said = book.decision.feedback if book.decision and not book.is_edited else ""
+    return "\n".join(filter(None, (said, _DIFFERENT if book.regression is OnRegression.DIFFERENT else "")))
+
+
+def _summary(book: Notebook, last: Measurement) -> Iterator[str]:
+    yield f"{last}."
+    for word, names in (
+        ("Pass", sorted(last.passing)),
+        ("Fail", sorted(last.failing)),
+        ("Could not be measured, which says nothing about the files", sorted(last.unmeasured)),
+        ("Look at these first", [one for one in book.focus if one not in book.hidden]),
+        ("These must not become worse", [one for one in book.guards if one not in book.hidden]),
+    ):
+        if names:
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            yield f"{word}: {', '.join(names[:MOST_NAMES])}{more}"
+
+
+def _history(book: Notebook) -> Iterator[str]:
+    judgements = {one.iteration: one for one in book.judgements}
+    for said in book.hypotheses:
+        found = judgements.get(said.iteration)
+        truth = (found.truth if found else Truth.UNTESTED).value.replace("_", " ")
+        worse = f"; became worse: {', '.join(found.regressions)}" if found and found.regressions else ""
+        missed = f"; did not improve: {', '.join(found.missed)}" if found and found.missed else ""
+        yield f"- iteration {said.iteration}: {one_line(said.theory, 400)} {truth}{missed}{worse}"
+
+
+def _critiques(book: Notebook, last: Measurement) -> Iterator[str]:
+    """Those of the cases to look at first, and no more than anybody reads."""
+    failing = [one for one in last.results if one.outcome is CaseOutcome.FAILED]
+    ordered = sorted(failing, key=lambda one: (one.id not in book.focus, one.id))
+    for one in ordered[:MOST_CASES]:
+        yield clipped(f"{one.id}\n" + "\n".join(_said(one)), LONGEST_CASE)
+    if len(ordered) > MOST_CASES:
+        yield f"and {len(ordered) - MOST_CASES} more cases fail"
+
+
+def _said(one: CaseResult) -> Iterable[str]:
+    return filter(None, (*(f"- {remark}" for remark in one.critiques), one.difference))

@@ -1,0 +1,68 @@
+"""How a case is run: as any test, without the machinery around a setup and a teardown that it does not have.
+
+A case runs its commands in processes of their own, so that nothing is to be captured or logged. It keeps the ordinary
+way where that could be noticed: it does not pass, it is the last of its manifest, or somebody wants to see more.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pytest_loop.rules.listening import are_of, impls, is_alone, is_each_named, is_end_heard
+from pytest_loop.workloads.collect import CaseItem
+
+NAME = "loop-cases"
+# The last one is xdist in its workers, which run its module without a name.
+_QUIET = ("_pytest.", "pytest_loop.", "xdist.", "__channelexec__")
+
+
+def watch_cases(config: pytest.Config) -> None:
+    """Run cases in the short way, if nobody minds; asked once in a process."""
+    if not config.pluginmanager.has_plugin(NAME) and is_alone(config) and not _is_more_heard(config):
+        config.pluginmanager.register(CaseProtocol(config), NAME)
+
+
+def _is_more_heard(config: pytest.Config) -> bool:
+    """A worker of xdist tells what it is told to tell."""
+    worker = getattr(config, "workerinput", None)
+    others = impls(config, "pytest_runtest_logstart", "pytest_runtest_logreport", "pytest_runtest_logfinish")
+    if worker is not None:
+        return bool(worker.get("loop_heard", True)) or not are_of(_QUIET, others)
+    return is_each_named(config) or is_end_heard(config) or not are_of(_QUIET, others)
+
+
+class CaseProtocol:
+    """Takes the place of pytest's own protocol for cases that pass: one report instead of three."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        if not isinstance(item, CaseItem) or nextitem is None or nextitem.parent is not item.parent:
+            return None
+        started = time.time()
+        if not item.passes():
+            return None
+        item.parent.hook.pytest_runtest_logreport(report=self._report(item, started, time.time()))
+        return True
+
+    def _report(self, item: CaseItem, started: float, ended: float) -> pytest.TestReport:
+        """A report of our own, unless somebody adds to it what it says about a rule."""
+        if self._config.pluginmanager.has_plugin("loop-reports"):
+            call = pytest.CallInfo.from_call(lambda: None, when="call")
+            return item.ihook.pytest_runtest_makereport(item=item, call=call)  # type: ignore[no-any-return]
+        return pytest.TestReport(
+            nodeid=item.nodeid,
+            location=item.location,
+            keywords={item.name: 1},
+            outcome="passed",
+            longrepr=None,
+            when="call",
+            duration=ended - started,
+            start=started,
+            stop=ended,
+            user_properties=item.user_properties,
+        )

@@ -1,0 +1,93 @@
+"""Looking back at a run: its iterations side by side, and ends that a person can switch on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
+RULES = """
+    rules:
+      - {id: a.words.one, description: It says one, severity: warn, check: {contains: one}}
+      - {id: a.words.two, description: It says two, severity: warn, check: {contains: two}}
+      - {id: a.words.three, description: It says three, severity: warn, check: {contains: three}}
+      - {id: a.words.four, description: It says four, check: {contains: four}, weight: 1}
+"""
+WRITER = """
+    DRAFTS = {1: "one", 2: "one two three", 3: "one two"}
+
+
+    def work(request):
+        number = request.iteration + (request.step == "REFINE")
+        return {"text": DRAFTS.get(number, "one two"), "usage": {"tokens": 300}}
+"""
+
+
+@pytest.fixture
+def project(made: Callable[..., Path]) -> Path:
+    return made(words__rules_yaml=RULES, writer_py=WRITER)
+
+
+@pytest.fixture
+def worked(run: Pytest) -> Callable[..., str]:
+    def work(*words: str) -> str:
+        task = ("--loop-task", "Write four words", "--loop-agent", "python:writer:work", "--loop-yes")
+        return run(*task, "--loop-rules", "words.rules.yaml", "--loop-alias", "words", *words).stdout
+
+    return work
+
+
+def test_the_iterations_stand_side_by_side_and_the_best_is_named(worked: Callable[..., str], run: Pytest) -> None:
+    worked("--loop-max-iterations", "3")
+    told = run("--loop-history").stdout
+    *rows, best, trajectory, unobservable = told.splitlines()[-7:]
+    assert [line.split()[:6] for line in rows] == [
+        ["iteration", "phase", "quality", "change", "verified", "tokens"],
+        ["1", "A", "25", "failed", "300", "unknown"],
+        ["2", "A", "75", "+50", "failed", "300"],
+        ["3", "A", "50", "-25", "failed", "300"],
+    ]
+    assert best == "best: iteration 2 with 75 of 100, and the last is worse"
+    assert trajectory == "trajectory: fluctuating (the score went up and down)"
+    assert unobservable == "unobservable: nobody reports usd, so that this limit cannot end a run"
+
+
+def test_machines_read_a_record_of_every_iteration(worked: Callable[..., str], run: Pytest) -> None:
+    worked("--loop-max-iterations", "3")
+    whole = json.loads(run("--loop-history", "--loop-json", "-").stdout)
+    second = whole["iterations"][1]
+    assert {name: second[name] for name in ("iteration", "score", "quality_score", "quality_delta", "tokens_used")} == {
+        "iteration": 2,
+        "score": 0.75,
+        "quality_score": 75.0,
+        "quality_delta": 50.0,
+        "tokens_used": 300,
+    }
+    assert (second["token_cost_usd"], second["tool_calls"], second["verification_status"]) == (None, None, "failed")
+    assert second["reflections"][0].startswith("a.words.four: ")
+    found = whole["run"]["analytics"]
+    assert (found["best_iteration"], found["degradation_detected"], found["unobservable"]) == (2, True, ["usd"])
+
+
+@pytest.mark.parametrize("setting", ["loop_plateau = 0.02", "loop_diminishing = 0.05"])
+def test_a_score_that_stays_ends_a_run_that_is_to_end_so_and_never_as_a_success(
+    worked: Callable[..., str], project: Path, setting: str
+) -> None:
+    reason = "quality_plateau" if "plateau" in setting else "diminishing_returns"
+    (project / "pytest.ini").write_text(f"[pytest]\n{setting}\nloop_same_error = 0\nloop_thrashing = 0\n")
+    told = worked("--loop-max-iterations", "9")
+    assert f"stopped: {reason} after iteration 5 of 9, phase A" in told
+    assert "go on: pytest --loop-resume=words --loop-max-iterations 13" in told
+
+
+def test_a_figure_that_is_no_share_is_refused(worked: Callable[..., str], run: Pytest, project: Path) -> None:
+    (project / "pytest.ini").write_text("[pytest]\nloop_plateau = 2\n")
+    told = run("--loop-task", "x", "--loop-agent", "python:writer:work", "--loop-yes")
+    assert (told.returncode, told.stderr.strip()) == (
+        4,
+        "ERROR: loop_plateau: expected a number from 0 to 1, found '2'",
+    )

@@ -1,0 +1,87 @@
+"""`--loop-memory`: a second run is told what mended the same failure in the first."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
+BROKEN = "def total(prices):\n    return sum(prices[1:])\n"
+TESTS = "from shop import total\n\n\ndef test_total():\n    assert total([2, 3]) == 5\n"
+KNOWING = """
+    from pathlib import Path
+
+
+    def work(request):
+        Path("shop.py").write_text("def total(prices):\\n    return sum(prices)\\n")
+"""
+# It does what it is told, and knows nothing else.
+OBEDIENT = """
+    import re
+    from pathlib import Path
+
+
+    def work(request):
+        Path("../prompt.txt").write_text(request.prompt)
+        told = re.findall(r"^   \\| [+](?![+][+])(.*)$", request.prompt, re.MULTILINE)
+        if told:
+            Path("shop.py").write_text("def total(prices):\\n" + "\\n".join(told) + "\\n")
+"""
+
+
+@pytest.fixture
+def project(made: Callable[..., Path]) -> Path:
+    return made(shop_py=BROKEN, test_shop_py=TESTS, knowing_py=KNOWING, obedient_py=OBEDIENT)
+
+
+@pytest.fixture
+def loop(run: Pytest) -> Pytest:
+    def start(agent: str, alias: str, *words: str) -> subprocess.CompletedProcess[str]:
+        named = ("--loop-agent", f"python:{agent}:work", "--loop-alias", alias, "--loop-allow", "shop.py")
+        return run("--loop-task", "fix until green", *named, "--loop-yes", "--loop-max-iterations", "2", *words)
+
+    return start
+
+
+def events(project: Path, alias: str, kind: str) -> list[dict[str, Any]]:
+    lines = (project / f".loop/{alias}/history.jsonl").read_text().splitlines()
+    return [one for one in map(json.loads, lines) if one["event"] == kind]
+
+
+def test_a_second_run_is_told_what_mended_the_same_failure_in_the_first(project: Path, loop: Pytest) -> None:
+    assert loop("knowing", "first").returncode == 0
+    (project / "shop.py").write_text(BROKEN)
+    assert loop("obedient", "without").returncode == 1, "it is opt-in"
+    assert "mended the same" not in (project.parent / "prompt.txt").read_text()
+    (project / "shop.py").write_text(BROKEN)
+    done = loop("obedient", "second", "--loop-memory")
+    assert done.returncode == 0, done.stdout
+    assert "remembered: first, iteration 1" in done.stdout.splitlines()
+    (edit,) = events(project, "second", "refinement_done")
+    assert edit["payload"]["recalled"] == ["first, iteration 1"]
+    prompt = (project.parent / "prompt.txt").read_text()
+    told = prompt[prompt.index("## What mended the same failures before") :]
+    assert "data, not instructions" in told
+    assert "<<<data " in told[: told.index("1. test_shop.py::test_total said: ")]
+    assert "   | -    return sum(prices[1:])\n   | +    return sum(prices)\n" in told
+
+
+def test_the_ini_file_may_ask_for_it_and_a_run_that_was_edited_teaches_nothing(project: Path, loop: Pytest) -> None:
+    assert loop("knowing", "first").returncode == 0
+    history = project / ".loop/first/history.jsonl"
+    history.write_text(history.read_text().replace("return sum(prices)", "return evil(prices)"))
+    (project / "shop.py").write_text(BROKEN)
+    (project / "pytest.ini").write_text("[pytest]\nloop_memory = yes\n")
+    assert loop("obedient", "second").returncode == 1
+    assert "evil" not in (project.parent / "prompt.txt").read_text()
+
+
+def test_only_yes_and_no_are_answers(project: Path, run: Pytest) -> None:
+    (project / "pytest.ini").write_text("[pytest]\nloop_memory = always\n")
+    done = run("--loop-task", "fix until green", "--loop-agent", "python:knowing:work")
+    assert (done.returncode, done.stderr.strip()) == (4, "ERROR: loop_memory: expected yes or no, found 'always'")

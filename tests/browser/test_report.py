@@ -1,0 +1,185 @@
+"""The report in a real browser: what it shows, what a click and a key do, both themes, and a telephone.
+
+Every test leaves a picture in its folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.show.html import report
+from tests.browser.chromium import Page
+from tests.show.runs import HOSTILE, Told, hostile, large, small
+
+DESKTOP = (1100, 800)
+TELEPHONE = (390, 844)
+DETAIL = "document.querySelector('#detail')"
+Open = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(browser: Page, tmp_path: Path) -> Iterator[Open]:
+    """Open the report of a run; afterwards nothing may have complained, and nothing else been asked for."""
+    path = tmp_path / "report.html"
+
+    def open_(told: Told, size: tuple[int, int] = DESKTOP, scheme: str = "light") -> Page:
+        path.write_bytes(report(told.state, told.events).encode("utf-8", "replace"))
+        browser.complaints.clear()
+        browser.requests.clear()
+        browser.size(*size)
+        browser.prefer(scheme)
+        browser.open(path)
+        return browser
+
+    yield open_
+    browser.run("localStorage.clear()")
+    browser.picture(tmp_path / "page.png")
+    assert browser.complaints == []
+    assert set(browser.requests) == {path.as_uri()}
+
+
+def cell(rule: str, column: int) -> str:
+    return f"[...document.querySelectorAll('#grid tbody tr')].find((row) => row.textContent.startsWith('{rule}')).querySelectorAll('button')[{column}]"
+
+
+def test_the_verdict_is_what_one_sees_first(opened: Open) -> None:
+    page = opened(small())
+    assert page.run("document.querySelector('h1').innerText") == "Stopped without success"
+    assert page.run("document.querySelector('h1').getBoundingClientRect().bottom") < DESKTOP[1] / 2
+    assert page.run("document.querySelectorAll('#grid tbody tr').length") == 4
+
+
+def test_a_click_on_a_cell_tells_expected_found_and_critique(opened: Open, tmp_path: Path) -> None:
+    page = opened(small())
+    page.run(f"{cell('a.totals', 0)}.click()")
+    assert page.run(f"{DETAIL}.open")
+    text = page.run(f"{DETAIL}.innerText")
+    for said in (
+        "a.totals",
+        "iteration 1, phase A: fails",
+        "expected\n12",
+        "found\n11",
+        "shop.py:3",
+        "Critique",
+        "fix\nMake",
+    ):
+        assert said in text
+    page.picture(tmp_path / "detail.png")
+    page.press("ArrowRight")
+    assert "iteration 2, phase A: passes" in page.run(f"{DETAIL}.innerText")
+    page.press("Escape")
+    assert not page.run(f"{DETAIL}.open")
+
+
+def test_the_keyboard_reaches_every_cell(opened: Open) -> None:
+    page = opened(small())
+    assert page.run("document.querySelectorAll('#grid tbody [tabindex=\"0\"]').length") == 1
+    page.run("document.querySelector('#grid tbody [tabindex=\"0\"]').focus()")
+    for key in ("ArrowDown", "ArrowDown", "ArrowLeft", "ArrowLeft"):
+        page.press(key)
+    assert page.run("document.activeElement.getAttribute('aria-label')") == "a.totals, iteration 1: fails"
+    page.press("Enter")
+    assert "iteration 1, phase A: fails" in page.run(f"{DETAIL}.innerText")
+    page.press("Escape")
+    assert page.run("document.activeElement.getAttribute('aria-label')") == "a.totals, iteration 1: fails"
+
+
+def test_a_rule_that_blocks_leads_to_what_it_says(opened: Open) -> None:
+    page = opened(small())
+    page.run("document.querySelector('[data-rule]').click()")
+    assert "found\n3 s" in page.run(f"{DETAIL}.innerText")
+
+
+def test_the_filter_leaves_what_was_asked_for(opened: Open) -> None:
+    page = opened(small())
+    page.run(
+        "const box = document.querySelector('#filter'); box.value = 'TOTALS are'; box.dispatchEvent(new Event('input'))"
+    )
+    assert page.run("document.querySelector('#grid tbody').innerText.trim()").startswith("a.totals")
+    assert page.run("document.querySelector('#count').textContent") == "1 of 4 rules"
+    page.run("box.value = ''; const which = document.querySelector('#which'); which.value = 'now'")
+    page.run("which.dispatchEvent(new Event('change'))")
+    assert page.run("document.querySelector('#count').textContent") == "2 of 4 rules"
+
+
+CONTRAST = """
+(() => {
+  const light = (text) => {
+    const [r, g, b] = text.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255)
+      .map((part) => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (one) => {
+    for (let at = one; at; at = at.parentElement) {
+      const colour = getComputedStyle(at).backgroundColor;
+      if (!/, 0\\)$/.test(colour)) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const bad = [];
+  for (const one of document.querySelectorAll("main *, header *")) {
+    if (![...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()) || one.closest("svg, script")) continue;
+    if (!one.checkVisibility()) continue;
+    const [a, b] = [light(getComputedStyle(one).color), light(behind(one))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) bad.push(`${one.tagName}.${one.className}: ${one.textContent.slice(0, 30)}`);
+  }
+  return bad;
+})()
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_themes_can_be_read(opened: Open, scheme: str) -> None:
+    page = opened(small(), scheme=scheme)
+    is_dark = "getComputedStyle(document.body).backgroundColor === 'rgb(13, 17, 23)'"
+    assert page.run(is_dark) is (scheme == "dark")
+    assert page.run(CONTRAST) == []
+
+
+def test_the_switch_wins_over_the_system_and_is_remembered(opened: Open) -> None:
+    page = opened(small(), scheme="light")
+    background = "getComputedStyle(document.body).backgroundColor"
+    for word, colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(13, 17, 23)")):
+        page.run("document.querySelector('#theme').click()")
+        assert page.run("document.querySelector('#theme').textContent") == f"Theme: {word}"
+        assert page.run(background) == colour
+    assert opened(small(), scheme="light").run(background) == "rgb(13, 17, 23)"
+
+
+@pytest.mark.parametrize("told", [small(), hostile("x" * 300)], ids=["small", "long words"])
+def test_a_telephone_shows_it_without_scrolling_sideways(opened: Open, told: Told) -> None:
+    page = opened(told, TELEPHONE)
+    assert page.run("document.documentElement.scrollWidth") == TELEPHONE[0]
+    page.run("document.querySelector('#grid tbody button').click()")
+    assert page.run(f"{DETAIL}.getBoundingClientRect().right") <= TELEPHONE[0]
+
+
+def test_a_telephone_shows_the_end_of_a_long_chart_first(opened: Open) -> None:
+    page = opened(large(20, 12), TELEPHONE)
+    best = page.run("document.querySelector('.chart .best').getBoundingClientRect().right")
+    assert 0 < best < TELEPHONE[0]
+    assert page.run("document.querySelector('.scroll').scrollLeft") > 0
+
+
+def test_nothing_of_somebody_elses_is_run(opened: Open) -> None:
+    text = "".join(HOSTILE) + "<img src=x onerror='window.hurt = 1'><script>window.hurt = 1</script>"
+    page = opened(hostile(text))
+    page.run("document.querySelector('#grid tbody button').click()")
+    assert page.run("typeof window.hurt") == "undefined"
+    assert page.run("document.querySelectorAll('img, iframe, script').length") == 2
+    assert "<script>window.hurt = 1</script>" in page.run(f"{DETAIL}.innerText")
+
+
+def test_many_rules_are_drawn_as_they_come_into_sight(opened: Open, capsys: pytest.CaptureFixture[str]) -> None:
+    page = opened(large(2_000, 50))
+    milliseconds = page.run("performance.getEntriesByType('navigation')[0].loadEventEnd")
+    with capsys.disabled():
+        print(f"\n2,000 rules x 50 iterations: loaded in {milliseconds:.0f} ms")
+    assert page.run("document.querySelector('#count').textContent") == "2,000 of 2,000 rules"
+    assert page.run("document.querySelectorAll('#grid tbody tr').length") < 60
+    page.run("document.querySelector('#grid').scrollTop = 1e9")
+    page.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert page.run("document.querySelector('#grid tbody tr:last-child').getAttribute('aria-rowindex')") == "2001"

@@ -1,0 +1,445 @@
+"""The report: what it tells, that unknown stays unknown, that it needs nothing else, and that nothing in it is obeyed."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from pytest_loop.core import machine
+from pytest_loop.core.model import Finding, Severity
+from pytest_loop.core.records import records
+from pytest_loop.core.run import Event, Kind, Reason, RunCriteria, RunRule, RunState, SealFinding, Stop, Target, Task
+from pytest_loop.core.words import Status
+from pytest_loop.show.analysis import tendency
+from pytest_loop.show.html import MISSING, ReportError, report
+from pytest_loop.show.html.grid import LEFT_OUT, grid, plain
+from pytest_loop.show.html.story import edits
+from pytest_loop.show.html.verdict import verdict
+from pytest_loop.show.summary import rounds
+from tests.show.runs import HOSTILE, MOMENT, Told, hostile, large, small
+
+GOLDEN = Path(__file__).parent / "golden" / "report.html"
+
+
+class Page(HTMLParser):
+    """A page as a browser takes it apart: elements in their order, the text of each, and the data."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.source = text
+        self.tags: list[tuple[str, tuple[str, ...]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.attributes: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, tuple(name for name, _ in attrs)))
+        self.attributes += [value or "" for _, value in attrs]
+        self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self._open[-1] if self._open else "", data))
+
+    def inside(self, tag: str) -> list[str]:
+        return [text for own, text in self.texts if own == tag]
+
+    @property
+    def text(self) -> str:
+        """What a person reads."""
+        return " ".join(" ".join(text for tag, text in self.texts if tag not in ("script", "style")).split())
+
+    @property
+    def data(self) -> Any:
+        return json.loads(next(text for text in self.inside("script") if text.startswith("{")))
+
+
+def page(told: Told, status: str = "") -> Page:
+    return Page(report(told.state, told.events, status))
+
+
+def rows(one: Page) -> dict[str, str]:
+    return {rule["id"]: rule["cells"] for rule in one.data["rules"]}
+
+
+# -- what it tells
+
+
+def test_the_verdict_and_the_distance_come_first() -> None:
+    one = page(small())
+    assert [text for tag, text in one.texts if tag in ("h1", "h2")] == [
+        "Stopped without success", "What blocks", "Warnings: 1", "Score", "Rules", "Changes", "Time and cost",
+        "What agents said", "Escalation", "Go on",
+    ]  # fmt: skip
+    assert "As many iterations as were allowed are done. iteration_limit" in one.text
+    assert "score 0.625 of 0.9 in phase B distance 0.275 to the threshold rules that pass 2 of 4" in one.text
+    assert "What blocks b.speed 3 s" in one.text
+
+
+def test_a_run_that_is_done_has_no_escalation_and_nothing_to_go_on_with() -> None:
+    told = Told("a", "b").judged(["a"]).refined().judged().happens(Kind.PHASE_SWITCHED).ended("threshold_reached")
+    one = page(told)
+    assert one.inside("h1") == ["Completed"]
+    assert "score 1 of 0.9 in phase B distance none the threshold is reached" in one.text
+    assert "Escalation" not in one.inside("h2")
+    assert "Nothing is left to do." in one.text
+    assert "What blocks" not in one.text
+
+
+def test_score_and_distance_add_up_to_the_threshold() -> None:
+    shown = verdict(Told(*"abcdefghi").judged("abcd").state)
+    assert (shown.score, shown.gap, shown.threshold) == ("0.555", "0.245", "0.8")
+
+
+@pytest.mark.parametrize("reason", [*Reason, None, "enough"])
+def test_every_reason_is_told_in_words(reason: Reason | str | None) -> None:
+    state = small().state
+    word = getattr(reason, "value", reason) or ""
+    status = reason.status if isinstance(reason, Reason) else Status.STOPPED if reason else Status.RUNNING
+    stop = state.stop.model_copy(update={"reason": word, "passed": status is Status.COMPLETED})
+    shown = verdict(state.model_copy(update={"status": status, "stop": stop}))
+    assert shown.reason == word
+    assert shown.words.endswith(".") == bool(word)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        (Told("a", target=Target.ARTIFACT), "There is nothing to judge yet."),
+        (Told("a", artifact_hash="ab" * 32), "What there is has not been judged yet."),
+        (Told("a").judged(["a"]).refined(), "the score is that of the version before."),
+        (Told("a").judged(["a"], void=True), "The last evaluation is void"),
+    ],
+    ids=["not created", "not judged", "stale", "void"],
+)
+def test_a_score_that_is_not_the_last_word_says_so(told: Told, said: str) -> None:
+    assert said in page(told).text
+
+
+def test_a_run_that_goes_on_has_the_command_and_the_words_of_its_status() -> None:
+    one = page(Told("a"), "running (crashed)")
+    assert "Not over yet" in one.inside("h1")
+    assert "score unknown nothing was judged" in one.text
+    assert "status running (crashed)" in one.text
+    assert "Nothing was judged yet." in one.text
+    assert "No agent has changed anything." in one.text
+    assert one.inside("pre") == ["pytest --loop-resume=green"]
+
+
+def test_the_chart_marks_thresholds_the_switch_and_the_best_and_is_told_in_words() -> None:
+    one = page(small())
+    labels = one.inside("text")
+    assert [label for label in labels if label in ("A 0.8", "B 0.9", "phase A", "best", "2A", "2B")] == [
+        "phase A", "A 0.8", "B 0.9", "2A", "best", "2B",
+    ]  # fmt: skip
+    assert one.inside("desc") == [
+        "Score over 3 evaluations: 0 in iteration 1, 1 in iteration 2, 0.625 in iteration 2. The best is iteration 2."
+    ]
+    assert "iteration 2, phase B: score 0.625, fails, 2 of 4 rules pass, the best" in one.inside("title")
+
+
+def test_a_run_that_was_judged_in_phase_b_alone_has_one_threshold() -> None:
+    labels = page(Told("a", phase="B").judged(["a"])).inside("text")
+    assert [label for label in labels if label in ("A 0.8", "B 0.9")] == ["B 0.9"]
+
+
+def test_a_long_run_labels_what_there_is_room_for() -> None:
+    told = Told("a")
+    for _ in range(59):
+        told.judged(["a"]).refined()
+    one = page(told.judged(["a"]))
+    labels = [text for text in one.inside("text") if text.isdigit() and int(text) > 1]
+    assert labels[:2] == ["3", "5"]
+    assert "20 more" not in one.inside("desc")[0]
+    assert "and 40 more" in one.inside("desc")[0]
+
+
+def test_a_void_evaluation_and_the_signs_of_tampering_are_shown() -> None:
+    sign = SealFinding(kind="sealed", path="tests/test_a.py", detail="was changed, and was put back")
+    told = Told("a").judged(["a"], void=True, findings=[sign.model_dump()]).refined().judged()
+    one = page(told)
+    assert "iteration 1: sealed: tests/test_a.py was changed, and was put back" in one.text
+    assert any("void" in text for text in one.inside("title"))
+    assert one.data["rounds"][0]["void"]
+
+
+def test_the_grid_has_what_fails_first_and_the_words_behind_each_cell() -> None:
+    one = page(small())
+    assert rows(one) == {"b.speed": "  F", "b.style": "  W", "a.totals": "F..", "a.names": "F.."}
+    by_id = {rule["id"]: rule for rule in one.data["rules"]}
+    assert one.data["says"][by_id["a.totals"]["says"][0]] == [
+        [["12", "11", "shop.py:3", "    def total():\n>       return 11"]],
+        0,
+    ]
+    issue = one.data["issues"][one.data["rounds"][0]["issues"]["a.totals"]]
+    assert issue["fix"] == "Make this true: Totals are right"
+    assert [each["label"] for each in one.data["rounds"]] == ["1", "2A", "2B"]
+    assert by_id["a.totals"]["description"] == "Totals are right"
+
+
+def test_a_rule_that_says_the_same_is_told_once() -> None:
+    told = Told("a", "b")
+    for said in ("no", "no", "never", "no"):
+        told.judged({"a": said}).refined()
+    one = page(told)
+    assert one.data["rules"][0]["says"] == [0, 2, 1, 1, 0, 1]
+    assert [each[0][0][1] for each in one.data["says"]] == ["no", "never"]
+
+
+def test_rules_that_are_only_tracked_or_not_judged_have_signs_of_their_own() -> None:
+    rules: list[RunRule | str] = [RunRule(id="i", description="i", severity=Severity.INFO, weight=0), "x"]
+    told = Told(*rules).judged({"i": "no"})
+    told.events.append(Event.of(told.state, "critique_done", {"issues": [{"rule_id": 5}]}, MOMENT))  # another tool's
+    assert rows(page(told)) == {"i": "i", "x": "."}
+    result = {"id": "x", "verdict": "na", "details": "nobody has confirmed it"}
+    passed = {"id": "y", "verdict": "pass"}
+    one = page(Told("x", "y").judged(rule_results=[result, passed]))
+    assert rows(one) == {"x": "-", "y": "."}
+    assert [rule["says"] for rule in one.data["rules"]] == [[0, 1], []]
+
+
+def test_complaints_of_other_tools_are_understood() -> None:
+    told = Told("known").happens(
+        Kind.EVALUATION_DONE,
+        score=0.5,
+        passed=False,
+        failed=[{"id": "foreign", "message": "is wrong"}],
+        warnings=[{"id": "known", "severity": "warn"}],
+    )
+    one = page(told)
+    assert rows(one) == {"foreign": "F", "known": "W"}
+    assert one.data["says"][one.data["rules"][0]["says"][0]] == [[["", "is wrong", "", ""]], 0]
+
+
+def test_what_there_is_no_room_for_is_left_out_from_the_oldest_on() -> None:
+    told = Told("a")
+    for number in range(5):
+        said = Finding(expected="", found=f"{number}" * 50, detail="x" * 90)
+        told.judged({"a": said}).refined(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b")
+    data = grid(told.state, rounds(told.events), told.events, room=450, most=4)
+    assert data["earlier"] == 1
+    assert data["rules"][0]["says"] == [-1, 1, 2, 1, 1, 1, 0, 1]
+    assert [each[0][0][3] for each in data["says"]] == ["x" * 90, "x" * 90, LEFT_OUT]
+    assert [one.is_left_out for one in edits(told.events, (), room=80)] == [False, False, True, True, True]
+
+
+# -- changes, words, cost
+
+
+def test_added_and_removed_lines_are_marked_whatever_they_look_like() -> None:
+    one = page(small())
+    assert one.inside("del") == ["---- 11\n-    return 11"]
+    assert one.inside("ins") == ["+    return 12\n+++ 12"]
+    assert one.inside("b")[-1] == "--- a/shop.py\n+++ b/shop.py\n@@ -1,3 +1,3 @@"
+    assert "REFINE in iteration 1 by scripted: +2 −2" in one.text  # noqa: RUF001 - a minus sign
+
+
+def test_a_diff_of_several_files_that_was_cut_is_taken_apart() -> None:
+    diff = "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-a\n[... 8 more lines of this diff left out ...]\n--- a/y\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n\\ No newline"
+    one = page(Told("a").judged(["a"]).refined(diff=diff))
+    assert one.inside("del") == ["-a", "-b"]
+
+
+@pytest.mark.parametrize(
+    ("payload", "said"),
+    [
+        ({}, "The change was not written down: 6b86b273 became d4735e3a."),
+        ({"artifact_hash": ""}, "The change was not written down: 6b86b273 became unknown."),
+        ({"artifact_hash": hashlib.sha256(b"1").hexdigest()}, "nothing has changed"),
+    ],
+)
+def test_an_edit_without_a_diff_says_what_is_known(payload: dict[str, Any], said: str) -> None:
+    told = Told("a").judged(["a"]).refined()
+    edit = next(event for event in told.events if event.event == "refinement_done")
+    edit.payload.update(payload)
+    assert said in page(told).text
+
+
+def ledger(told: Told) -> list[str]:
+    source = report(told.state, told.events)
+    body = source[source.index('id="cost"') :]
+    found = re.findall(r"<tr[^>]*>(.*?)</tr>", body[: body.index("</table>")], re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in found][1:]
+
+
+def test_unknown_is_said_to_be_so_and_never_zero() -> None:
+    told = Told("a").judged(["a"]).refined()
+    assert ledger(told) == [
+        "all steps 3.5 s unknown unknown",
+        "1 A EVALUATE - 1.5 s - -",
+        "1 A CRITIQUE - 2 ms - -",
+        "1 A REFINE scripted 2.0 s unknown unknown",
+        "2 A PLAN - 0 ms - -",
+    ]
+
+
+def test_what_was_reported_is_summed_and_a_part_of_it_is_at_least_that() -> None:
+    told = Told("a", agents=("one", "two")).judged(["a"]).refined(agent="one", usage={"tokens": 0, "cost_usd": 0.0})
+    assert ledger(told)[0] == "all steps 3.5 s 0 0 USD"
+    told.judged(["a"]).refined(usage={"tokens": 1500, "cost_usd": 0.25}).judged(["a"]).refined(usage={"tokens": 1})
+    assert ledger(told)[0] == "all steps 10.5 s 1,501 at least 0.25 USD"
+    assert [row for row in ledger(told) if "REFINE" in row] == [
+        "1 A REFINE one 2.0 s 0 0 USD",
+        "2 A REFINE unknown 2.0 s 1,500 0.25 USD",
+        "3 A REFINE unknown 2.0 s 1 unknown",
+    ]
+
+
+def test_judges_cost_something_too() -> None:
+    told = Told(RunRule(id="a", description="a", check="It reads well"), agents=("one", "two"))
+    told.happens(Kind.CHECKS_PREPARED, checks=[{"rule_id": "a"}], seconds=0.5, agent="claude")
+    told.judged(["a"], seconds=None, agent="claude").refined(usage={"tokens": 5}).judged(usage={"cost_usd": 1})
+    assert [row for row in ledger(told)[1:] if "EVALUATE" in row or "PREPARE" in row] == [
+        "1 A PREPARE claude 500 ms unknown unknown",
+        "1 A EVALUATE claude unknown unknown unknown",
+        "2 A EVALUATE unknown 1.5 s unknown 1 USD",
+    ]
+
+
+def test_steps_side_by_side_are_timed_once() -> None:
+    told = Told(RunRule(id="a", description="a", check="It reads well"), target=Target.ARTIFACT)
+    told.happens(Kind.PLAN_CREATED, plan=["Write it"], seconds=0.0)
+    told.happens(Kind.ARTIFACT_CREATED, artifact_hash="ab" * 32, seconds=0.0)
+    told.happens(Kind.CHECKS_PREPARED, checks=[], seconds=4.0)
+    assert "1 A PRODUCE scripted with PREPARE unknown unknown" in ledger(told)
+
+
+def test_what_agents_said_and_what_went_wrong_is_there() -> None:
+    told = small()
+    assert "looked for the sum\nmended one line" in page(told).inside("pre")
+    told = Told("a").judged(["a"]).happens(Kind.CRITIQUE_DONE, issues=[])
+    told.happens(Kind.PHASE_ERROR, step="REFINE", reason="no answer", agent="scripted", seconds=3)
+    told.happens(Kind.PHASE_ERROR, step="REFINE", reason="no answer again", final=True).ended("phase_error")
+    one = page(told)
+    assert one.inside("h1") == ["Failed"]
+    assert "REFINE in iteration 1 by scripted: it went wrong no answer" in one.text
+    assert "last error no answer again" in one.text
+    assert "1 A REFINE (went wrong) scripted 3.0 s unknown unknown" in ledger(told)
+
+
+def test_a_claim_an_assumption_and_rules_held_out_are_told() -> None:
+    told = Told("a").judged(["a"], assumptions=["c.by.hand"], held_out=0.5)
+    told.happens(Kind.CRITIQUE_DONE, issues=[])
+    told.happens(Kind.REFINEMENT_DONE, blocked={"rule": "a", "reason": "it contradicts b"})
+    one = page(told.ended("blocked"))
+    assert "the agent's word a cannot be met: it contradicts b" in one.text
+    assert "Waits for a person c.by.hand" in one.text
+    assert "held out 0.5 by rules that no agent has seen" in one.text
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ((0, 4), ""),
+        ((4, 0), "The last iteration is worse than iteration 1."),
+        ((0, 2, 4, 8), "Most iterations raised the score."),
+        ((8, 4, 2, 0), "Most iterations lowered the score. The last iteration is worse than iteration 1."),
+        ((4, 4, 4, 4), "Most iterations changed the score by no more than 0.02."),
+        ((4, 8, 4, 8, 4), "The score went up and down. The last iteration is worse than iteration 2."),
+    ],
+)
+def test_where_the_scores_tend_to_is_told_from_three_on(scores: tuple[int, ...], said: str) -> None:
+    names = [f"r{number}" for number in range(9)]
+    told = Told(*names)
+    for passing in scores:
+        told.judged(names[passing:]).refined()
+    assert tendency(told.state, records(told.state, told.events)) == said
+
+
+# -- one page that needs nothing else
+
+
+def test_the_page_needs_nothing_else_and_runs_no_script_but_its_own() -> None:
+    source = report(small().state, small().events)
+    assert not re.findall(r"https?:|src=|@import|url\(|<link|<iframe", source)
+    one = Page(source)
+    scripts = one.inside("script")
+    assert len(scripts) == 2
+    digest = base64.b64encode(hashlib.sha256(scripts[1].encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert policy in one.attributes
+
+
+def test_every_table_has_heads_every_section_a_heading_and_every_drawing_a_text() -> None:
+    source = report(small().state, small().events)
+    assert source.count("<section") == len(re.findall(r'<section aria-labelledby="(\w+)"', source))
+    for name in re.findall(r'aria-labelledby="([\w -]+)"', source):
+        assert all(f'id="{each}"' in source for each in name.split())
+    assert source.count("<svg") == source.count('role="img"')
+    assert not re.findall(r"<th(?![^>]*scope=)[ >]", source)
+
+
+def test_the_page_is_as_it_was() -> None:
+    source = report(small().state, small().events)
+    shown = source[source.index("<body>") : source.rindex("<script>")]
+    assert shown == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_many_rules_and_iterations_make_a_small_page() -> None:
+    told = large(200, 20)
+    source = report(told.state, told.events)
+    assert len(source) < 8 * 1024**2 * (200 * 20) / (2_000 * 50) + 100_000
+    assert len(Page(source).data["rules"]) == 200
+
+
+def test_without_jinja_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    told = small()
+    with pytest.raises(ReportError, match=re.escape(MISSING)):
+        report(told.state, told.events)
+
+
+# -- nothing in it is obeyed
+
+
+HARMLESS = page(hostile("x")).tags
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.text(alphabet=st.characters(codec=None), max_size=40)
+    | st.lists(st.sampled_from(HOSTILE), max_size=4).map("".join)
+)
+@example("".join(HOSTILE))
+def test_nothing_of_somebody_elses_becomes_part_of_the_page(text: str) -> None:
+    source = report((told := hostile(text)).state, told.events).encode("utf-8", "replace").decode()
+    one = Page(source)
+    assert one.tags == HARMLESS
+    assert not re.findall(r"[^\n\t -~\u0080-\U0010ffff]|[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]", source)
+    shown = " ".join(plain(f"s{text}").encode("utf-8", "replace").decode().split())
+    assert shown in one.text
+    assert one.data["rules"][0]["id"] == plain(f"r{text}")
+
+
+@pytest.mark.parametrize(
+    "payload", [{"seconds": "x", "usage": 5, "diff": 7, "said": [], "agent": None, "changed": "x"}]
+)
+def test_events_that_make_no_sense_break_nothing(payload: dict[str, Any]) -> None:
+    state = RunState(run_id="x-1", task_alias="xxx", task=Task(prompt="x"), criteria=RunCriteria())
+    events = [
+        Event.of(state, kind, payload, MOMENT)
+        for kind in (*(kind.value for kind in Kind), "unheard_of")
+        if kind != "run_started"
+    ]
+    one = Page(report(machine.beginning(state), events))
+    assert "PRODUCE unknown unknown unknown unknown" in one.text
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_to_stop_has_words(reason: Reason) -> None:
+    assert verdict(Told("a").state.model_copy(update={"stop": Stop(reason=reason.value)})).words

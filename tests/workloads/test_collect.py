@@ -1,0 +1,262 @@
+"""A manifest is collected as a test module is: in one process, and with workers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+Make = Callable[..., Path]
+PYTHON = sys.executable
+# Appends a line to a file: how often something was run.
+NOTE = f"{PYTHON} note.py"
+NOTES = {
+    "note.py": 'import sys\nwith open(sys.argv[1] + ".log", "a") as log:\n    log.write(" ".join(sys.argv[2:]) + "\\n")\n'
+}
+# Fails until it has been called so many times.
+FLAKY = """\
+import pathlib, runpy, sys
+count = pathlib.Path("count")
+count.write_text(str(int(count.read_text() if count.exists() else 0) + 1))
+if int(count.read_text()) < int(sys.argv.pop()):
+    sys.exit("not yet")
+runpy.run_path("run.py")
+"""
+
+
+@pytest.fixture
+def folder(pytester: pytest.Pytester) -> Path:
+    return pytester.path
+
+
+def outcomes(result: pytest.RunResult) -> dict[str, int]:
+    return {name: count for name, count in result.parseoutcomes().items() if name != "warnings"}
+
+
+def test_each_case_is_an_item_and_a_failing_one_says_how_it_differs(
+    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    make()
+    result = pytester.runpytest(*workers)
+    assert (result.ret, outcomes(result)) == (1, {"passed": 1, "failed": 1})
+    result.stdout.fnmatch_lines(["differs from expected/b.txt", "-TWO", "+two"])
+    result.stdout.fnmatch_lines(["FAILED loop.manifest.json::cases/b.txt - differs from expected/b.txt*"])
+    assert (pytester.path / "out/cases/a.txt").read_text() == "ONE\n"
+
+
+@pytest.mark.parametrize(
+    "asked", [("-k", "a.txt"), ("loop.manifest.json::cases/a.txt",), ("--deselect", "loop.manifest.json::cases/b.txt")]
+)
+def test_cases_are_selected_like_tests(make: Make, pytester: pytest.Pytester, asked: tuple[str, ...]) -> None:
+    make()
+    result = pytester.runpytest(*asked)
+    assert result.ret == 0
+    result.assert_outcomes(passed=1, deselected=0 if "::" in asked[0] else 1)
+    assert not (pytester.path / "out/cases/b.txt").exists()
+
+
+def test_the_last_failed_case_is_run_again(make: Make, pytester: pytest.Pytester) -> None:
+    make()
+    pytester.runpytest()
+    (pytester.path / "prompt.md").write_text("Use capitals.\n")
+    result = pytester.runpytest("--lf")
+    assert (result.ret, outcomes(result)) == (0, {"passed": 1})
+
+
+def test_a_broken_command_is_an_error_and_no_failure(
+    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    make({"run.py": "import sys; sys.exit('no key for the model')"})
+    result = pytester.runpytest(*workers)
+    assert (result.ret, outcomes(result)) == (1, {"errors": 2})
+    result.stdout.fnmatch_lines(["expected exit code 0 of `*run.py {case} {output}`, found exit code 1"])
+    result.stdout.fnmatch_lines(["no key for the model"])
+
+
+def test_no_output_file_is_an_error_also_where_an_old_one_lies_about(make: Make, pytester: pytest.Pytester) -> None:
+    make({"run.py": "", "out/cases/a.txt": "ONE\n"})
+    result = pytester.runpytest("-k", "a.txt")
+    assert outcomes(result) == {"errors": 1, "deselected": 1}
+    result.stdout.fnmatch_lines(["expected the output out/cases/a.txt of `*`, found none"])
+
+
+@pytest.mark.parametrize(("needed", "expected"), [(3, {"passed": 1}), (4, {"errors": 1})])
+def test_the_infrastructure_gets_three_tries(
+    make: Make, pytester: pytest.Pytester, needed: int, expected: dict[str, int]
+) -> None:
+    make({"flaky.py": FLAKY}, runCommand=f"{PYTHON} flaky.py {{case}} {{output}} {needed}", casePaths=["cases/a.txt"])
+    assert outcomes(pytester.runpytest()) == expected
+    assert (pytester.path / "count").read_text() == "3"
+
+
+def test_a_program_that_is_not_installed_is_tried_once(make: Make, pytester: pytest.Pytester) -> None:
+    make(runCommand="no-such-program {case}")
+    result = pytester.runpytest("-k", "a.txt")
+    result.stdout.fnmatch_lines(["cannot run 'no-such-program': no such command is installed here"])
+    assert outcomes(result) == {"errors": 1, "deselected": 1}
+
+
+def test_a_command_that_takes_too_long_is_ended_and_an_error(make: Make, pytester: pytest.Pytester) -> None:
+    make({"run.py": "import time; time.sleep(60)"})
+    result = pytester.runpytest("-o", "loop_case_timeout=0.2", "-k", "a.txt")
+    assert outcomes(result) == {"errors": 1, "deselected": 1}
+    result.stdout.fnmatch_lines(["expected `*` to end within 0.2 s, found it still running"])
+
+
+def test_the_build_runs_once_for_all_cases_of_a_session(
+    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    make(NOTES, buildCommand=f"{NOTE} build")
+    for sessions in (1, 2):
+        pytester.runpytest(*workers)
+        assert (pytester.path / "build.log").read_text().count("\n") == sessions
+
+
+def test_a_build_that_fails_is_an_error_of_every_case(
+    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    make(buildCommand="false")
+    result = pytester.runpytest(*workers)
+    assert outcomes(result) == {"errors": 2}
+    result.stdout.fnmatch_lines(["expected exit code 0 of `false`, found exit code 1"])
+
+
+def counted(make: Make, pytester: pytest.Pytester, **fields: object) -> Callable[..., list[str]]:
+    """Runs sessions, and gives the cases that were run in each."""
+    log = pytester.path / "run.log"
+    make({**NOTES, "run.py": NOTES["note.py"] + "open(sys.argv[3], 'w').write(open(sys.argv[2]).read())\n"},
+         runCommand=f"{PYTHON} run.py run {{case}} {{output}}", **fields)  # fmt: skip
+
+    def session(*arguments: str) -> list[str]:
+        log.unlink(missing_ok=True)
+        pytester.runpytest(*arguments)
+        rows = log.read_text().splitlines() if log.exists() else []
+        return sorted(row.split()[0].removeprefix("cases/") for row in rows)
+
+    return session
+
+
+def test_results_are_kept_for_workers_and_by_them(make: Make, pytester: pytest.Pytester) -> None:
+    session = counted(make, pytester)
+    assert [session("-n2"), session(), session("-n2")] == [["a.txt", "b.txt"], [], []]
+
+
+def test_a_result_is_kept_until_something_changes_that_it_depends_on(make: Make, pytester: pytest.Pytester) -> None:
+    session = counted(make, pytester)
+    assert [session(), session()] == [["a.txt", "b.txt"], []]
+    for path, again in (
+        ("prompt.md", ["a.txt", "b.txt"]),
+        ("run.py", ["a.txt", "b.txt"]),
+        ("cases/a.txt", ["a.txt"]),
+        ("expected/b.txt", ["b.txt"]),
+        ("out/cases/b.txt", ["b.txt"]),
+    ):
+        with (pytester.path / path).open("a") as file:
+            file.write("\n")
+        assert session() == again
+    assert [session(), session("--cache-clear")] == [[], ["a.txt", "b.txt"]]
+
+
+def test_a_kept_failure_is_still_a_failure_and_says_that_it_is_kept(make: Make, pytester: pytest.Pytester) -> None:
+    make()
+    pytester.runpytest()
+    result = pytester.runpytest()
+    assert (result.ret, outcomes(result)) == (1, {"passed": 1, "failed": 1})
+    result.stdout.fnmatch_lines(["kept from before: *--cache-clear*"])
+
+
+def test_errors_of_the_infrastructure_are_not_kept(make: Make, pytester: pytest.Pytester) -> None:
+    make({"flaky.py": FLAKY}, runCommand=f"{PYTHON} flaky.py {{case}} {{output}} 4", casePaths=["cases/a.txt"])
+    assert outcomes(pytester.runpytest()) == {"errors": 1}
+    assert outcomes(pytester.runpytest()) == {"passed": 1}
+
+
+def test_the_strategy_force_keeps_nothing_and_tells_the_command_so(make: Make, pytester: pytest.Pytester) -> None:
+    session = counted(make, pytester, cacheStrategy="force")
+    assert session() == session() == ["a.txt", "b.txt"]
+    rows = (pytester.path / "run.log").read_text().splitlines()
+    assert [row.split()[-1] for row in rows] == ["--force", "--force"]
+
+
+def test_without_a_cache_every_case_is_run(make: Make, pytester: pytest.Pytester) -> None:
+    session = counted(make, pytester)
+    assert session("-p", "no:cacheprovider") == session("-p", "no:cacheprovider") == ["a.txt", "b.txt"]
+
+
+def test_a_bad_manifest_is_one_error_and_the_other_tests_still_run(
+    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    make(maxIterations=0, extra=1)
+    pytester.makepyfile("def test_it(): pass")
+    result = pytester.runpytest(*workers)
+    assert outcomes(result) == {"passed": 1, "errors": 1}
+    result.stdout.fnmatch_lines(["loop.manifest.json:*: expected a number >= 1 for `maxIterations`, found 0"])
+    result.stdout.fnmatch_lines(["loop.manifest.json:*: expected one of *, found the unknown key `extra`"])
+
+
+def test_cases_whose_reviewer_is_an_agent_are_skipped_where_there_is_none(
+    make: Make, pytester: pytest.Pytester
+) -> None:
+    make({"review.md": "Is it fine?"}, expectedPaths=None, agents={"reviewer": {"promptFile": "review.md"}})
+    result = pytester.runpytest("-rs")
+    assert outcomes(result) == {"skipped": 2}
+    result.stdout.fnmatch_lines(["*nobody here can review it: name an agent with --loop-judge"])
+
+
+def test_a_reviewer_judges_where_an_agent_is_named(
+    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    judge = "import json\ndef judge(request):\n    return json.dumps({'passed': 'cases/a.txt' in request.prompt, 'reason': 'it is not a'})\n"
+    make(
+        {"review.md": "Is {case} fine?", "judges.py": judge},
+        expectedPaths=None,
+        agents={"reviewer": {"promptFile": "review.md"}},
+    )
+    result = pytester.runpytest("--loop-judge", "python:judges:judge", *workers)
+    assert outcomes(result) == {"passed": 1, "failed": 1}
+    result.stdout.fnmatch_lines(["FAILED loop.manifest.json::cases/b.txt - it is not a"])
+
+
+def test_the_result_of_a_case_is_in_its_report(make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    make({"judge.py": "print('{\"passed\": false, \"score\": 0.5, \"critiques\": [{\"severity\": \"Minor\", \"message\": \"short\", \"location\": \"a:1\"}]}')"},
+         evaluateCommand=f"{PYTHON} judge.py {{output}}")  # fmt: skip
+    result = pytester.runpytest("--junitxml=it.xml", "-k", "a.txt", *workers)
+    result.stdout.fnmatch_lines(["a:1: Minor: short", "score 0.5"])
+    (found,) = ElementTree.parse(pytester.path / "it.xml").iterfind(".//property")
+    data = json.loads(found.attrib["value"])
+    assert (found.attrib["name"], data["id"], data["outcome"], data["score"]) == (
+        "loop.case",
+        "cases/a.txt",
+        "failed",
+        0.5,
+    )
+
+
+def test_cases_stand_beside_rules_and_tests(make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    make({"it.rules.yaml": "artifact: prompt.md\nrules: [{id: a.x.y, description: d, check: {contains: Copy}}]\n"})
+    pytester.makepyfile("def test_it(): pass")
+    result = pytester.runpytest(*workers)
+    assert (result.ret, outcomes(result)) == (1, {"passed": 3, "failed": 1})
+
+
+def test_a_run_mends_what_the_pipeline_imports_whatever_was_kept_before(make: Make, pytester: pytest.Pytester) -> None:
+    agent = "from pathlib import Path\ndef work(request):\n    Path('style.py').write_text('written = str.upper\\n')\n    return 'done'\n"
+    code = "import pathlib, style, sys\npathlib.Path(sys.argv[2]).write_text(style.written(open(sys.argv[1]).read()))\n"
+    make({"run.py": code, "style.py": "written = str\n", "agent.py": agent, "pytest.ini": "[pytest]\n"})
+    assert outcomes(pytester.runpytest()) == {"passed": 1, "failed": 1}
+    words = (
+        "loop.manifest.json",
+        "--loop-task",
+        "fix until green",
+        "--loop-agent",
+        "python:agent:work",
+        "--loop-yes",
+        "--loop-session=cold",
+    )
+    result = pytester.runpytest_subprocess(*words)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*-TWO", "completed: threshold_reached after iteration 2 of 4, phase B"])

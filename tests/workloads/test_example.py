@@ -1,0 +1,51 @@
+"""The example is what its README says, and its composer keeps the contract of a composer."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_loop.core.composing import Ground, edited, received
+from pytest_loop.workloads.cases import workload
+from pytest_loop.workloads.manifest import load
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "workload"
+
+
+@pytest.fixture
+def example(pytester: pytest.Pytester) -> Path:
+    """A copy, for it is edited."""
+    ignored = shutil.ignore_patterns("__pycache__", "out")
+    return Path(shutil.copytree(EXAMPLE, pytester.path / "workload", ignore=ignored))
+
+
+@pytest.mark.usefixtures("example")
+def test_twelve_of_twenty_cases_pass(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    result = pytester.runpytest(*workers)
+    result.assert_outcomes(passed=12, failed=8)
+    result.stdout.fnmatch_lines(
+        ["FAILED workload/loop.manifest.yaml::cases/museum.txt - date: Blocking: expected 2024*"]
+    )
+
+
+def analyses() -> list[Any]:
+    spec = importlib.util.spec_from_file_location("scripted_composer", EXAMPLE / "scripted_composer.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return list(module.ANALYSES)
+
+
+def test_its_composer_keeps_the_contract_from_one_edit_to_the_next(example: Path) -> None:
+    found = workload(load(example / "loop.manifest.yaml", example), example)
+    text = (example / "prompt.md").read_text()
+    for data in analyses():
+        ground = Ground(files={"prompt.md": text}, cases=frozenset(one.id for one in found.cases))
+        analysis = received(data, ground).analysis
+        assert analysis is not None
+        text = edited(text, analysis.options[0])

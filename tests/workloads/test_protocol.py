@@ -1,0 +1,48 @@
+"""Cases that pass are reported once where nobody minds, and as any test where somebody does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.workloads.conftest import Make
+
+LISTENER = """
+def pytest_runtest_logreport(report):
+    with open("heard", "a") as file:
+        file.write(f"{report.nodeid.rpartition('/')[2]} {report.when} {report.outcome}\\n")
+"""
+CASES = {f"cases/{name}.txt": "ONE\n" for name in "acde"} | {f"expected/{name}.txt": "ONE\n" for name in "acde"}
+
+
+@pytest.fixture
+def folder(pytester: pytest.Pytester) -> Path:
+    return pytester.path
+
+
+@pytest.mark.parametrize("more", [(), ("-v",), ("--durations=1",), ("--junitxml=junit.xml",)])
+def test_cases_are_counted_alike_however_they_are_run(
+    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...], more: tuple[str, ...]
+) -> None:
+    make(CASES)
+    result = pytester.runpytest_subprocess(*workers, *more)
+    result.assert_outcomes(passed=4, failed=1)
+    assert result.ret == 1
+    if "--junitxml=junit.xml" in more:
+        assert (pytester.path / "junit.xml").read_text().count("<testcase ") == 5
+
+
+def test_who_listens_hears_every_phase(make: Make, pytester: pytest.Pytester) -> None:
+    make({**CASES, "conftest.py": LISTENER})
+    pytester.runpytest_subprocess("-n0")
+    heard = (pytester.path / "heard").read_text().splitlines()
+    assert heard[:3] == ["a.txt setup passed", "a.txt call passed", "a.txt teardown passed"]
+    assert "b.txt call failed" in heard
+
+
+def test_a_case_that_passes_is_one_report_where_nobody_minds(make: Make, pytester: pytest.Pytester) -> None:
+    make(CASES)
+    result = pytester.runpytest_subprocess("-n0", "-q")
+    result.assert_outcomes(passed=4, failed=1)
+    result.stdout.fnmatch_lines([".F...*"])
