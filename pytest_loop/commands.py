@@ -213,7 +213,7 @@ def _report(options: RunOptions, store: Store, say: Say) -> int:
 
 
 def _stop(options: RunOptions, store: Store, say: Say) -> int:
-    files = _to_stop(options, store)
+    files = at_work(store, options.alias, "stop")
     words = Reason.USER_STOP.value if options.stop in (None, NO_ALIAS) else str(options.stop)
     if files.is_busy:
         files.ask_to_stop(words)
@@ -227,17 +227,17 @@ def _stop(options: RunOptions, store: Store, say: Say) -> int:
     return 0
 
 
-def _to_stop(options: RunOptions, store: Store) -> RunFiles:
+def at_work(store: Store, alias: str | None, doing: str) -> RunFiles:
     """The run that is named, or the one that is active: which of several is not for us to guess."""
-    if options.alias:
-        return store.known(options.alias)
+    if alias and alias != NO_ALIAS:
+        return store.known(alias)
     busy = store.busy()
     if len(busy) > 1:
         names = ", ".join(one.alias for one in busy)
         raise StateError(f"several runs are active ({names}): name one with --loop-alias")
     found = busy[0] if busy else store.current()
     if found is None:
-        raise StateError("there is no active run to stop: --loop-list shows all of them")
+        raise StateError(f"there is no active run to {doing}: --loop-list shows all of them")
     return found
 
 
@@ -318,6 +318,7 @@ def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
         found = _read(files)
         if isinstance(found, tuple):
             keeping.forget_checkpoints(store.project, found[1])
+        keeping.forget_worktree(store.project, files)
         store.remove(files)
     if names:
         say(f"deleted {', '.join(names)}")

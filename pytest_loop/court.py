@@ -13,6 +13,7 @@ from pytest_loop.options import Options
 
 if TYPE_CHECKING:
     from pytest_loop.rules.checks.base import Answer
+    from pytest_loop.run_options import RunOptions
 
 
 class Court(NamedTuple):
@@ -47,6 +48,14 @@ def opened(config: pytest.Config, asked: Options) -> Court:
         agent.close()
 
     return Court(broker.address, broker.key, close)
+
+
+def seated(config: pytest.Config, asked: RunOptions) -> Court | None:
+    """A judge where the person has named one."""
+    if not asked.judge:
+        return None
+    prompts = config.rootpath / asked.prompts if asked.prompts else None
+    return opened(config, Options("B", None, None, asked.judge, prompts, asked.agent_timeout, asked.agent_silence))
 
 
 def answer(address: str, key: str, question: str, artifact: Path | None) -> Answer:

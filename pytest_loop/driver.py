@@ -73,6 +73,7 @@ class Driver:
     # -- carrying out
 
     def _carry_out(self, todo: tuple[Command, ...]) -> list[Happening]:
+        self._pause()
         reason = self.tools.files.stop_asked()
         if reason is not None and not self.state.stop_asked and todo[0].kind not in (Kind.STOPPED, Kind.FAILED):
             self.tools.files.forget_stop()
@@ -135,6 +136,7 @@ class Driver:
         try:
             payload = work.carry_out(kind)
         except (StopAskedError, SessionStoppedError):
+            self._pause()
             return Kind.STOP_REQUESTED, {"reason": self.tools.files.stop_asked() or Reason.USER_STOP.value}
         except (AgentError, SessionError) as error:
             kind = Kind.PHASE_ERROR
@@ -159,7 +161,13 @@ class Driver:
 
     def _goes_on(self) -> bool:
         self.tools.live.tick()
-        return not self.is_leaving and self.tools.files.stop_asked() is None
+        return not self.is_leaving and self.tools.files.is_wanted
+
+    def _pause(self) -> None:
+        """Leave where we stand, as after an interrupt, where somebody has asked for that."""
+        if self.tools.files.pause_asked:
+            self.tools.files.forget_stop()
+            raise KeyboardInterrupt
 
     def _adopt(self) -> None:
         """After a crash: an answer that was written down whole is not asked for again."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from pytest_loop.core.run import Event, Kind, RunState, Sealed
 from pytest_loop.errors import StateError
 from pytest_loop.store import RunFiles
 from pytest_loop.workspace.checkpoints import Checkpoints
+from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.kept import PutBack
 from pytest_loop.workspace.sealed import SealedFiles
+from pytest_loop.workspace.worktrees import Worktree
 
 # The baseline of an experiment is what its first iteration judged.
 JUDGED = (Kind.EVALUATION_DONE.value, Kind.BASELINE_DONE.value)
@@ -37,3 +40,10 @@ def forget_checkpoints(root: Path, state: RunState) -> None:
         checkpoints = Checkpoints(root, state.run_id)
         if not checkpoints.reason:
             checkpoints.remove()
+
+
+def forget_worktree(root: Path, files: RunFiles) -> None:
+    """Take away the work tree of a run; its branch was handed over, and stays."""
+    if files.worktree.exists():
+        with suppress(GitError):
+            Worktree(root, files.worktree).remove()

@@ -156,6 +156,7 @@ class NewRun:
             target=target,
             artifact=_shown(artifact, self.root),
             agents=options.agents,
+            candidates=options.candidates,
             judge=options.judge,
             arguments=self.arguments(),
             inferred=self.understood.rules,

@@ -140,12 +140,15 @@ RUN = (
     Option("--loop-max-tokens", "stop when agents have reported so many tokens", "N", whole, ini=""),
     Option("--loop-max-seconds", "stop when completed steps have taken so long", "N", whole, ini=""),
     Option("--loop-agent-timeout", "end an agent after so many seconds", "S", amount, ini="1800"),
+    Option("--loop-candidates", "let so many try each edit at once, and keep the best", "N", whole, ini="1"),
     Option("--loop-alias", "the name of the run", "NAME"),
     Option("--loop-yes", "start without asking"),
     Option(
         "--loop-memory", "tell agents what mended the same failure in earlier runs", read=word("yes", "no"), ini="no"
     ),
     Option("--loop-force", "start although four runs are active"),
+    Option("--loop-worktree", "work in a git work tree and on a branch of its own, loop/ALIAS"),
+    Option("--loop-detach", "work in the background, apart from this terminal"),
     Option("--loop-record", "write the answers of agents into a file for replay:FILE", "FILE"),
     Option("--loop-confirm", "confirm a manual rule", "RULE", many=True),
     Option("--loop-status-block", "say after each evaluation where the run stands, in the block that other loops use"),
@@ -174,9 +177,13 @@ COMMANDS = (
     Option("--loop-agents", "list the agents whose clients are installed here, and exit"),
     Option("--loop-history", "show the events of a run, and exit", "ALIAS", optional=True),
     Option("--loop-stop", "end the active run, and exit", "REASON", optional=True),
+    Option("--loop-pause", "interrupt a run where it stands, and exit", "ALIAS", optional=True),
+    Option("--loop-attach", "follow a run that works in the background", "ALIAS", optional=True),
     Option("--loop-resume", "go on with a run where it stands", "ALIAS", optional=True),
     Option("--loop-clean", "delete a run, or all", "ALIAS|all"),
     Option("--loop-infer", "show what would tell that a task is done in this project, and exit", "TEXT"),
+    Option("--loop-gate", "judge once, answer the Stop hook of a coding agent, and exit"),
+    Option("--loop-watch", "judge again whenever files change, until somebody interrupts"),
     Option("--loop-restore", "make the files those of an iteration again, and exit", "N", whole),
     Option("--loop-report", "write a run as a page of HTML: at its end, or of one that is there", "PATH", ini=""),
 )
@@ -187,6 +194,8 @@ SETTINGS = {
     "loop_prompts": ("a folder with prompts of your own, such as refine.md", ""),
     "loop_agent_silence": ("end an agent that says nothing for so many seconds", "600"),
     "loop_session_timeout": ("end an evaluation after so many seconds", "3600"),
+    "loop_gate_blocks": ("let an agent stop after it was kept from that so often in a row", "5"),
+    "loop_gate_timeout": ("let an agent stop when it was not judged within so many seconds", "540"),
     "loop_confirm": (
         "when a person is asked on the way: as the clarity of the draft asks for (shape), always, or never",
         "shape",

@@ -61,10 +61,9 @@ def asks_for_a_run(values: argparse.Namespace) -> bool:
     """Whether the command line is for a run or one of the commands around runs, and not for a session."""
     if values.help or values.version:
         return False
-    starting = (values.loop_task, values.loop_manifest, values.loop_debrief)
-    asked = (*starting, *(getattr(values, one.dest) for one in COMMANDS if one.metavar))
-    flags = (values.loop_list, values.loop_agents, values.loop_report_open)
-    return any(flags) or any(value is not None for value in asked)
+    starting = (values.loop_task, values.loop_manifest, values.loop_debrief, values.loop_report_open)
+    asked = (*starting, *(getattr(values, one.dest) for one in COMMANDS))
+    return any(value is not None and value is not False for value in asked)
 
 
 def unknown_option(words: Sequence[str]) -> str | None:

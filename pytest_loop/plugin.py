@@ -33,11 +33,20 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
         summoned(early_config, ordered)
     elif options.asks_for_a_run(early_config.known_args_namespace):
-        from pytest_loop import starting
-
+        values = early_config.known_args_namespace
         capture: Any = early_config.pluginmanager.getplugin("capturemanager")
         capture.suspend_global_capture(in_=True)
-        raise SystemExit(starting.main(early_config, early_config.known_args_namespace))
+        if values.loop_gate:
+            from pytest_loop import gating
+
+            gating.main(early_config, values)
+        if values.loop_watch:
+            from pytest_loop import watching
+
+            raise SystemExit(watching.main(early_config, values))
+        from pytest_loop import starting
+
+        raise SystemExit(starting.main(early_config, values))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,7 @@ class RunOptions:
     reuse: bool
     max_iterations: int
     is_limit_given: bool
+    candidates: int
     thresholds: dict[str, str]
     budget: float | None
     max_tokens: int | None
@@ -47,6 +49,8 @@ class RunOptions:
     alias: str
     yes: bool
     force: bool
+    detach: bool
+    worktree: bool
     record: str
     memory: bool
     confirmed: tuple[str, ...]
@@ -63,6 +67,8 @@ class RunOptions:
     history: str | None
     stop: str | None
     resume: str | None
+    pause: str | None
+    attach: str | None
     clean: str | None
     restore: int | None
     infer: str | None
@@ -73,6 +79,10 @@ class RunOptions:
     colour: str
     is_list: bool
     is_agents: bool
+    is_gate: bool
+    is_watch: bool
+    gate_blocks: int
+    gate_timeout: float
     manifest: str
     cases: tuple[str, ...]
     focus: tuple[str, ...]
@@ -92,6 +102,8 @@ class RunOptions:
             "status": self.status,
             "history": self.history,
             "stop": self.stop,
+            "pause": self.pause,
+            "attach": self.attach,
             "clean": self.clean,
             "restore": self.restore,
             "infer": self.infer,
@@ -100,6 +112,8 @@ class RunOptions:
         flags = {
             "list": self.is_list,
             "agents": self.is_agents,
+            "gate": self.is_gate,
+            "watch": self.is_watch,
             "report": self.is_report_asked and not is_run,
             "debrief": bool(self.debrief) and not is_run,
         }
@@ -107,6 +121,15 @@ class RunOptions:
         if len(found) > 1:
             raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in found)}")
         return found[0] if found else None
+
+
+def project_root(config: pytest.Config, values: argparse.Namespace) -> Path:
+    """pytest's rootdir; where neither an ini file nor `--rootdir` says what that is, the folder we were called in.
+
+    The values of our options are paths to pytest before it knows them: `--loop-artifact docs/x.md` would move it.
+    """
+    is_said = config.inipath is not None or values.rootdir is not None
+    return config.rootpath if is_said else Path(config.invocation_params.dir)
 
 
 def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions:
@@ -137,6 +160,7 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         reuse=not reader.get("loop_no_reuse"),
         max_iterations=reader.get("loop_max_iterations"),
         is_limit_given=values.loop_max_iterations is not None,
+        candidates=reader.get("loop_candidates"),
         thresholds=thresholds,
         budget=reader.get("loop_budget"),
         max_tokens=reader.get("loop_max_tokens"),
@@ -147,6 +171,8 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         alias=reader.get("loop_alias") or "",
         yes=reader.get("loop_yes"),
         force=reader.get("loop_force"),
+        detach=reader.get("loop_detach"),
+        worktree=reader.get("loop_worktree"),
         record=reader.get("loop_record") or "",
         memory=reader.get("loop_memory") in (True, "yes"),
         confirmed=tuple(values.loop_confirm or ()),
@@ -163,6 +189,8 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         history=values.loop_history,
         stop=values.loop_stop,
         resume=values.loop_resume,
+        pause=values.loop_pause,
+        attach=values.loop_attach,
         clean=values.loop_clean,
         restore=values.loop_restore,
         infer=values.loop_infer,
@@ -173,6 +201,10 @@ def run_options(config: pytest.Config, values: argparse.Namespace) -> RunOptions
         colour=values.color,
         is_list=values.loop_list,
         is_agents=values.loop_agents,
+        is_gate=values.loop_gate,
+        is_watch=values.loop_watch,
+        gate_blocks=reader.setting("loop_gate_blocks", whole),
+        gate_timeout=reader.setting("loop_gate_timeout", amount),
         manifest=values.loop_manifest or "",
         cases=tuple(values.loop_case),
         focus=tuple(reader.get("loop_focus")),

@@ -21,7 +21,7 @@ from pytest_loop.agents.replay import Recorded
 from pytest_loop.agents.specs import make
 from pytest_loop.core.closing import status_block
 from pytest_loop.core.redacting import RedactedStream, Redactor, redactor
-from pytest_loop.core.run import Event, Kind, RunState
+from pytest_loop.core.run import Event, Kind, RunState, Target
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.discreet import DiscreetSession
@@ -155,7 +155,7 @@ class Running:
 
         def is_wanted() -> bool:
             live.tick()
-            return files.stop_asked() is None
+            return files.is_wanted
 
         session.wanted = is_wanted
         settings = Settings(
@@ -192,6 +192,7 @@ class Running:
             self._checkpoints(state),
             gates,
             (lambda question: self._ask(question) or "") if gates.is_terminal and not options.yes else None,
+            lambda rung, folder: self._another((self.named or state.agents or options.agents)[rung], folder),
         )
         return Driver(state, store, tools, self._listen)
 
@@ -222,9 +223,26 @@ class Running:
 
     def _make(self, spec: str) -> Agent:
         if spec not in self.made:
-            own: Agent | None = self.hook.pytest_loop_make_agent(spec=spec)
-            self.made[spec] = Discreet(own or make(spec, self.root, declared(self.root)), self.redact)
+            self.made[spec] = self._discreet(spec, self.root)
         return self.made[spec]
+
+    def _another(self, spec: str, folder: Path) -> Agent:
+        """One more agent of the same kind, at home in another folder."""
+        made = self._discreet(spec, folder)
+        return Recorded(made, self.folder / self.options.record) if self.options.record else made
+
+    def _discreet(self, spec: str, root: Path) -> Agent:
+        own: Agent | None = self.hook.pytest_loop_make_agent(spec=spec)
+        return Discreet(own or make(spec, root, declared(self.root)), self.redact)
+
+    def check_candidates(self, state: RunState) -> None:
+        """Several candidates need files to edit, and work trees to do so at once."""
+        if state.candidates == 1:
+            return
+        if state.target is not Target.WORKSPACE:
+            raise pytest.UsageError("--loop-candidates: expected a run that edits files, found one of a document")
+        if reason := Checkpoints(self.root, state.run_id).reason:
+            raise pytest.UsageError(f"--loop-candidates: {reason}")
 
     def session(self, arguments: tuple[str, ...], since: float) -> ChildSession:
         """A session with these arguments, which nobody hears yet, of a run that exists since then."""

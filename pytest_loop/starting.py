@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import commands, marks, reporting
+from pytest_loop import background, branching, commands, marks, reporting
 from pytest_loop.agents.builtin import NAME as BUILTIN
 from pytest_loop.agents.installed import nobody_named, unobserved
 from pytest_loop.core import machine, outcome
@@ -27,11 +27,12 @@ from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.gates import is_at_terminal, line
 from pytest_loop.intake.clarity import Confirm
+from pytest_loop.intake.phrases import Route, asked
 from pytest_loop.interrupts import interruptible
 from pytest_loop.manner import Reading, reading
 from pytest_loop.new_run import NewRun, NothingToJudgeError, task_of
 from pytest_loop.options import unknown_option
-from pytest_loop.run_options import RunOptions, run_options
+from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.running import Running
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
@@ -49,27 +50,30 @@ class Front:
     values: argparse.Namespace
     options: RunOptions
     is_begun: bool = False
+    task: str = ""
 
     @property
     def root(self) -> Path:
-        """pytest's rootdir; where neither an ini file nor `--rootdir` says what that is, the folder we were called in.
-
-        The values of our options are paths to pytest before it knows them: `--loop-artifact docs/x.md` would move it.
-        """
-        is_said = self.config.inipath is not None or self.values.rootdir is not None
-        return self.config.rootpath if is_said else Path(self.config.invocation_params.dir)
+        return project_root(self.config, self.values)
 
     def main(self) -> int:
         """The exit code: pytest's own words."""
         store = Store(self.root, self.options.folder)
-        if name := self.options.command:
+        if (name := self.options.command) in ("attach", "pause"):
+            return background.carry_out(name, self.options, store, self.say, self._stream)
+        if name:
             return commands.carry_out(name, self.options, store, self.say, self.ask)
         reporting.check(self.options)
         try:
             with interruptible():
+                if (code := self._elsewhere(store).carried_out(self.root)) is not None:
+                    return code
                 state, files = self._resumed(store) if self.options.resume is not None else self._started(store)
+                if self.is_apart and not state.is_over:
+                    return self._elsewhere(store).detached(files)
                 if not state.is_over:
                     state = self.running.run(state, files, store)
+                branching.hand_over(self.root, files, state, self.say)
                 if self.options.debrief:
                     commands.debriefed(files, self.options.debrief, self.say)
                 if self.options.json:
@@ -84,6 +88,16 @@ class Front:
             return int(pytest.ExitCode.INTERRUPTED)
         finally:
             self.running.close()
+
+    def _elsewhere(self, store: Store) -> branching.Elsewhere:
+        """Other processes for the same words."""
+        place = self.config.invocation_params
+        return branching.Elsewhere(store, self.options, [str(word) for word in place.args], Path(place.dir), self.say)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the run works in the background: the person says so in an option, or in the words of a new task."""
+        return self.options.detach or (bool(self.task) and asked(self.task).route is Route.BACKGROUND)
 
     @cached_property
     def running(self) -> Running:
@@ -111,7 +125,7 @@ class Front:
     def _started(self, store: Store) -> tuple[RunState, RunFiles]:
         if self.options.manifest:
             return self._begun_experiment(store)
-        task = task_of(self.config, self.options.task)
+        self.task = task = task_of(self.config, self.options.task)
         self.running.check()
         new = NewRun(self.config, self.values, self.options, self.root, self._heard(task))
         alias = store.free_alias(self.options.alias or slug(task))
@@ -121,6 +135,7 @@ class Front:
         state = new.state(alias, artifact, plan)
         if not state.agents and (found := nobody_named(are_files_edited=state.target is Target.WORKSPACE)):
             state = state.model_copy(update={"agents": (found,)})
+        self.running.check_candidates(state)
         if state.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
         state = machine.beginning(state)
@@ -154,6 +169,8 @@ class Front:
         try:
             for told in chain(draft, unobserved(state.agents, state.limits)):
                 self.say(told)
+            if self.is_apart:
+                self.say("works       in the background")
             manner = state.manner.model_copy(update={"confirmed_by": self._confirm(question)})
             state = state.model_copy(update={"manner": manner})
         except BaseException:
@@ -162,6 +179,7 @@ class Front:
             files.forget_rules()
             raise
         store.admit(files, is_new=True, force=self.options.force)
+        branching.refuse_overlap(store, files, state)
         payload = {**payload, "state": state.model_dump(mode="json")}
         event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
         state = machine.started(event)
@@ -243,6 +261,7 @@ class Front:
 
     def _resumed(self, store: Store) -> tuple[RunState, RunFiles]:
         files = commands.chosen(store, self.options.alias or self.options.resume)
+        attempt = background.attempt(files, force=self.options.force)
         try:
             store.admit(files, is_new=False, force=self.options.force)
         except BusyError as error:
@@ -264,6 +283,10 @@ class Front:
                 return state, files
             state = machine.step(state, reopened)
             files.append([reopened], state)
+        elif attempt:
+            files.note_attempt(attempt, state.evaluations)
+            self.say(f"{files.alias}: its process died; going on (attempt {attempt})")
+        branching.refuse_overlap(store, files, state)
         files.forget_stop()
         store.point_at(state)
         return state, files

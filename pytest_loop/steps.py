@@ -28,6 +28,7 @@ from pytest_loop.examining import Examination
 from pytest_loop.mending import Mending, suspects
 from pytest_loop.rules.checks.kinds import Invalid, check
 from pytest_loop.tools import Tools
+from pytest_loop.trying import Candidate, Trying
 from pytest_loop.workloads.trying import Trial
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.change import document_diff
@@ -126,8 +127,12 @@ class Work:
         """
         before = project.now
         reply, failure = AgentReply(), None
+        tried: list[Payload] = []
         try:
-            reply = self._ask(step, self._agent)
+            if self._is_tried:
+                reply, tried = self._tried(project, step)
+            else:
+                reply = self._ask(step, self._agent)
         except (AgentUnavailableError, StopAskedError):
             raise
         except AgentError as error:
@@ -143,9 +148,38 @@ class Work:
         said: Payload = {"exit_signal": reply.exit_signal} if reply.exit_signal is not None else {}
         said |= {"blocked": claim.model_dump()} if claim else {}
         said |= {"findings": [one.model_dump(exclude_defaults=True) for one in findings]} if findings else {}
+        said |= {"candidates": tried} if tried else {}
         said |= {"said": self.tools.settings.redact(reply.report)[:MOST_SAID]} if reply.report else {}
         said |= self._diff(project.diff(before, LONGEST_DIFF))
         return {**said, "artifact_hash": project.digest, "changed": list(change.paths[:MOST_NAMED])}
+
+    @property
+    def _is_tried(self) -> bool:
+        """Whether several are to try; the built-in agent would try the same each time."""
+        return self.state.candidates > 1 and self.tools.fresh is not None and self._agent.name != BUILTIN
+
+    def _tried(self, project: SealedFiles, step: Step) -> tuple[AgentReply, list[Payload]]:
+        """The reply of the best candidate, and what became of each; all of them are paid for."""
+        rung = min(self.state.rung, len(self.tools.agents) - 1)
+        request = self._request(step)
+
+        def ask(one: Candidate, is_leaving: Callable[[], bool]) -> AgentReply:
+            asked = replace(request, workspace=one.folder, key=f"candidate {one.number}")
+            return self.tools.answer(one.agent, asked, lambda: self.wanted() and not is_leaving())
+
+        trying = Trying(
+            project,
+            self.tools.files.folder,
+            self.state.candidates,
+            lambda folder: self.tools.fresh(rung, folder),  # type: ignore[misc]
+            ask,
+            self._examination().quick,
+            self.tools.live.write,
+        )
+        best, every = trying.tried()
+        for one in every:
+            self._spend(one.agent.name, one.reply.usage)
+        return best.reply, [one.told(is_kept=one is best) for one in every]
 
     def _claim(self, reply: AgentReply) -> Blocked | None:
         """An agent's word that a rule cannot be met counts only if it names a rule of this run."""
@@ -211,8 +245,23 @@ class Work:
         schema: dict[str, Any] | None = None,
         wanted: Sequence[str] = (),
     ) -> AgentReply:
-        state = self.state
         project = self.tools.project
+        request = self._request(step, artifact, schema, wanted)
+        if project and step in (Step.PRODUCE, Step.REFINE):
+            request = replace(request, case=self._mending(project).case())
+        self.asked = agent.name
+        reply = self.tools.answer(agent, request, self.wanted)
+        self._spend(agent.name, reply.usage)
+        return reply
+
+    def _request(
+        self,
+        step: Step,
+        artifact: Path | None = None,
+        schema: dict[str, Any] | None = None,
+        wanted: Sequence[str] = (),
+    ) -> AgentRequest:
+        state = self.state
         text = prompts.compose(
             step,
             state,
@@ -224,18 +273,12 @@ class Work:
             folder=self.tools.settings.prompts,
             gate=self.tools.settings.gate,
             context=self.tools.settings.context,
-            template="REFINE_FILES" if project and step is Step.REFINE else "",
+            template="REFINE_FILES" if self.tools.project and step is Step.REFINE else "",
         )
         issues = state.critique.issues if state.critique else ()
-        request = AgentRequest(
+        return AgentRequest(
             step.value, text, self.tools.settings.root, artifact, state.iteration, state.phase.value, issues, schema
         )
-        if project and step in (Step.PRODUCE, Step.REFINE):
-            request = replace(request, case=self._mending(project).case())
-        self.asked = agent.name
-        reply = self.tools.answer(agent, request, self.wanted)
-        self._spend(agent.name, reply.usage)
-        return reply
 
     def _lessons(self, step: Step) -> str:
         """What earlier runs teach about what fails now."""

@@ -42,7 +42,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Tools:
-    """What a run works with from its beginning to its end; `ask` is there where a person can be asked."""
+    """What a run works with from its beginning to its end.
+
+    `ask` is there where a person can be asked; `fresh` makes another agent of a rung for another folder.
+    """
 
     settings: Settings
     files: RunFiles
@@ -56,6 +59,7 @@ class Tools:
     checkpoints: Checkpoints | None = None
     gates: Gates = field(default_factory=Gates)
     ask: Callable[[str], str] | None = None
+    fresh: Callable[[int, Path], Agent] | None = None
 
     def watch(self, wanted: Callable[[], bool]) -> Watch:
         """How agents are followed at work."""

@@ -215,6 +215,7 @@ class RunState(Value):
     agents: tuple[str, ...] = ()
     rung: int = 0
     rung_since: int = 1
+    candidates: Count = 1
     judge: str = ""
     arguments: tuple[str, ...] = ()
     inferred: str = ""

@@ -22,8 +22,8 @@ def connect(files: Sequence[int | None]) -> None:
             os.close(descriptor)
 
 
-def become(variables: Mapping[str, str], places: Places) -> None:
-    """Nothing here is older than this session, but modules that are no part of the project."""
+def become(variables: Mapping[str, str], places: Places | None) -> None:
+    """Nothing here is older than this session, but modules that are no part of the project (`places`: all are)."""
     os.environ.update(variables)
     sys.pycache_prefix = os.environ.get("PYTHONPYCACHEPREFIX") or None
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
@@ -34,7 +34,7 @@ def become(variables: Mapping[str, str], places: Places) -> None:
     if "pytest_randomly" in loaded:  # it draws its seed when it is imported
         loaded["pytest_randomly"].default_seed = random.getrandbits(32)
     for path in list(sys.path_importer_cache):
-        if places.is_own(path):
+        if places is None or places.is_own(path):
             del sys.path_importer_cache[path]
     importlib.invalidate_caches()
 

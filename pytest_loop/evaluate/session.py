@@ -18,12 +18,13 @@ from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import VARIABLE as COMPILED
 from pytest_loop.evaluate.bytecode import Bytecode
+from pytest_loop.evaluate.here import Here
 from pytest_loop.evaluate.memory import Memory, is_bad
 from pytest_loop.evaluate.warm import ServerDiedError, Warm
 
 VARIABLE = "PYTEST_LOOP_SESSION"
 # As `python -m pytest`, but a module of the working folder never takes the place of one that is installed.
-_START = """\
+START = """\
 import os, sys
 here = os.getcwd()
 sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
@@ -103,7 +104,7 @@ class ChildSession:
     heard: Callable[[bytes], None]
     wanted: Callable[[], bool] = lambda: True
     bytecode: Bytecode | None = None
-    warm: Warm | None = None
+    warm: Warm | Here | None = None
     memory: Memory = field(default_factory=Memory)
 
     def evaluate(self, order: Order, *extra: str) -> Judgement:
@@ -146,7 +147,7 @@ class ChildSession:
 
     def _order(self, path: Path, channel: int, extra: tuple[str, ...], own: Mapping[str, str]) -> process.Order:
         return process.Order(
-            [sys.executable, "-c", _START, *self.arguments, *extra],
+            [sys.executable, "-c", START, *self.arguments, *extra],
             self.folder,
             self.timeout,
             env={**self.environment, **own, "PYTHONSAFEPATH": "1", VARIABLE: f"{channel} {path}"},

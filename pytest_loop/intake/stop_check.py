@@ -16,10 +16,11 @@ _OVER = ("completed", "cancelled")
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether it may stop, and why or what is left."""
+    """Whether it may stop, and why or what is left; `is_final` where nothing else needs to be asked."""
 
     may_stop: bool
     reason: str
+    is_final: bool = False
 
 
 def may_stop(text: str | None) -> Answer:
@@ -29,12 +30,12 @@ def may_stop(text: str | None) -> Answer:
     try:
         state = mapping(json.loads(text))
     except (ValueError, RecursionError):
-        return Answer(True, "invalid state file")
+        return Answer(True, "invalid state file", is_final=True)
     if state.get("status") in _OVER:
         return Answer(True, f"the loop is {state['status']}")
     count = mapping(state, "circuitBreaker").get("stuckCount")
     if isinstance(count, int) and count >= STUCK:
-        return Answer(True, f"the same criteria were unmet {count} times in a row")
+        return Answer(True, f"the same criteria were unmet {count} times in a row", is_final=True)
     return _judged(mapping(state, "criteriaStatus"), state.get("exit_signal") is True)
 
 

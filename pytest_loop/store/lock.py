@@ -56,8 +56,7 @@ class Lock:
             try:
                 is_ours = _locked(descriptor, fcntl.LOCK_EX) and self._is_here(descriptor)
                 if is_ours:
-                    os.ftruncate(descriptor, 0)
-                    disk.write_all(descriptor, json.dumps({"pid": os.getpid(), "started_at": now()}).encode() + b"\n")
+                    _write_note(descriptor, {})
                     self._descriptor = descriptor
                 return is_ours
             finally:
@@ -79,6 +78,11 @@ class Lock:
                     self.path.unlink()
             os.close(self._descriptor)
             self._descriptor = -1
+
+    def annotate(self, **fields: int) -> None:
+        """Write down more, for whoever finds the note of a dead owner."""
+        if self.is_held:
+            _write_note(self._descriptor, fields)
 
     def renew(self) -> None:
         """Take it again where somebody has taken the file away."""
@@ -104,6 +108,13 @@ class Lock:
         except (OSError, ValueError):
             return {}
         return found if isinstance(found, dict) else {}
+
+
+def _write_note(descriptor: int, fields: dict[str, int]) -> None:
+    os.ftruncate(descriptor, 0)
+    note = json.dumps({"pid": os.getpid(), "started_at": now(), **fields}).encode()
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    disk.write_all(descriptor, note + b"\n")
 
 
 @contextmanager

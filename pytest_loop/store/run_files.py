@@ -1,8 +1,8 @@
 """The files of one run: artifact first, event second, snapshot last.
 
 An event promises that its files exist, and `run.json` can be made again from the history. Every write is flushed to the
-disk before the next one begins. Beside the four files there are, for a while, a lock, a request to stop, and the answer
-of an agent on its way into artifact and history.
+disk before the next one begins. Beside the four files there are, for a while, a lock, a request to stop or to pause,
+and the answer of an agent on its way into artifact and history.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pytest_loop.store import disk, foreign, history, snapshot
 from pytest_loop.store.answer import Answer, Kept
 from pytest_loop.store.history import ADOPTED, History
 from pytest_loop.store.lock import Lock, Owner
+from pytest_loop.store.log import Log
 from pytest_loop.store.names import now
 from pytest_loop.store.tail import Tail
 
@@ -34,7 +35,10 @@ class RunFiles:
         self.history = folder / "history.jsonl"
         self.artifact = folder / "artifact.md"
         self.rules = folder / "inferred.rules.yaml"
+        self.log = Log(folder / "run.log")
+        self.worktree = folder / "tree"
         self._stop = folder / "stop.request"
+        self._pause = folder / "pause.request"
         self._answer = Answer(folder / ".answer.json")
         self._lock = Lock(folder / ".lock")
         self._tail = Tail(self.history)
@@ -80,6 +84,16 @@ class RunFiles:
     def pid(self) -> str:
         """The process that works on it, as it wrote itself down."""
         return str(self._lock.note().get("pid", "unknown"))
+
+    def attempts(self, evaluations: int) -> int:
+        """How often in a row it was taken up after a crash without a new evaluation, as who died at it has noted."""
+        note = self._lock.note()
+        found = note.get("attempt") if note.get("evaluations") == evaluations else 0
+        return found if isinstance(found, int) else 0
+
+    def note_attempt(self, attempt: int, evaluations: int) -> None:
+        """Note that the owner has taken it up after a crash."""
+        self._lock.annotate(attempt=attempt, evaluations=evaluations)
 
     # -- writing
 
@@ -225,8 +239,22 @@ class RunFiles:
             return None if words is None else words.decode("utf-8", "replace") or Reason.USER_STOP.value
         return None
 
+    def ask_to_pause(self) -> None:
+        disk.write_whole(self._pause, b"")
+
+    @property
+    def pause_asked(self) -> bool:
+        return disk.is_there(self._pause)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether nobody has asked for an end, or for a pause."""
+        return not self.pause_asked and self.stop_asked() is None
+
     def forget_stop(self) -> None:
+        """The request was heard."""
         disk.remove(self._stop)
+        disk.remove(self._pause)
 
 
 def _adoption(state: RunState, found: History) -> Event:

@@ -163,7 +163,7 @@ class Checkpoints:
             yield part
 
     def _differs(self, objects: Objects, path: str, entry: Entry | None, held: Held) -> bool:
-        if entry is None or _mode(entry) != held.mode:
+        if entry is None or git_mode(entry) != held.mode:
             return True
         data = read(self.root, path, entry, LARGEST)
         return data is None or objects.name(data) != held.name
@@ -173,18 +173,19 @@ class Checkpoints:
             placing.put_link(self.root, path, data)
             return
         default = 0o755 if mode == PROGRAM else 0o644
-        placing.put_file(self.root, path, data, entry.mode if entry and _mode(entry) == mode else default)
+        placing.put_file(self.root, path, data, entry.mode if entry and git_mode(entry) == mode else default)
 
 
 def _stored(objects: Objects, part: Mapping[str, bytes], entries: Mapping[str, Entry]) -> dict[str, Held]:
-    return {path: Held(_mode(entries[path]), name) for path, name in objects.store(part).items()}
+    return {path: Held(git_mode(entries[path]), name) for path, name in objects.store(part).items()}
 
 
 def _files(held: Mapping[str, Held]) -> dict[str, Held]:
     return {path: one for path, one in held.items() if one.mode != MODULE and _is_storable(path)}
 
 
-def _mode(entry: Entry) -> str:
+def git_mode(entry: Entry) -> str:
+    """What git calls the kind of a file."""
     if entry.kind is Kind.LINK:
         return LINK
     return PROGRAM if entry.is_executable else FILE

@@ -116,7 +116,7 @@ class SealedFiles:
         self.allow = Globs(allow)
         inside = folder.is_relative_to(root)
         runs = folder.parent.relative_to(root).as_posix() if inside else ""
-        self._scope = Scope(runs, self.sealed, outputs=frozenset(outputs))
+        self.scope = Scope(runs, self.sealed, outputs=frozenset(outputs))
         self._listing = folder / "files.json"
         self._kept = Kept(folder / "files.kept")
         self._lists: dict[Path, tuple[str, Tree]] = {}
@@ -127,7 +127,7 @@ class SealedFiles:
 
     def begin(self) -> str:
         """Look at everything before the first edit, and keep it; gives the hash that proves what was seen."""
-        self.start = self.now = look(self.root, self._scope)
+        self.start = self.now = look(self.root, self.scope)
         self._kept.keep(self.root, self.start, self.sealed)
         return self._list(self._listing, self.start)
 
@@ -141,7 +141,7 @@ class SealedFiles:
         self.start = Tree.load(data)
         self._lists[self._listing] = (proof, self.start)
         self._kept.reopen()
-        self.now = look(self.root, self._scope, self.start)
+        self.now = look(self.root, self.scope, self.start)
 
     def _list(self, path: Path, tree: Tree) -> str:
         """Write a list of files down; gives its hash."""
@@ -180,9 +180,9 @@ class SealedFiles:
 
     def go_back(self, then: Tree) -> PutBack:
         """Make the files those again that were kept."""
-        self.now = look(self.root, self._scope, self.start)
+        self.now = look(self.root, self.scope, self.start)
         done = self._kept.put_back(self.root, then, self.now, difference(then, self.now))
-        self.now = look(self.root, self._scope, self.start)
+        self.now = look(self.root, self.scope, self.start)
         return done
 
     def kept(self, digest: str) -> bytes | None:
@@ -210,13 +210,13 @@ class SealedFiles:
     def settle(self) -> list[SealFinding]:
         """Put back what judges, and what nobody allowed to be edited; gives what was found."""
         self._secure()
-        self.now = look(self.root, self._scope, self.start)
+        self.now = look(self.root, self.scope, self.start)
         found = difference(self.start, self.now)
         sealed = found.only(self.sealed)
         outside = found.outside(self.sealed).outside(self.allow) if self.allow else Difference()
         findings = [*self._put_back(sealed, "sealed"), *self._put_back(outside, "allow")]
         if findings:
-            self.now = look(self.root, self._scope, self.start)
+            self.now = look(self.root, self.scope, self.start)
         return findings
 
     def _put_back(self, found: Difference, kind: str) -> Iterator[SealFinding]:

@@ -1,0 +1,19 @@
+"""One evaluation that belongs to no run: what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_loop.core.assessing import assessment
+from pytest_loop.core.drafting import is_module, run_criteria, with_modules
+from pytest_loop.core.model import Phase, Plan
+from pytest_loop.core.run import Assessment, RunCriteria
+from pytest_loop.evaluate.session import Judgement
+
+
+def judged(judgement: Judgement, thresholds: Mapping[str, str]) -> tuple[RunCriteria, Assessment]:
+    """What the session collected, and what its rules say; all of them are active."""
+    plan = with_modules(judgement.plan or Plan(), (one for one in judgement.problems if one.endswith(".py")))
+    criteria = run_criteria(plan, thresholds, plan.sentences)
+    modules = {rule.key: judgement.of_module(rule.id) for rule in criteria.rules if is_module(rule)}
+    return criteria, assessment(criteria, Phase.B, judgement.by_rule() | modules, "", None, judgement.missing())

@@ -1,0 +1,253 @@
+"""Runs in the background: at most four, apart from their terminal, followed, paused, and taken up after a crash."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from pytest_loop.background import later_words
+from pytest_loop.store import Owner, Store
+from tests.acceptance.conftest import Pytest
+
+RULES = """
+    rules:
+      - id: a.content.title
+        description: It has a title
+        check: {contains: "# Guide"}
+"""
+NAMES = ("alpha", "bravo", "charlie", "delta")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    """A project whose agents wait for what they are to write; whatever still works at the end is ended."""
+    (tmp_path / "guide.rules.yaml").write_text(dedent(RULES))
+    yield tmp_path
+    for files in Store(tmp_path).busy():
+        files.ask_to_pause()
+        gone(int(files.pid))
+
+
+def detached(run: Pytest, project: Path, alias: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Start a run whose agent gives back what somebody writes into `go-ALIAS`."""
+    os.mkfifo(project / f"go-{alias}")
+    given = ("--loop-rules", "guide.rules.yaml", "--loop-agent", f"command:cat go-{alias}", "--loop-yes")
+    task = words or ("--loop-task", "Write a guide to our backups", "--loop-detach")
+    return run(*task, *given, "--loop-alias", alias)
+
+
+def conditions(run: Pytest) -> dict[str, str]:
+    found = json.loads(run("--loop-list", "--loop-json", "-").stdout)
+    return {one["task_alias"]: one["condition"] or one["status"] for one in found}
+
+
+def events(project: Path, alias: str) -> list[str]:
+    return [one.event for one in Store(project).run(alias).read_history().events]
+
+
+def gone(pid: int) -> None:
+    """Wait until a process has ended."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    select.select([handle], [], [], 60)
+    os.close(handle)
+
+
+def kill(project: Path, alias: str) -> None:
+    pid = int(Store(project).run(alias).pid)
+    os.kill(pid, signal.SIGKILL)
+    gone(pid)
+
+
+def asked_again(project: Path, alias: str, times: int) -> None:
+    """Wait until the agent was asked so often."""
+    command = [sys.executable, "-m", "pytest", f"--loop-attach={alias}"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
+        assert follower.stdout is not None
+        lines = (line for line in follower.stdout if line == f"PRODUCE by command:cat go-{alias} ...\n")
+        assert len(list(islice(lines, times))) == times
+        follower.kill()
+
+
+def test_four_runs_a_fifth_is_refused_one_is_killed_and_goes_on_and_none_disturbs_another(
+    run: Pytest, project: Path
+) -> None:
+    for alias in NAMES:
+        done = detached(run, project, alias)
+        assert done.returncode == 0, done
+        assert f"follow it with pytest --loop-attach={alias}" in done.stdout
+    fifth = detached(run, project, "echo")
+    assert fifth.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "4 runs are active already:\n  alpha\n  bravo\n  charlie\n  delta\n" in fifth.stderr
+    assert conditions(run) == dict.fromkeys(NAMES, "running")
+
+    kill(project, "charlie")
+    assert conditions(run) == {**dict.fromkeys(NAMES, "running"), "charlie": "crashed"}
+    assert run("--loop-resume=charlie", "--loop-detach").returncode == 0
+    asked_again(project, "charlie", 2)
+    assert conditions(run) == dict.fromkeys(NAMES, "running")
+
+    for alias in reversed(NAMES):
+        (project / f"go-{alias}").write_text(f"# Guide of {alias}\n")
+        followed = run(f"--loop-attach={alias}")
+        assert followed.returncode == 0, followed
+        assert followed.stdout.splitlines()[-3].startswith("completed: threshold_reached after iteration 1 of 4")
+        assert Store(project).run(alias).artifact.read_text() == f"# Guide of {alias}\n"
+    assert conditions(run) == dict.fromkeys(NAMES, "completed")
+    plain = ["run_started", "plan_created", "artifact_created", "evaluation_done", "phase_switched", "stopped"]
+    assert [events(project, alias) for alias in NAMES] == [plain] * len(NAMES)
+
+
+def test_it_has_no_terminal_and_is_followed_live(run: Pytest, project: Path) -> None:
+    detached(run, project, "alpha")
+    pid = int(Store(project).run("alpha").pid)
+    assert os.getsid(pid) == pid
+    assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4] == "0", "it has a terminal"
+    command = [sys.executable, "-m", "pytest", "--loop-attach"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
+        assert follower.stdout is not None
+        assert any(line == "PRODUCE by command:cat go-alpha ...\n" for line in follower.stdout)
+        (project / "go-alpha").write_text("# Guide\n")
+        assert any(line.startswith("completed: threshold_reached") for line in follower.stdout)
+        assert follower.wait(60) == 0
+    again = run("--loop-attach=alpha", "--loop-json", "-")
+    assert json.loads(again.stdout)["status"] == "completed"
+
+
+def test_who_stops_to_follow_leaves_it_at_work(run: Pytest, project: Path) -> None:
+    detached(run, project, "alpha")
+    command = [sys.executable, "-m", "pytest", "--loop-attach=alpha"]
+    with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
+        assert follower.stdout is not None
+        assert any(line.startswith("PRODUCE by") for line in follower.stdout)
+        follower.send_signal(signal.SIGINT)
+        said = follower.stdout.read()
+    assert follower.returncode == pytest.ExitCode.INTERRUPTED
+    assert "alpha goes on: end it with pytest --loop-stop --loop-alias=alpha" in said
+    assert conditions(run) == {"alpha": "running"}
+    assert run("--loop-stop").returncode == 0
+    stopped = run("--loop-attach")
+    assert stopped.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "stopped: user_stop" in stopped.stdout
+
+
+def test_pause_interrupts_a_working_agent_and_resume_goes_on(run: Pytest, project: Path) -> None:
+    detached(run, project, "alpha")
+    paused = run("--loop-pause")
+    assert (paused.returncode, paused.stdout) == (0, "paused alpha: go on with pytest --loop-resume=alpha\n")
+    assert conditions(run) == {"alpha": "paused"}
+    left = run("--loop-attach")
+    assert left.returncode == pytest.ExitCode.INTERRUPTED
+    assert left.stdout.endswith("alpha is paused: go on with pytest --loop-resume=alpha\n")
+    again = run("--loop-pause=alpha", "--loop-json", "-")
+    assert again.stderr == "nobody works on alpha: running (paused)\n"
+    assert run("--loop-resume", "alpha", "--loop-detach", "--loop-json", "-").returncode == 0
+    (project / "go-alpha").write_text("# Guide\n")
+    assert run("--loop-attach").returncode == 0
+
+
+def test_words_of_a_task_send_it_to_the_background(run: Pytest, project: Path) -> None:
+    done = detached(
+        run, project, "alpha", "--loop-task", "Write a guide to our backups, and run this in the background"
+    )
+    assert "works       in the background\n" in done.stdout
+    assert conditions(run) == {"alpha": "running"}
+
+
+def test_what_keeps_it_from_going_on_is_told(run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "once.py").write_text(
+        "import sys\nif '--loop-resume=alpha' in sys.argv:\n    raise SystemExit('only once')\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{project}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    task = ("--loop-task", "Write a guide to our backups", "--loop-detach")
+    done = detached(run, project, "alpha", *task, "-p", "once")
+    assert done.returncode == 1
+    assert done.stdout.endswith("\nonly once\n")
+    assert conditions(run) == {"alpha": "paused"}
+
+
+def test_run_without_a_log_cannot_be_followed(run: Pytest, project: Path) -> None:
+    assert "there is no run in" in run("--loop-attach").stderr
+    assert "there is no active run to pause: --loop-list shows all of them" in run("--loop-pause").stderr
+    run(
+        "--loop-task",
+        "Write a guide to our backups",
+        "--loop-rules",
+        "guide.rules.yaml",
+        "--loop-yes",
+        "--loop-agent",
+        "command:echo '# Guide'",
+    )
+    done = run("--loop-attach")
+    assert "has no log: only a run that was started with --loop-detach can be followed" in done.stderr
+
+
+# -- three attempts
+
+
+def test_run_that_dies_each_time_is_taken_up_three_times_and_then_only_by_force(run: Pytest, project: Path) -> None:
+    detached(run, project, "alpha")
+    files = Store(project).run("alpha")
+    for attempt in (1, 2, 3):
+        kill(project, "alpha")
+        assert files.owner is Owner.DEAD
+        assert run("--loop-resume", "--loop-detach").returncode == 0
+        asked_again(project, "alpha", attempt + 1)
+        assert f"alpha: its process died; going on (attempt {attempt})\n" in files.log.path.read_text()
+    kill(project, "alpha")
+    for _ in range(2):
+        refused = run("--loop-resume")
+        assert refused.returncode == pytest.ExitCode.USAGE_ERROR
+        assert (
+            "alpha was taken up 3 times at PRODUCE_PREPARE of iteration 1, and its process died each time: "
+            "find out why, then go on with pytest --loop-resume=alpha --loop-force"
+        ) in refused.stderr
+    assert run("--loop-resume", "--loop-detach").returncode == pytest.ExitCode.USAGE_ERROR
+    assert run("--loop-resume", "--loop-force", "--loop-detach").returncode == 0
+    asked_again(project, "alpha", 5)
+    (project / "go-alpha").write_text("# Guide\n")
+    assert run("--loop-attach").returncode == 0
+
+
+def test_only_attempts_since_the_last_evaluation_count(project: Path) -> None:
+    files = Store(project).run("alpha")
+    files.take()
+    files.note_attempt(2, evaluations=1)
+    other = Store(project).run("alpha")
+    assert (other.attempts(1), other.attempts(2), other.pid) == (2, 0, str(os.getpid()))
+    files.release()
+    assert other.attempts(1) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "resumed", "kept"),
+    [
+        ("--loop-task x -n2 --loop-detach", None, "-n2"),
+        ("--loop-task=x --loop-alias y tests", None, "tests"),
+        ("--loop-resume tests --loop-detach", "tests", ""),
+        ("--loop-resume --loop-detach -q", "\0", "-q"),
+        ("--loop-resume=x --loop-max-iterations 9", "x", "--loop-max-iterations 9"),
+        ("--loop-json - --loop-json=- --loop-yes", None, "--loop-yes"),
+        ("--loop-json out.json --loop-json=b.json", None, "--loop-json=out.json --loop-json=b.json"),
+    ],
+)
+def test_words_for_the_process_that_goes_on(words: str, resumed: Any, kept: str) -> None:
+    assert list(later_words(words.split(), resumed)) == kept.split()
+
+
+def test_options_that_are_to_stay_do() -> None:
+    words = ["--loop-resume=x", "--loop-detach", "--loop-json", "-"]
+    assert list(later_words(words, "x", keep=("--loop-detach", "--loop-json"))) == words[1:]

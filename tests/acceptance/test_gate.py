@@ -1,0 +1,354 @@
+"""The gate: a coding agent that wants to stop is judged, and always gets one JSON object."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from textwrap import dedent
+from typing import Any, NamedTuple
+
+import codex_cli_bin  # type: ignore[import-untyped]
+import pytest
+
+from tests.agents.model_server import ModelServer, Turn
+from tests.agents.test_codex import CONFIG
+
+HOOKS = Path(__file__).parents[2] / "examples" / "hooks"
+FAILING = "def test_sum():\n    print('noise')\n    assert 1 + 1 == 3\n"
+GUIDE = """
+    rules:
+      - id: a.content.title
+        description: It has a title
+        check: {contains: "# Guide"}
+"""
+# As the agents send them.
+MESSAGES: dict[str, dict[str, Any]] = {
+    "claude": {
+        "session_id": "3f1c", "transcript_path": "/home/me/.claude/t.jsonl", "cwd": "/home/me/p", "permission_mode": "acceptEdits",
+        "hook_event_name": "Stop", "stop_hook_active": False, "last_assistant_message": "Done: \u201egrün\u201c",
+    },
+    "codex": {
+        "session_id": "0199", "turn_id": "t1", "transcript_path": None, "cwd": "/home/me/p", "hook_event_name": "Stop", "model": "gpt-5",
+        "permission_mode": "default", "stop_hook_active": False, "last_assistant_message": "Done.",
+    },
+    "qwen": {
+        "session_id": "77", "cwd": "/home/me/p", "hook_event_name": "Stop", "stop_hook_active": False, "context_usage": 0.1, "input_tokens": 900,
+    },
+    "gemini": {
+        "session_id": "g-1", "cwd": "/home/me/p", "hook_event_name": "AfterAgent", "prompt": "do", "prompt_response": "Done.", "stop_hook_active": False,
+    },
+    "copilot": {"sessionId": "c-1", "cwd": "/home/me/p", "transcriptPath": "/t", "stopReason": "end_turn", "stop_hook_active": False},
+}  # fmt: skip
+
+
+class Answer(NamedTuple):
+    """What came back: the object on standard output, and what is told beside it."""
+
+    said: dict[str, Any]
+    told: str
+
+    @property
+    def reason(self) -> str:
+        assert self.said.keys() == {"decision", "reason"}, self
+        assert self.said["decision"] == "block"
+        return str(self.said["reason"])
+
+    @property
+    def allowed(self) -> str:
+        assert self.said == {}, self
+        return self.told.strip().splitlines()[-1].removeprefix("the agent may stop: ")
+
+
+Gate = Callable[..., Answer]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def gate(project: Path) -> Gate:
+    """Ask as an agent does; the answer has to be one JSON object, the exit code 0."""
+
+    def ask(*words: str, message: Any = None, text: str | None = None, **more: Any) -> Answer:
+        said = text if text is not None else json.dumps({"session_id": "s", **(message or {}), **more})
+        command = [sys.executable, "-m", "pytest", "--loop-gate", *words]
+        done = subprocess.run(
+            command, cwd=project, input=said, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done
+        return Answer(json.loads(done.stdout), done.stderr)
+
+    return ask
+
+
+# -- block or allow
+
+
+def test_failing_rules_block_with_the_critique_and_passing_ones_allow(gate: Gate, project: Path) -> None:
+    (project / "test_it.py").write_text(FAILING)
+    reason = gate().reason
+    assert "score 0 of 0.9, 0 of 1 rules pass" in reason
+    assert "test_it.py::test_sum (fail, new)" in reason
+    assert "test_it.py:3: assert (1 + 1) == 3" in reason
+    (project / "test_it.py").write_text("def test_sum():\n    assert 1 + 1 == 2\n")
+    assert gate().allowed == "the rules pass"
+    assert gate("--loop-session=cold").allowed == "the rules pass"
+
+
+def test_rules_that_the_ini_file_or_the_arguments_name_judge(gate: Gate, project: Path) -> None:
+    (project / "test_it.py").write_text(FAILING)
+    (project / "guide.rules.yaml").write_text(dedent(GUIDE))
+    (project / "guide.md").write_text("# Guide\n")
+    (project / "pytest.ini").write_text("[pytest]\nloop_rules = guide.rules.yaml\nloop_artifact = guide.md\n")
+    assert gate().allowed == "the rules pass"
+    assert "test_it.py::test_sum" in gate("-o", "loop_rules=", "test_it.py").reason
+    (project / "guide.md").write_text("# Other\n")
+    assert "a.content.title" in gate().reason
+
+
+def test_module_that_cannot_be_imported_blocks(gate: Gate, project: Path) -> None:
+    (project / "test_it.py").write_text("import nowhere\n")
+    assert "No module named 'nowhere'" in gate().reason
+
+
+def test_session_that_dies_blocks(gate: Gate, project: Path) -> None:
+    (project / "test_it.py").write_text("import os\n\ndef test_end():\n    os.kill(os.getpid(), 9)\n")
+    assert "the session died here (signal 9)" in gate().reason
+
+
+def test_rule_that_nobody_has_confirmed_blocks_until_somebody_does(gate: Gate, project: Path) -> None:
+    (project / "it.rules.yaml").write_text(
+        "rules: [{id: a.look.fine, description: x, check: {manual: Does it look fine?}}]"
+    )
+    assert "Nobody has confirmed a.look.fine: ask the person" in gate().reason
+    assert gate("--loop-confirm", "a.look.fine").allowed == "the rules pass"
+
+
+def test_question_of_a_rule_goes_to_the_judge(gate: Gate, project: Path) -> None:
+    (project / "doc.md").write_text("It is short.\n")
+    (project / "it.rules.yaml").write_text(
+        "artifact: doc.md\nrules: [{id: a.x.y, description: x, check: {judge: Is it short?}}]"
+    )
+    (project / "judges.py").write_text(
+        'def no(request):\n    return \'{"passed": false, "reason": "far too long", "evidence": ""}\'\n'
+    )
+    assert "far too long" in gate("--loop-judge", "python:judges:no").reason
+
+
+def test_pytest_that_was_patched_judges_nothing(gate: Gate, project: Path) -> None:
+    (project / "test_it.py").write_text(
+        dedent("""
+            import pytest
+
+            class Generous:
+                @pytest.hookimpl(wrapper=True)
+                def pytest_runtest_makereport(self):
+                    report = yield
+                    report.outcome = "passed"
+                    return report
+
+            @pytest.fixture(autouse=True)
+            def generous(request):
+                request.config.pluginmanager.register(Generous())
+
+            def test_sum():
+                assert 1 + 1 == 3
+        """)
+    )
+    assert "A test that must fail did not fail" in gate().reason
+
+
+# -- how often
+
+
+def test_it_lets_go_after_so_many_blocks_in_a_row_and_judges_anew_afterwards(gate: Gate, project: Path) -> None:
+    (project / "test_it.py").write_text(FAILING)
+    words = ("-o", "loop_gate_blocks=2")
+    assert gate(*words).reason.endswith("(kept from stopping 1 of 2 times)")
+    assert gate(*words, session_id="another").reason.endswith("(kept from stopping 1 of 2 times)")
+    assert gate(*words, stop_hook_active=True).reason.endswith("(kept from stopping 2 of 2 times)")
+    assert gate(*words, stop_hook_active=True).allowed == (
+        "it was kept from stopping 2 times in a row: loop_gate_blocks lets go"
+    )
+    assert gate(*words).reason.endswith("(kept from stopping 1 of 2 times)")
+
+
+def test_only_blocks_in_a_row_count(gate: Gate, project: Path) -> None:
+    (project / "test_it.py").write_text(FAILING)
+    assert "(kept from stopping 1 of 5 times)" in gate().reason
+    (project / "test_it.py").write_text("def test_it():\n    pass\n")
+    assert gate().allowed == "the rules pass"
+    (project / "test_it.py").write_text(FAILING)
+    assert "(kept from stopping 1 of 5 times)" in gate().reason
+
+
+def test_who_cannot_be_counted_is_kept_once(gate: Gate, project: Path) -> None:
+    (project / "test_it.py").write_text(FAILING)
+    assert gate(text="").reason
+    assert gate(text='{"stop_hook_active": true}').allowed.startswith("it was kept from stopping before, and has no")
+    shutil.rmtree(project / ".loop")
+    (project / ".loop").write_text("in the way")
+    assert gate().reason
+    assert gate(stop_hook_active=True).allowed.startswith("it was kept from stopping before, and nobody can count that")
+
+
+# -- whatever happens
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "text", "reason"),
+    [
+        ({}, (), "{}", "there is nothing to judge (there is no loop)"),
+        ({"test_it.py": FAILING}, (), "no json", "the message of the hook is not a JSON object"),
+        ({"test_it.py": FAILING}, (), '"text"', "the message of the hook is not a JSON object"),
+        ({"conftest.py": "1 / 0\n", "test_it.py": FAILING}, (), "{}", "the evaluation could not be carried out"),
+        ({"conftest.py": "import os\nos._exit(0)\n"}, (), "{}", "the evaluation could not be carried out"),
+        ({"pytest.ini": "[pytest]\nloop_gate_blocks = many\n"}, (), "{}", "loop_gate_blocks: expected a whole number"),
+        ({"pytest.ini": "[pytest]\nloop_rules = none.yaml\n"}, (), "{}", "--loop-rules: expected a file or folder"),
+        ({"it.rules.yaml": "rules: [{id: 3}]"}, (), "{}", "the rules cannot be read: it.rules.yaml"),
+        ({"test_it.py": FAILING}, ("--loop-gats",), "{}", "unrecognized arguments: --loop-gats"),
+        ({"test_it.py": FAILING}, ("--loop-list",), "{}", "expected one command, found --loop-list and --loop-gate"),
+        (
+            {"test_it.py": "import time\n\ndef test_long():\n    time.sleep(60)\n"},
+            ("-o", "loop_gate_timeout=4"),
+            "{}",
+            "the rules were not judged within 4 s",
+        ),
+        ({"test_it.py": FAILING, ".loop/state.json": "{"}, (), "{}", ".loop/state.json: invalid state file"),
+    ],
+)
+def test_who_cannot_be_judged_may_stop(
+    gate: Gate, project: Path, files: dict[str, str], words: tuple[str, ...], text: str, reason: str
+) -> None:
+    for name, content in files.items():
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text(content)
+    assert gate(*words, text=text).allowed.startswith(reason)
+
+
+def test_state_of_the_agents_own_loop_has_a_word_too(gate: Gate, project: Path) -> None:
+    own = project / ".loop" / "state.json"
+    own.parent.mkdir()
+    own.write_text('{"criteriaStatus": {"docs": false}}')
+    assert gate().reason.startswith("The loop in .loop/state.json is not done: unmet: docs")
+    own.write_text('{"criteriaStatus": {"docs": false}, "status": "completed"}')
+    assert gate().allowed == "there is nothing to judge (the loop is completed)"
+    (project / "test_it.py").write_text(FAILING)
+    assert "test_it.py::test_sum" in gate().reason  # its word is no proof
+
+
+def test_words_of_plugins_are_no_part_of_the_answer(gate: Gate, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "loud.py").write_text(
+        "import atexit\n\ndef pytest_loop_critique(evaluation, critique):\n    print('loud')\n\natexit.register(print, 'late')\n"
+    )
+    (project / "test_it.py").write_text(FAILING)
+    monkeypatch.setenv("PYTHONPATH", f"{project}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    answer = gate("-p", "loud")
+    assert "test_it.py::test_sum" in answer.reason
+    assert {"loud", "late"} <= set(answer.told.split())
+
+
+def test_mistake_of_our_own_keeps_nobody(gate: Gate, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "wrong.py").write_text("def pytest_loop_critique(evaluation, critique):\n    1 / 0\n")
+    (project / "test_it.py").write_text(FAILING)
+    monkeypatch.setenv("PYTHONPATH", f"{project}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    assert gate("-p", "wrong").allowed == "internal error: ZeroDivisionError: division by zero"
+
+
+def test_agent_of_a_run_is_judged_by_the_run(gate: Gate, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "test_it.py").write_text(FAILING)
+    monkeypatch.setenv("PYTEST_LOOP_CALL", "abc")
+    assert gate().allowed == "a run of pytest-loop is at work here, and judges by itself"
+
+
+def test_gate_that_is_ended_answers(project: Path) -> None:
+    os.mkfifo(project / "fifo")
+    (project / "test_it.py").write_text(
+        "import time\n\ndef test_long():\n    open('fifo', 'w').close()\n    time.sleep(60)\n"
+    )
+    command = [sys.executable, "-m", "pytest", "--loop-gate"]
+    with subprocess.Popen(
+        command, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as gate:
+        assert gate.stdin is not None
+        gate.stdin.write(b'{"session_id": "s"}')  # and it stays open
+        gate.stdin.flush()
+        (project / "fifo").read_bytes()
+        gate.send_signal(signal.SIGTERM)
+        out, err = gate.communicate(timeout=60)
+    assert (gate.returncode, json.loads(out)) == (0, {})
+    assert err.decode().endswith("the agent may stop: it was interrupted\n")
+
+
+# -- the ready configurations
+
+
+def _command(name: str) -> str:
+    (entry,) = json.loads((HOOKS / f"{name}.json").read_text())["hooks"].values()
+    hook = entry[0] if name == "copilot" else entry[0]["hooks"][0]
+    assert hook["type"] == "command"
+    return str(hook["bash" if name == "copilot" else "command"])
+
+
+def _hooked(name: str, project: Path) -> dict[str, Any]:
+    said = json.dumps(MESSAGES[name])
+    done = subprocess.run(
+        ["bash", "-c", _command(name)], cwd=project, input=said, capture_output=True, text=True, timeout=120, check=True
+    )
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", sorted(MESSAGES))
+def test_ready_hook_answers_the_message_of_its_agent(project: Path, name: str) -> None:
+    event = {"gemini": "AfterAgent", "copilot": "agentStop"}.get(name, "Stop")
+    assert list(json.loads((HOOKS / f"{name}.json").read_text())["hooks"]) == [event]
+    assert f"[{name}.json]({name}.json)" in (HOOKS / "README.md").read_text()
+    (project / "test_it.py").write_text(FAILING)
+    assert _hooked(name, project)["decision"] == "block"
+
+
+@pytest.mark.parametrize("name", sorted(MESSAGES))
+def test_ready_hook_answers_where_pytest_cannot_start(project: Path, name: str) -> None:
+    (project / "pyproject.toml").write_text("[tool.pytest.ini_options\n")
+    assert _hooked(name, project) == {}
+
+
+def test_codex_goes_on_with_the_critique_until_the_rules_pass(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "hooks.json").write_text((HOOKS / "codex.json").read_text())
+    (project / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (project / "test_calc.py").write_text("from calc import add\n\ndef test_add():\n    assert add(1, 2) == 3\n")
+    for name, value in {"CODEX_HOME": str(home), "HOME": str(home), "SCRIPTED_KEY": "dummy"}.items():
+        monkeypatch.setenv(name, value)
+    mend = ("exec_command", {"cmd": "sed -i 's/a - b/a + b/' calc.py"})
+    with ModelServer(Turn("Done."), Turn(tools=(mend,)), Turn("Mended.")) as server:
+        (home / "config.toml").write_text(CONFIG.format(url=server.url))
+        words = [
+            "exec",
+            "--json",
+            "--skip-git-repo-check",
+            "--dangerously-bypass-hook-trust",
+            "--sandbox",
+            "workspace-write",
+            "-C",
+        ]
+        command = [str(codex_cli_bin.bundled_codex_path()), *words, str(project), "-"]
+        subprocess.run(command, input="mend it", text=True, check=True, capture_output=True, timeout=120)
+        seen = [json.dumps(one.body["input"][-1]) for one in server.asked]
+    assert "test_calc.py:4: assert -1 == 3" in seen[1]
+    assert len(seen) == 3  # the second stop was allowed
+    assert (project / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
