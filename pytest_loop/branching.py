@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_loop import background, commands
+from pytest_loop import background, looking
 from pytest_loop.background import later_words
 from pytest_loop.core.run import RunState, Target
 from pytest_loop.core.scopes import overlap
@@ -50,7 +50,7 @@ class Elsewhere:
         """The exit code; None where this process is the right one."""
         options = self.options
         if options.resume is not None:
-            files = commands.chosen(self.store, options.alias or options.resume)
+            files = looking.chosen(self.store, options.alias or options.resume)
             if files.worktree.is_dir() and not is_inside(root, files):
                 words = later_words(self.arguments, options.resume, keep=("--loop-detach", "--loop-json"))
                 return self._in_worktree(files, (*words, f"--loop-resume={files.alias}"))
@@ -64,7 +64,7 @@ class Elsewhere:
         background.attempt(files, force=self.options.force)
         code = background.detach(files, self.arguments, self.folder, self.options.resume, self.say)
         if self.options.json == "-":
-            commands.give(commands.result(files, *files.read()), "-", self.say)
+            looking.give(looking.result(files, *files.read()), "-", self.say)
         return code
 
     def _started(self, files: RunFiles) -> int:

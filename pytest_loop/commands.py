@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,27 +10,26 @@ from pytest_loop import keeping, reporting
 from pytest_loop.agents.installed import installed
 from pytest_loop.core import machine, outcome, records
 from pytest_loop.core.closing import status_block
-from pytest_loop.core.run import Event, Kind, Reason, RunState, Status
+from pytest_loop.core.run import Event, Kind, Reason, RunState
 from pytest_loop.errors import StateError
 from pytest_loop.intake.phrases import asked
 from pytest_loop.intake.project import read_project
 from pytest_loop.intake.proposal import proposal_yaml
 from pytest_loop.intake.synthesis import infer
 from pytest_loop.intake.vague import Refusal
+from pytest_loop.looking import Found, at_work, chosen, condition, give, read, result, shown_status
 from pytest_loop.options import NO_ALIAS
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
 from pytest_loop.show.analysis import analysis_lines
 from pytest_loop.show.closing import breaker_line
-from pytest_loop.store import History, Owner, RunFiles, Store, now
+from pytest_loop.store import History, RunFiles, Store, now
 from pytest_loop.workloads.debrief import debrief
 
 _REFUSED = 4  # pytest's word for a command line that cannot be carried out
 Say = Callable[[str], None]
 Ask = Callable[[str], bool]
-Found = tuple[RunFiles, RunState, History]
-_CONDITIONS = {Owner.ALIVE: "", Owner.DEAD: "crashed", Owner.NOBODY: "paused"}
 
 
 def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
@@ -71,68 +68,6 @@ def _infer(options: RunOptions, store: Store, say: Say) -> int:
     return 0
 
 
-def chosen(store: Store, alias: str | None) -> RunFiles:
-    """The run that is meant: the one named, else the active one, else the latest."""
-    if alias and alias != NO_ALIAS:
-        return store.known(alias)
-    current = store.current()
-    if current is not None and not _is_left_behind(current, store):
-        return current
-    readable = [found for files in store.runs() if isinstance(found := _read(files), tuple)]
-    if readable:
-        return max(readable, key=lambda one: one[1].updated_at)[0]
-    if runs := store.runs():
-        return runs[0]
-    raise StateError(f"there is no run in {store.root}: start one with --loop-task")
-
-
-def _is_left_behind(files: RunFiles, store: Store) -> bool:
-    """Whether the pointer names a run that is over: its process died before it could take the pointer away."""
-    found = _read(files)
-    if isinstance(found, StateError) or not found[1].is_over or files.is_busy:
-        return False
-    store.point_away(found[1])
-    return True
-
-
-def _read(files: RunFiles) -> Found | StateError:
-    try:
-        return (files, *files.read())
-    except StateError as error:
-        return error
-
-
-def condition(state: RunState, files: RunFiles) -> str:
-    """What became of a run that has not ended and that nobody works on; empty for all others."""
-    return _CONDITIONS[files.owner] if state.status is Status.RUNNING else ""
-
-
-def shown_status(state: RunState, files: RunFiles) -> str:
-    """The status in words for a person."""
-    found = condition(state, files)
-    return f"{state.status.value} ({found})" if found else state.status.value
-
-
-def give(data: Any, path: str, say: Say) -> None:
-    """JSON for machines, into a file or to standard output."""
-    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-    if path == "-":
-        sys.stdout.write(text.encode("utf-8", "replace").decode())
-        sys.stdout.flush()
-        return
-    try:
-        Path(path).write_bytes(text.encode("utf-8", "replace"))
-    except OSError as error:
-        raise StateError(f"--loop-json: cannot write {path}: {error.strerror or error}") from None
-    say(f"wrote {path}")
-
-
-def result(files: RunFiles, state: RunState, history: History) -> dict[str, Any]:
-    """A run for machines: its result, what became of its process, and what is wrong with its files."""
-    about = {"condition": condition(state, files) or None, "damage": history.damage}
-    return outcome.result(state, history.events, str(files.history)) | about
-
-
 def _status(options: RunOptions, store: Store, say: Say) -> int:
     files = chosen(store, options.alias or options.status)
     state, history = files.read()
@@ -164,7 +99,7 @@ def _list(options: RunOptions, store: Store, say: Say) -> int:
     found: list[Found] = []
     broken: dict[str, str] = {}
     for files in store.runs():
-        one = _read(files)
+        one = read(files)
         if isinstance(one, StateError):
             broken[files.alias] = str(one)
         else:
@@ -225,20 +160,6 @@ def _stop(options: RunOptions, store: Store, say: Say) -> int:
     if options.json:
         give(result(files, *files.read()), options.json, say)
     return 0
-
-
-def at_work(store: Store, alias: str | None, doing: str) -> RunFiles:
-    """The run that is named, or the one that is active: which of several is not for us to guess."""
-    if alias and alias != NO_ALIAS:
-        return store.known(alias)
-    busy = store.busy()
-    if len(busy) > 1:
-        names = ", ".join(one.alias for one in busy)
-        raise StateError(f"several runs are active ({names}): name one with --loop-alias")
-    found = busy[0] if busy else store.current()
-    if found is None:
-        raise StateError(f"there is no active run to {doing}: --loop-list shows all of them")
-    return found
 
 
 def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
@@ -315,7 +236,7 @@ def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
         say("nothing was deleted; --loop-yes deletes without asking")
         kept, names, free = [*kept, *names], [], []
     for files in free:
-        found = _read(files)
+        found = read(files)
         if isinstance(found, tuple):
             keeping.forget_checkpoints(store.project, found[1])
         keeping.forget_worktree(store.project, files)

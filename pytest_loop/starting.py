@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -15,14 +15,14 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import background, branching, commands, marks, reporting
+from pytest_loop import background, branching, commands, looking, reporting
 from pytest_loop.agents.builtin import NAME as BUILTIN
 from pytest_loop.agents.installed import nobody_named, unobserved
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.drafting import TESTS
 from pytest_loop.core.model import Plan
 from pytest_loop.core.run import Event, Kind, RunState, Status, Target
-from pytest_loop.errors import BusyError, LoopError, StateError
+from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.gates import is_at_terminal, line
@@ -32,11 +32,12 @@ from pytest_loop.interrupts import interruptible
 from pytest_loop.manner import Reading, reading
 from pytest_loop.new_run import NewRun, NothingToJudgeError, task_of
 from pytest_loop.options import unknown_option
+from pytest_loop.resuming import resumed
 from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.running import Running
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
-from pytest_loop.store import RunFiles, Store, now, slug
+from pytest_loop.store import RunFiles, Store, slug
 from pytest_loop.understanding import Understood, check_measurable, heard, inferred
 from pytest_loop.workloads.beginning import NewExperiment
 from pytest_loop.workspace.sealed import BUILD, SealedFiles, patterns
@@ -49,8 +50,11 @@ class Front:
     config: pytest.Config
     values: argparse.Namespace
     options: RunOptions
-    is_begun: bool = False
     task: str = ""
+    is_begun: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.is_begun = self.options.resume is not None
 
     @property
     def root(self) -> Path:
@@ -68,7 +72,7 @@ class Front:
             with interruptible():
                 if (code := self._elsewhere(store).carried_out(self.root)) is not None:
                     return code
-                state, files = self._resumed(store) if self.options.resume is not None else self._started(store)
+                state, files = self._resumed(store) if self.is_begun else self._started(store)
                 if self.is_apart and not state.is_over:
                     return self._elsewhere(store).detached(files)
                 if not state.is_over:
@@ -78,7 +82,7 @@ class Front:
                     commands.debriefed(files, self.options.debrief, self.say)
                 if self.options.json:
                     whole = outcome.result(state, files.read_history().events, str(files.history))
-                    commands.give(whole, self.options.json, self.say)
+                    looking.give(whole, self.options.json, self.say)
                 if self.options.report:
                     reporting.write(self.options, state, files.read_history().events, self.say)
                 return _exit_code(state)
@@ -244,6 +248,9 @@ class Front:
         session.bytecode = self.running.bytecode = Bytecode(self.root, is_new=True)
         return new.sealed(state, self.running.project, session)
 
+    def _resumed(self, store: Store) -> tuple[RunState, RunFiles]:
+        return resumed(store, self.options, self.values, self.say)
+
     def _confirm(self, question: str) -> str:
         """Who has confirmed the draft: without that, nothing begins."""
         if self.options.yes:
@@ -256,63 +263,6 @@ class Front:
             raise KeyboardInterrupt
         words = " ".join(_quoted(str(word)) for word in self.config.invocation_params.args)
         raise pytest.UsageError(f"nobody is here to confirm this: start it with pytest {words} --loop-yes")
-
-    # -- a run that goes on
-
-    def _resumed(self, store: Store) -> tuple[RunState, RunFiles]:
-        files = commands.chosen(store, self.options.alias or self.options.resume)
-        attempt = background.attempt(files, force=self.options.force)
-        try:
-            store.admit(files, is_new=False, force=self.options.force)
-        except BusyError as error:
-            raise StateError(
-                f"{error}: watch it with --loop-status={files.alias}, or end it with --loop-stop"
-            ) from None
-        self.is_begun = True
-        marks.end_stragglers(marks.mark_of(files.folder))  # who outlived a run that was killed
-        state, history = files.read()
-        files.mend(history)
-        for problem in history.damage:
-            self.say(f"{files.alias}: {problem}; going on from run.json")
-        if state.is_over:
-            reopened = self._reopened(state)
-            if reopened is None:
-                self.say(f"{files.alias} is over: {state.status.value}, {state.stop.reason}")
-                self.say(f"go on: {show.go_on(state)}")
-                files.release()
-                return state, files
-            state = machine.step(state, reopened)
-            files.append([reopened], state)
-        elif attempt:
-            files.note_attempt(attempt, state.evaluations)
-            self.say(f"{files.alias}: its process died; going on (attempt {attempt})")
-        branching.refuse_overlap(store, files, state)
-        files.forget_stop()
-        store.point_at(state)
-        return state, files
-
-    def _reopened(self, state: RunState) -> Event | None:
-        """The event that opens a run again which a limit has stopped, where that limit was raised."""
-        options = self.options
-        raised: dict[str, Any] = {}
-        if options.is_limit_given and options.max_iterations > state.max_iterations:
-            raised["max_iterations"] = options.max_iterations
-        if options.max_seconds and options.max_seconds > (state.max_completed_phase_seconds or 0):
-            raised["max_completed_phase_seconds"] = options.max_seconds
-        if self.values.loop_budget and self.values.loop_budget > (state.limits.usd or 0):
-            raised["usd"] = self.values.loop_budget
-        if self.values.loop_max_tokens and self.values.loop_max_tokens > (state.limits.tokens or 0):
-            raised["tokens"] = self.values.loop_max_tokens
-        if state.notebook and options.on_regression in ("accept", "different"):
-            raised["on_regression"] = options.on_regression
-        if state.notebook and options.on_plateau == "continue":
-            raised["on_plateau"] = options.on_plateau
-        fits = machine.REOPENED_BY.get(state.stop.reason, ())
-        is_reviewed = state.review is not None and (is_at_terminal() or options.yes)
-        confirmed = state.stop.reason == "unconfirmed" and (options.confirmed or is_reviewed)
-        if not confirmed and not any(name in fits for name in raised):
-            return None
-        return Event.of(state, Kind.LIMITS_RAISED.value, raised, now())
 
 
 def main(config: pytest.Config, values: argparse.Namespace) -> int:
