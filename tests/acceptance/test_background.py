@@ -104,7 +104,7 @@ def test_four_runs_a_fifth_is_refused_one_is_killed_and_goes_on_and_none_disturb
         (project / f"go-{alias}").write_text(f"# Guide of {alias}\n")
         followed = run(f"--loop-attach={alias}")
         assert followed.returncode == 0, followed
-        assert followed.stdout.splitlines()[-3].startswith("completed: threshold_reached after iteration 1 of 4")
+        assert "\ncompleted: threshold_reached after iteration 1 of 4" in followed.stdout
         assert Store(project).run(alias).artifact.read_text() == f"# Guide of {alias}\n"
     assert conditions(run) == dict.fromkeys(NAMES, "completed")
     plain = ["run_started", "plan_created", "artifact_created", "evaluation_done", "phase_switched", "stopped"]
