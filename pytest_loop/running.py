@@ -102,6 +102,7 @@ class Running:
             with marks.marking(marks.mark_of(files.folder)), self._muted():
                 state = driver.run()
             self._keep_best(state, files)
+            self._end(state, files)  # whoever follows the run hears of its end before it is free again
         except AgentUnavailableError as error:
             raise pytest.UsageError(str(error)) from None
         finally:
@@ -113,10 +114,14 @@ class Running:
             if self.project:
                 self.project.close()
             files.release()
+        return state
+
+    def _end(self, state: RunState, files: RunFiles) -> None:
+        if self.live:
+            self.live.close()
         for told in show.end_lines(state):
             self.say(told)
         self._publish(state, files)
-        return state
 
     def _publish(self, state: RunState, files: RunFiles) -> None:
         """Tell those who watch a build what fails where, and what became of the run."""
