@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from pytest_loop.intake.objects import METRIC, PATH, concrete_objects, content_words
 from pytest_loop.intake.tools import names
@@ -44,18 +43,6 @@ class DraftRule:
     @property
     def is_decided_by_machine(self) -> bool:
         return self.kind not in _OPINION
-
-
-def kind_of(check: Any) -> str:
-    """The kind of a check as a rule file has it; the weakest of several is what they are worth together."""
-    if check is None:
-        return "tests"
-    if isinstance(check, str):
-        return "sentence"
-    if isinstance(check, list):
-        kinds = [kind_of(one) for one in check]
-        return next((kind for kind in kinds if kind in _OPINION), kinds[0] if kinds else "sentence")
-    return str(next(iter(check), "sentence"))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pytest_loop.intake.criteria import (
 )
 from pytest_loop.intake.model import Candidate, Confidence, Goal, Layer, Source, weakest
 from pytest_loop.intake.phrases import Asked
-from pytest_loop.intake.project import Project
+from pytest_loop.intake.project import Project, is_of_loops
 from pytest_loop.intake.proposal import Alternative, Criterion, Proposal
 from pytest_loop.intake.records import UseCase
 from pytest_loop.intake.selection import Choice, choose
@@ -50,7 +50,8 @@ class _Inference:
     find: Find
 
     def result(self) -> Proposal | Refusal:
-        aim = intent(self.asked.task, self.asked.completion, self.project.files)
+        own = (path for path in self.project.files if not is_of_loops(path))
+        aim = intent(self.asked.task, self.asked.completion, own)
         if self.asked.commands:
             return self._explicit(aim)
         found = candidates(self.project)

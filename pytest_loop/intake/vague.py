@@ -16,10 +16,14 @@ from pytest_loop.intake.verbs import Intent, is_measured
 
 REWORDINGS = 3
 _PRAISE = re.compile(
-    r"\b(?:good|great|perfect|better|best|nice|clean|robust|solid|thorough|comprehensive|complete|polished|finished)\b"
+    r"\b(?:good|great|perfect|better|best|nice|clean|robust|solid|thorough|comprehensive|complete|polished|finished|fine"
+    r"|decent|acceptable|satisf\w+)\b"
     r"|\b(?:done|ready|happy|zero bugs?|no bugs?|high quality)\b|\b(?:it|everything|all) (?:just )?works?\b",
     re.IGNORECASE,
 )
+_UNTIL = re.compile(r"\buntil\s+(?P<said>[^.,;\n]{1,200})", re.IGNORECASE)
+# A program that waits for something is a task, and what it waits for no condition of it.
+_WAITING = re.compile(r"\b(?:wait|block|poll|retr|sleep|hang|hold|paus)\w{0,9}\s$", re.IGNORECASE)
 _SOURCE = re.compile(r".*\.(?:py|[cm]?[jt]sx?|go|rs|java|rb|kt|c|cpp|cs|php)")
 _PLAIN = re.compile(r"(?:.*/)?(?:__init__|__main__|conftest|setup|noxfile|index|main|[\w.-]*config)\.\w+")
 _ASIDE = re.compile(r"(?:examples?|benchmarks?|scripts?|docs?|tools?|tests?)/")
@@ -45,8 +49,9 @@ def missing(asked: Asked, intent: Intent) -> tuple[str, ...]:
     if asked.needs_context:
         return ("what to do: there is no conversation here that the words could point to",)
     lacks = []
-    if is_vague_condition(asked.completion):
-        lacks.append(f"a condition that a command can decide: nobody can measure `{asked.completion}`")
+    condition = asked.completion if is_vague_condition(asked.completion) else _vague_tail(asked.task)
+    if condition:
+        lacks.append(f"a condition that a command can decide: nobody can measure `{condition}`")
     is_named = bool(intent.objects or is_measured(asked.task) or content_words(asked.completion))
     if not is_named and (intent.is_ambiguous or not content_words(asked.task)):
         lacks.append("what to change: no file, name, tool, number or issue is named")
@@ -58,6 +63,16 @@ def is_vague_condition(completion: str) -> bool:
     """Whether a condition only praises: `good enough`, `clean`, `everything works`."""
     is_measurable = is_measured(completion) or METRIC.search(completion) or "`" in completion
     return bool(_PRAISE.search(completion)) and not is_measurable
+
+
+def _vague_tail(task: str) -> str:
+    """What a task says after `until`, where that is praise and nothing else."""
+    for found in _UNTIL.finditer(task):
+        said = found["said"].strip()
+        is_waiting = _WAITING.search(task[max(0, found.start() - 20) : found.start()])
+        if is_vague_condition(said) and not is_waiting and not content_words(_PRAISE.sub("", said)):
+            return said
+    return ""
 
 
 def refusal(asked: Asked, lacks: tuple[str, ...], project: Project, found: Sequence[Candidate]) -> Refusal:

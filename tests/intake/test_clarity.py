@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pytest_loop.intake.clarity import (
@@ -17,7 +15,6 @@ from pytest_loop.intake.clarity import (
     Shape,
     clarity,
     iteration_question,
-    kind_of,
     passage,
     shape_of_fit,
     strictest,
@@ -87,22 +84,6 @@ def test_the_bands(total: int, shape: Shape) -> None:
     assert Clarity(tuple(Point("outcome", 1, "x") for _ in range(total))).shape is shape
 
 
-@pytest.mark.parametrize(
-    ("check", "kind"),
-    [
-        (None, "tests"),
-        ("it reads well", "sentence"),
-        ({"command": "ruff check ."}, "command"),
-        ([{"command": "x"}, {"judge": "y"}], "judge"),
-        ([{"command": "x"}], "command"),
-        ([], "sentence"),
-        ({}, "sentence"),
-    ],
-)
-def test_the_kind_of_a_check(check: Any, kind: str) -> None:
-    assert kind_of(check) == kind
-
-
 # -- gates
 
 
@@ -159,6 +140,14 @@ def test_what_happens_at_a_gate(
         ("rename a column", ["shop/migrations/0004.py"], Reversal.HARD),
         ("extend the public API", [], Reversal.HARD),
         ("mend it", ["db/orders.sql"], Reversal.HARD),
+        ("add a field to user.proto", [], Reversal.HARD),
+        ("describe the errors in api/openapi.yaml", [], Reversal.HARD),
+        ("mend shop/migrations/0004_total.py", ["shop/*"], Reversal.HARD),
+        ("add an index to the database table", [], Reversal.HARD),
+        ("rename a db column", [], Reversal.HARD),
+        ("fix the db connection test", [], Reversal.SLOW),
+        ("mend what database.py says", [], Reversal.SLOW),
+        ("build what SPEC.md describes", [], Reversal.SLOW),
         ("migrate to TypeScript", [], Reversal.SLOW),
         ("upgrade the config library", [], Reversal.SLOW),
         ("refactor cart.py", [], Reversal.SLOW),
@@ -173,7 +162,6 @@ def test_how_hard_it_is_to_take_back(task: str, paths: list[str], kind: Reversal
     found = reversibility(task, paths)
     assert found.kind is kind
     assert found.because
-    assert found.is_checkpointed is (kind is not Reversal.QUICK)
     assert bool(found.pre_check) is (kind is Reversal.HARD)
 
 
