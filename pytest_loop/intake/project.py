@@ -49,15 +49,19 @@ _TEST = re.compile(
 
 @dataclass(frozen=True)
 class Project:
-    """Everything is by its path from the root; `problems` are files that could not be read."""
+    """Everything is by its path from the root; `problems` are files that could not be read.
+
+    Of a project that is not versioned, nobody can see whether something has changed.
+    """
 
     files: frozenset[str] = frozenset()
     texts: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, Mapping[Hashable, Any]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    is_versioned: bool = False
 
     @classmethod
-    def of(cls, texts: Mapping[str, str], others: Collection[str] = ()) -> Project:
+    def of(cls, texts: Mapping[str, str], others: Collection[str] = (), *, is_versioned: bool = False) -> Project:
         """A project of these texts; `others` are files of which only the names are known."""
         data, problems = {}, []
         for path, text in texts.items():
@@ -65,7 +69,7 @@ class Project:
                 data[path] = parsed(path, text)
             except Unreadable as error:
                 problems.append(str(error))
-        return cls(frozenset((*texts, *others)), texts, data, tuple(problems))
+        return cls(frozenset((*texts, *others)), texts, data, tuple(problems), is_versioned)
 
     def source(self, path: str, pattern: str, after: str = "", default: int = 1) -> Source:
         """The first place in a text where a pattern stands, behind another one; the default where it does not."""
@@ -113,7 +117,8 @@ def read_project(root: Path) -> Project:
             others.append(path)
         else:
             texts[path] = text
-    return Project.of(texts, others)
+    is_versioned = any((folder / ".git").exists() for folder in (root, *root.absolute().parents))
+    return Project.of(texts, others, is_versioned=is_versioned)
 
 
 def read_files(root: Path, paths: Iterable[str]) -> Project:

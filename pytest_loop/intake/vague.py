@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from pytest_loop.intake import coverage
+from pytest_loop.intake.criteria import located
 from pytest_loop.intake.model import TRUST, Candidate
 from pytest_loop.intake.objects import METRIC, content_words
 from pytest_loop.intake.phrases import Asked
 from pytest_loop.intake.project import Project
 from pytest_loop.intake.tools import Purpose
-from pytest_loop.intake.verbs import Intent, is_measured
+from pytest_loop.intake.verbs import Intent, Threshold, is_measured
 
 REWORDINGS = 3
 _PRAISE = re.compile(
@@ -27,6 +29,16 @@ _WAITING = re.compile(r"\b(?:wait|block|poll|retr|sleep|hang|hold|paus)\w{0,9}\s
 _SOURCE = re.compile(r".*\.(?:py|[cm]?[jt]sx?|go|rs|java|rb|kt|c|cpp|cs|php)")
 _PLAIN = re.compile(r"(?:.*/)?(?:__init__|__main__|conftest|setup|noxfile|index|main|[\w.-]*config)\.\w+")
 _ASIDE = re.compile(r"(?:examples?|benchmarks?|scripts?|docs?|tools?|tests?)/")
+
+
+# What is usual where a project has nothing of its own; where there are no tests, none can fail.
+_USUAL = {
+    Purpose.COVERAGE: "pytest --cov --cov-report=term",
+    Purpose.TYPES: "mypy .",
+    Purpose.LINT: "ruff check .",
+    Purpose.BUILD: "make build",
+    Purpose.DOCS: "interrogate --fail-under 80 .",
+}
 
 
 @dataclass(frozen=True)
@@ -81,6 +93,35 @@ def refusal(asked: Asked, lacks: tuple[str, ...], project: Project, found: Seque
     return Refusal(asked.task or asked.text.strip(), lacks, tuple(ways)[:REWORDINGS])
 
 
+def unverified(asked: Asked, aim: Intent, project: Project, found: Sequence[Candidate]) -> Refusal:
+    """A refusal of a task that is clear, in a project where nothing verifies anything."""
+    wanted = ", ".join(purpose.value for purpose in aim.purposes)
+    lacks = f"a command that verifies it ({wanted}): nothing here does, and outside of git no change can be seen either"
+    return Refusal(asked.task, (lacks,), rewordings(asked, aim, project, found))
+
+
+def rewordings(asked: Asked, aim: Intent, project: Project, found: Sequence[Candidate]) -> tuple[str, ...]:
+    """Three ways to say a task with a command that decides it, the closest to what was asked first."""
+    ways = dict.fromkeys((*_closer(asked, aim, found), *_ways(project, found)))
+    return tuple(ways)[:REWORDINGS]
+
+
+def _closer(asked: Asked, aim: Intent, found: Sequence[Candidate]) -> Iterable[str]:
+    """The task itself with the commands that this project has for it, or those that are usual where it has none."""
+    for purpose in aim.purposes:
+        known = [located(one) for one in _ranked(purpose, found)]
+        usual = [_USUAL[purpose]] if purpose in _USUAL and not found else []
+        for command in (known or usual)[:2]:
+            if purpose is Purpose.COVERAGE:
+                yield _measured_by(command, aim.threshold or coverage.DEFAULT)
+            else:
+                yield f"{asked.task} until `{command}` passes"
+
+
+def _measured_by(command: str, wanted: Threshold) -> str:
+    return f"loop until coverage {wanted.op} {wanted.value:g} %, as `{command}` prints it"
+
+
 def _ways(project: Project, found: Sequence[Candidate]) -> Iterable[str]:
     """Ways to say it, the closest to this project first; there are always three that hold for any project."""
     known = {purpose: command for purpose in Purpose if (command := _command(purpose, found))}
@@ -95,7 +136,6 @@ def _ways(project: Project, found: Sequence[Candidate]) -> Iterable[str]:
         if purpose in known:
             yield f"fix {what} until `{known[purpose]}` passes"
     if module:
-        yield f"raise the test coverage of {module} to 80 %"
         yield f"write tests for {module} until `{tests or 'pytest'}` passes"
     yield "write tests/test_first.py until `pytest` passes"
     yield "add a Makefile with a target `check` until `make check` passes"
@@ -103,9 +143,13 @@ def _ways(project: Project, found: Sequence[Candidate]) -> Iterable[str]:
 
 
 def _command(purpose: Purpose, found: Sequence[Candidate]) -> str | None:
-    solid = [one for one in found if one.purpose is purpose and not (one.is_guess or one.is_hollow or one.folder)]
-    ranked = sorted(solid, key=lambda one: (TRUST.index(one.layer), one.rank))
-    return ranked[0].command if ranked else None
+    return next((one.command for one in _ranked(purpose, found) if not (one.is_guess or one.folder)), None)
+
+
+def _ranked(purpose: Purpose, found: Sequence[Candidate]) -> list[Candidate]:
+    """The commands for a purpose that say anything, the most trusted first and guesses last."""
+    solid = (one for one in found if one.purpose is purpose and not one.is_hollow)
+    return sorted(solid, key=lambda one: (one.is_guess, TRUST.index(one.layer), one.rank))
 
 
 def _module(project: Project) -> str | None:
