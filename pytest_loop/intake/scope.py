@@ -31,8 +31,8 @@ class Reversibility:
 
 
 _HARD = re.compile(
-    r"\bschemas?\b|\b(?:db|database) (?:tables?|columns?|index(?:es)?|constraints?|triggers?)\b"
-    r"|\b(?:drop|alter) (?:table|column)s?\b|\bmigrations?\b(?! to)"
+    r"\b(?:(?:db|database) )?schemas?\b|\b(?:db|database) (?:tables?|columns?|index(?:es)?|constraints?|triggers?)\b"
+    r"|\b(?:drop|alter) (?:table|column)s?\b|\b(?:(?:db|database|data) )?migrations?\b(?! to)"
     r"|\bpublic (?:api|interface)s?\b|\bbreaking changes?\b|\bwire format\b|\bdeploy\w*\b|\bpublish\w*\b|\bproduction\b"
     r"|\bdelete (?:\w+ )?(?:data|users|records|accounts)\b",
     re.IGNORECASE,
