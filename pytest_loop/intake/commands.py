@@ -15,6 +15,7 @@ _PACKAGE_MANAGERS = names("npm pnpm yarn bun")
 # What they do themselves, without a script.
 _MANAGING = names("ci install i add audit publish exec dlx init create link pack version x why outdated login")
 _ENVIRONMENTS = {"tox": names("-e --env"), "nox": names("-s -e --session --sessions")}
+COVERAGE_PLUGIN = "pytest-cov"
 _PYTHONS = ("python", "python3", "py")
 _WRAPPERS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("uv", "poetry", "pdm", "pipenv", "rye", "hatch"), names("run")),
@@ -84,7 +85,7 @@ def needed(command: str) -> Iterator[str]:
             yield f"python -m {said[2]}"
         rest = said[2:] if is_module else said
         if rest[:1] == ["pytest"] and any(re.match(r"--cov\b", word) for word in rest):
-            yield "pytest-cov"
+            yield COVERAGE_PLUGIN
         if said[0] not in _TRANSPARENT:
             return
         said = list(dropwhile(lambda word: word.startswith("-"), said[1:]))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
 
-from pytest_loop.intake.commands import needed
+from pytest_loop.intake.commands import COVERAGE_PLUGIN, needed
 from pytest_loop.intake.project import Project, in_folder
 from pytest_loop.intake.proposal import Criterion
 from pytest_loop.intake.shell import Step, steps
@@ -21,8 +21,8 @@ def find_here(name: str) -> str | None:
     """Find something in the environment that pytest runs in."""
     if name.startswith(_MODULE):
         return name if _is_importable(name.removeprefix(_MODULE)) else None
-    if name.startswith("pytest-"):
-        return name if _is_importable(name.replace("-", "_")) else None
+    if name == COVERAGE_PLUGIN:
+        return name if _is_importable("pytest_cov") else None
     return shutil.which(name)
 
 
@@ -35,14 +35,15 @@ def _is_importable(name: str) -> bool:
 
 
 def with_missing(one: Criterion, project: Project, find: Find) -> Criterion:
-    """The criterion with what it would need and is not here, if anything."""
-    if one.is_own_tests or not one.command or (isinstance(one.check, dict) and "tests" in one.check):
-        return one
-    for step in steps(one.command):
-        for name in needed(step.command):
-            if not _is_ours(name, step, project) and find(name) is None:
-                return replace(one, missing=name)
-    return one
+    """The criterion with what its command would need and is not here, if anything; pytest itself runs tests here."""
+    is_run_here = one.is_own_tests or (isinstance(one.check, dict) and "tests" in one.check)
+    wanted = (
+        name
+        for step in steps(one.command)
+        for name in needed(step.command)
+        if not _is_ours(name, step, project) and (name == COVERAGE_PLUGIN or not is_run_here)
+    )
+    return replace(one, missing=next((name for name in wanted if find(name) is None), ""))
 
 
 def _is_ours(name: str, step: Step, project: Project) -> bool:

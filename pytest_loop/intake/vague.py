@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from pytest_loop.core.text import one_line
 from pytest_loop.intake import coverage
 from pytest_loop.intake.criteria import located
-from pytest_loop.intake.model import TRUST, Candidate
+from pytest_loop.intake.model import TRUST, Candidate, Goal
 from pytest_loop.intake.objects import METRIC, content_words
 from pytest_loop.intake.phrases import Asked
 from pytest_loop.intake.project import Project
@@ -31,8 +32,8 @@ _PLAIN = re.compile(r"(?:.*/)?(?:__init__|__main__|conftest|setup|noxfile|index|
 _ASIDE = re.compile(r"(?:examples?|benchmarks?|scripts?|docs?|tools?|tests?)/")
 
 
-# What is usual where a project has nothing of its own; where there are no tests, none can fail.
 _USUAL = {
+    Purpose.TEST: "pytest",
     Purpose.COVERAGE: "pytest --cov --cov-report=term",
     Purpose.TYPES: "mypy .",
     Purpose.LINT: "ruff check .",
@@ -90,14 +91,14 @@ def _vague_tail(task: str) -> str:
 def refusal(asked: Asked, lacks: tuple[str, ...], project: Project, found: Sequence[Candidate]) -> Refusal:
     """A refusal with three rewordings made of the commands and the files of this project."""
     ways = dict.fromkeys(_ways(project, found))
-    return Refusal(asked.task or asked.text.strip(), lacks, tuple(ways)[:REWORDINGS])
+    return Refusal(one_line(asked.text), lacks, tuple(ways)[:REWORDINGS])
 
 
 def unverified(asked: Asked, aim: Intent, project: Project, found: Sequence[Candidate]) -> Refusal:
     """A refusal of a task that is clear, in a project where nothing verifies anything."""
     wanted = ", ".join(purpose.value for purpose in aim.purposes)
     lacks = f"a command that verifies it ({wanted}): nothing here does, and outside of git no change can be seen either"
-    return Refusal(asked.task, (lacks,), rewordings(asked, aim, project, found))
+    return Refusal(one_line(asked.text), (lacks,), rewordings(asked, aim, project, found))
 
 
 def rewordings(asked: Asked, aim: Intent, project: Project, found: Sequence[Candidate]) -> tuple[str, ...]:
@@ -108,14 +109,23 @@ def rewordings(asked: Asked, aim: Intent, project: Project, found: Sequence[Cand
 
 def _closer(asked: Asked, aim: Intent, found: Sequence[Candidate]) -> Iterable[str]:
     """The task itself with the commands that this project has for it, or those that are usual where it has none."""
+    tests = _command(Purpose.TEST, found)
+    if tests and asked.completion and not is_measured(asked.completion):
+        yield f"add a test that {asked.completion}, and fix it until `{tests}` passes"
     for purpose in aim.purposes:
-        known = [located(one) for one in _ranked(purpose, found)]
-        usual = [_USUAL[purpose]] if purpose in _USUAL and not found else []
-        for command in (known or usual)[:2]:
+        offered = (one for one in _ranked(purpose, found) if not (one.is_guess and aim.is_ambiguous))
+        known = [located(one) for one in offered]
+        for command in (known or _usual(purpose, aim, found))[:2]:
             if purpose is Purpose.COVERAGE:
                 yield _measured_by(command, aim.threshold or coverage.DEFAULT)
             else:
                 yield f"{asked.task} until `{command}` passes"
+
+
+def _usual(purpose: Purpose, aim: Intent, found: Sequence[Candidate]) -> list[str]:
+    """What is usual where a project has nothing of its own; where there are no tests, none can fail."""
+    is_foreign = bool(found) and purpose is not Purpose.BUILD
+    return [] if is_foreign or aim.goal is Goal.TEST_PASS else [_USUAL[purpose]]
 
 
 def _measured_by(command: str, wanted: Threshold) -> str:

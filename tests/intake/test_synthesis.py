@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -163,7 +164,7 @@ def test_commands_of_several_folders_run_one_after_another(tmp_path: Path) -> No
         ("python -m json.tool", True),
         ("python -m nosuchtool", False),
         ("python -m .", False),
-        ("pytest-nosuchplugin", False),
+        ("pytest-cov", importlib.util.find_spec("pytest_cov") is not None),
         ("nosuchtool", False),
         (sys.executable, True),
     ],
@@ -205,6 +206,7 @@ def test_new_code_has_tests_where_there_are_none() -> None:
 def test_a_condition_of_the_persons_own_is_a_sentence() -> None:
     found = proposed("loop until the logo is blue", {"test_a.py": ""})
     assert found.unmeasured == ("the logo is blue",)
+    assert found.rewordings[0] == "add a test that the logo is blue, and fix it until `pytest` passes"
     assert found.criteria[-1] == Criterion("a.task.completion", "the logo is blue", check="the logo is blue")
     assert yaml.safe_load(proposal_yaml(found))["proposed_completion"]["unmeasured"] == ["the logo is blue"]
 
