@@ -29,9 +29,6 @@ _UNTIL = re.compile(r"\buntil\s+(?P<said>[^.,;\n]{1,200})", re.IGNORECASE)
 _WAITING = re.compile(r"\b(?:wait|block|poll|retr|sleep|hang|hold|paus)\w{0,9}\s$", re.IGNORECASE)
 _SOURCE = re.compile(r".*\.(?:py|[cm]?[jt]sx?|go|rs|java|rb|kt|c|cpp|cs|php)")
 _PLAIN = re.compile(r"(?:.*/)?(?:__init__|__main__|conftest|setup|noxfile|index|main|[\w.-]*config)\.\w+")
-_ASIDE = re.compile(r"(?:examples?|benchmarks?|scripts?|docs?|tools?|tests?)/")
-
-
 _USUAL = {
     Purpose.TEST: "pytest",
     Purpose.COVERAGE: "pytest --cov --cov-report=term",
@@ -40,6 +37,7 @@ _USUAL = {
     Purpose.BUILD: "make build",
     Purpose.DOCS: "interrogate --fail-under 80 .",
 }
+_ASIDE = re.compile(r"(?:examples?|benchmarks?|scripts?|docs?|tools?|tests?)/")
 
 
 @dataclass(frozen=True)
@@ -119,12 +117,13 @@ def _closer(asked: Asked, aim: Intent, found: Sequence[Candidate]) -> Iterable[s
             if purpose is Purpose.COVERAGE:
                 yield _measured_by(command, aim.threshold or coverage.DEFAULT)
             else:
-                yield f"{asked.task} until `{command}` passes"
+                yield f"{one_line(asked.task)} until `{command}` passes"
 
 
 def _usual(purpose: Purpose, aim: Intent, found: Sequence[Candidate]) -> list[str]:
     """What is usual where a project has nothing of its own; where there are no tests, none can fail."""
-    is_foreign = bool(found) and purpose is not Purpose.BUILD
+    is_build = purpose is Purpose.BUILD
+    is_foreign = aim.goal is not Goal.BUILD_PASS if is_build else bool(found)
     return [] if is_foreign or aim.goal is Goal.TEST_PASS else [_USUAL[purpose]]
 
 

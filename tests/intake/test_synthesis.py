@@ -206,7 +206,11 @@ def test_new_code_has_tests_where_there_are_none() -> None:
 def test_a_condition_of_the_persons_own_is_a_sentence() -> None:
     found = proposed("loop until the logo is blue", {"test_a.py": ""})
     assert found.unmeasured == ("the logo is blue",)
-    assert found.rewordings[0] == "add a test that the logo is blue, and fix it until `pytest` passes"
+    assert found.rewordings == (
+        "add a test that the logo is blue, and fix it until `pytest` passes",
+        "make this true: the logo is blue until `pytest` passes",
+        "fix the failing tests until `pytest` passes",
+    )
     assert found.criteria[-1] == Criterion("a.task.completion", "the logo is blue", check="the logo is blue")
     assert yaml.safe_load(proposal_yaml(found))["proposed_completion"]["unmeasured"] == ["the logo is blue"]
 
