@@ -92,7 +92,7 @@ _FLAGS = (
     re.compile(
         r"(?<!\S)--completion[ =](?:\"(?P<quoted>[^\"\n]+)\"|'(?P<single>[^'\n]+)'|(?P<word>\S+))", re.IGNORECASE
     ),
-    re.compile(r"(?:^|[;.\n])\s{0,9}completion:\s*(?P<word>[^;\n\"]+)", re.IGNORECASE),
+    re.compile(r"(?:^|[;.\n])\s{0,9}completion:\s*(?P<word>(?:[^;\n\"]|\"[^\"\n]*\")+)", re.IGNORECASE),
 )
 
 
@@ -273,7 +273,7 @@ _OTHERS = re.compile(
 def _skips_gates(text: str) -> bool:
     """Whether a text tells the loop not to ask, in a clause of its own or at the end of one that gives it work."""
     for found in _UNASKED.finditer(text):
-        clause = re.split(r"[,;.:\n]", text[: found.start()])[-1]
+        clause = re.split(r"[,;.:\n]", text[max(0, found.start() - 200) : found.start()])[-1]
         if found["own"] is not None or not _OTHERS.search(clause):
             return True
     return False

@@ -81,7 +81,8 @@ def _vague_tail(task: str) -> str:
     for found in _UNTIL.finditer(task):
         said = found["said"].strip()
         is_waiting = _WAITING.search(task[max(0, found.start() - 20) : found.start()])
-        if is_vague_condition(said) and not is_waiting and not content_words(_PRAISE.sub("", said)):
+        rest = re.sub(r"['\u2019]\w+", "", _PRAISE.sub("", said))
+        if is_vague_condition(said) and not is_waiting and not content_words(rest):
             return said
     return ""
 

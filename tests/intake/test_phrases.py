@@ -118,6 +118,7 @@ def test_commands_in_backticks_are_taken_as_they_are(text: str, commands: list[s
         ("tidy it; completion: mypy and ruff check . both pass", ["mypy", "ruff check ."]),
         ("tidy it; completion: python tools/verify.py --all exits with 0", ["python tools/verify.py --all"]),
         ("tidy it; completion: `make check`, stop after 3 cycles", ["make check"]),
+        ('tidy it; completion: pytest -k "a or b" passes', ['pytest -k "a or b"']),
         ("tidy it; completion: make it fast", []),
         ("tidy it; completion: mypy and the reviewers pass", []),
         ("tidy it; completion: coverage report > 80%", []),
