@@ -12,8 +12,6 @@ from pytest_loop.intake.tools import names
 
 RUNS_ALONE = 8
 IS_CLEAR = 5
-FITS_ALONE = 40
-FITS = 25
 # What an agent or a person decides, and not a machine.
 _OPINION = names("judge sentence manual")
 _CONSTRAINT = re.compile(
@@ -104,11 +102,6 @@ def clarity(draft: Draft) -> Clarity:
 def shape_of(points: int) -> Shape:
     """The shape that ten points of clarity come to."""
     return Shape.TOOL if points >= RUNS_ALONE else Shape.COLLEAGUE if points >= IS_CLEAR else Shape.UNCLEAR
-
-
-def shape_of_fit(points: int) -> Shape:
-    """The shape that fifty points of fitness come to: clarity, cost of verification, undoing, coupling, confidence."""
-    return Shape.TOOL if points >= FITS_ALONE else Shape.COLLEAGUE if points >= FITS else Shape.UNCLEAR
 
 
 def strictest(shapes: Iterable[Shape]) -> Shape:

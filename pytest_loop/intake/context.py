@@ -48,8 +48,7 @@ class Note:
 class Context:
     """What a project says beside its rules.
 
-    `max_iterations` and `thresholds` are overrides of the defaults; `clarity` and `fit` are the scores of the shape
-    file.
+    `max_iterations` and `thresholds` are overrides of the defaults; `clarity` is the spec score of the shape file.
     """
 
     rules: tuple[ProposedRule, ...] = ()
@@ -57,7 +56,6 @@ class Context:
     max_iterations: int | None = None
     thresholds: dict[str, float] = field(default_factory=dict)
     clarity: int | None = None
-    fit: int | None = None
 
 
 FILES = (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)
@@ -77,8 +75,7 @@ def context(project: Project) -> Context:
         notes=tuple(Note(title, project.texts[path], path) for path, title in _TITLES.items() if path in project.texts),
         max_iterations=(int(iterations[1]) or None) if iterations else None,
         thresholds=_thresholds(overrides),
-        clarity=shape.scores.get("spec"),
-        fit=shape.scores.get("fit"),
+        clarity=shape.clarity,
     )
 
 

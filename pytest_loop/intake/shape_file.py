@@ -22,9 +22,7 @@ _LOOKED_AT = ("observation", "assumption")
 _KEY = re.compile(r"\s*(?P<key>criteria|mustNot|must_not|must-not|verification)\s*:\s*(?P<rest>.*)$")
 _ITEM = re.compile(r"\s*[-*]\s+(?P<text>.+)$")
 _PAIR = re.compile(r"\s{1,8}(?P<name>\"[^\"]+\"|'[^']+'|[^\s:#\"'][^:#]*?)\s*:\s+(?P<value>\S.*)$")
-_SCORE = re.compile(
-    r"^[^\w\n]{0,9}(?P<name>spec|fit) score\W{1,9}(?P<value>\d{1,2})\s*(?:/|$)", re.IGNORECASE | re.MULTILINE
-)
+_SCORE = re.compile(r"^[^\w\n]{0,9}spec score\W{1,9}(\d{1,2})\s*(?:/|$)", re.IGNORECASE | re.MULTILINE)
 # What forbids: a word at the beginning, or a verb that says nothing else; any other negation is a part of the thing.
 _NEGATION = re.compile(r"^\W*(?:no|never|don't|do not|avoid)[*_]*\s+|\bmust (?:not|never)\s+", re.IGNORECASE)
 # The keys of an entry that is a mapping: its name, what it says, how that is verified.
@@ -45,12 +43,15 @@ class Stated:
 
 @dataclass(frozen=True)
 class ShapeFile:
-    """What a shape file says; `verification` is a kind and a method for each criterion, by its plain words."""
+    """What a shape file says; `verification` is a kind and a method for each criterion, by its plain words.
+
+    `clarity` is its spec score.
+    """
 
     criteria: tuple[Stated, ...] = ()
     must_not: tuple[Stated, ...] = ()
     verification: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    scores: Mapping[str, int] = field(default_factory=dict)
+    clarity: int | None = None
 
     def how(self, criterion: str, name: str = "") -> tuple[str, str]:
         """The kind and the method of a criterion, by its words or its name; nothing where the file does not say."""
@@ -87,8 +88,9 @@ def shape_file(text: str) -> ShapeFile:
     for one in entries:
         lists[one.list].append(one.stated)
     verification = {_plain(one.stated.text): (one.kind, one.method) for one in entries} | verification | _tabled(text)
-    scores = {found["name"].lower(): int(found["value"]) for found in _SCORE.finditer(text)}
-    return ShapeFile(_in_order(lists["criteria"]), _in_order(lists["mustnot"]), verification, scores)
+    score = _SCORE.search(text)
+    clarity = int(score[1]) if score else None
+    return ShapeFile(_in_order(lists["criteria"]), _in_order(lists["mustnot"]), verification, clarity)
 
 
 def _tabled(text: str) -> dict[str, tuple[str, str]]:

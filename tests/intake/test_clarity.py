@@ -16,7 +16,6 @@ from pytest_loop.intake.clarity import (
     clarity,
     iteration_question,
     passage,
-    shape_of_fit,
     strictest,
     success_question,
 )
@@ -90,13 +89,6 @@ def test_the_bands(total: int, shape: Shape) -> None:
 def test_the_questions_on_the_way() -> None:
     assert iteration_question(2, 4, 3) == "iteration 2 of 4 is over, 3 rules left: go on?"
     assert success_question(1) == "1 rule judged, and it passes: is it done?"
-
-
-@pytest.mark.parametrize(
-    ("points", "shape"), [(50, "tool"), (40, "tool"), (39, "colleague"), (25, "colleague"), (24, "unclear")]
-)
-def test_the_shape_that_fitness_comes_to(points: int, shape: str) -> None:
-    assert shape_of_fit(points).value == shape
 
 
 def test_the_strictest_of_several_shapes_counts() -> None:

@@ -75,7 +75,7 @@ def test_a_shape_file_with_fences_and_a_table() -> None:
     assert [one.text for one in found.must_not] == ["No new dependencies", "`grep -rq eval src`"]
     assert found.how("tests pass: all of them") == ("execution output", "`npm test`")
     assert found.how("p95 is small") == ("", "")
-    assert found.scores == {"spec": 8, "fit": 41}
+    assert found.clarity == 8
 
 
 def test_a_shape_file_with_bare_lists() -> None:
