@@ -99,6 +99,13 @@ def fenced(text: str, nonce: str) -> str:
 
 _DURATION = r"(?:\d+m\s?)?\d+(?:\.\d+)?(?:e[+-]?\d+)?\s?(?:ns|us|µs|μs|ms|s|secs?|seconds?|milliseconds?|minutes?)"
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+# A day beside a clock, as in `Mon Nov 16 17:00:12 2026` and `Mon, 16 Nov 2026 17:00:12 GMT`; without one it is a value.
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
+_DATED = re.compile(
+    rf"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{{0,6}},? )?"
+    rf"(?:{_MONTH} \d{{1,2}}(?:,? \d{{4}})?|\d{{1,2}}[ /-]{_MONTH}[ /-]\d{{4}})(?:,? |:)"
+    r"\d?\d:\d\d:\d\d(?:[.,]\d+)?(?: [AP]M)?(?: (?:UTC|GMT|CES?T|[ECMP][SD]T|[+-]\d{4}))?(?: (?:19|20)\d\d)?\b"
+)
 _TEMPORARY = re.compile(
     r"/(?:private/)?(?:tmp|var/folders|var/tmp)(?:/[\w.+@-]+)+"
     r"|:\\(?:[^\s\\\"']+\\){1,9}Temp(?:\\[^\s\\\"']+)+"
@@ -109,6 +116,7 @@ _PLACE = re.compile(r"(?<![A-Za-z_])(lines?|column|col|char) \d+(?:-\d+)?", re.I
 _NOISE = (
     ("-", re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), "<id>"),
     ("0x", re.compile(r"\bat 0x[0-9a-fA-F]+|\b0x[0-9a-fA-F]{8,}"), "<address>"),
+    (":", _DATED, "<time>"),
     (":", re.compile(rf"\b\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?|\b{_CLOCK}"), "<time>"),
     ("", re.compile(rf"\b{_DURATION}\b"), "<duration>"),
     ("seed", _SEED, r"\1\2<number>"),

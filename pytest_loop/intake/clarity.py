@@ -6,15 +6,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from pytest_loop.intake.objects import METRIC, PATH, concrete_objects, content_words
 from pytest_loop.intake.tools import names
 
 RUNS_ALONE = 8
 IS_CLEAR = 5
-FITS_ALONE = 40
-FITS = 25
 # What an agent or a person decides, and not a machine.
 _OPINION = names("judge sentence manual")
 _CONSTRAINT = re.compile(
@@ -44,18 +41,6 @@ class DraftRule:
     @property
     def is_decided_by_machine(self) -> bool:
         return self.kind not in _OPINION
-
-
-def kind_of(check: Any) -> str:
-    """The kind of a check as a rule file has it; the weakest of several is what they are worth together."""
-    if check is None:
-        return "tests"
-    if isinstance(check, str):
-        return "sentence"
-    if isinstance(check, list):
-        kinds = [kind_of(one) for one in check]
-        return next((kind for kind in kinds if kind in _OPINION), kinds[0] if kinds else "sentence")
-    return str(next(iter(check), "sentence"))
 
 
 @dataclass(frozen=True)
@@ -117,11 +102,6 @@ def clarity(draft: Draft) -> Clarity:
 def shape_of(points: int) -> Shape:
     """The shape that ten points of clarity come to."""
     return Shape.TOOL if points >= RUNS_ALONE else Shape.COLLEAGUE if points >= IS_CLEAR else Shape.UNCLEAR
-
-
-def shape_of_fit(points: int) -> Shape:
-    """The shape that fifty points of fitness come to: clarity, cost of verification, undoing, coupling, confidence."""
-    return Shape.TOOL if points >= FITS_ALONE else Shape.COLLEAGUE if points >= FITS else Shape.UNCLEAR
 
 
 def strictest(shapes: Iterable[Shape]) -> Shape:

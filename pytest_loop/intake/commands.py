@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterator, Sequence
+from itertools import dropwhile, pairwise
 
 from pytest_loop.intake.shell import ASSIGNMENT, words
 from pytest_loop.intake.tools import LIFECYCLE, LOOKING, SUBCOMMANDS, TOOLS, Purpose, names, script_purpose
@@ -15,13 +15,16 @@ _PACKAGE_MANAGERS = names("npm pnpm yarn bun")
 # What they do themselves, without a script.
 _MANAGING = names("ci install i add audit publish exec dlx init create link pack version x why outdated login")
 _ENVIRONMENTS = {"tox": names("-e --env"), "nox": names("-s -e --session --sessions")}
+COVERAGE_PLUGIN = "pytest-cov"
+_PYTHONS = ("python", "python3", "py")
 _WRAPPERS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("uv", "poetry", "pdm", "pipenv", "rye", "hatch"), names("run")),
-    **dict.fromkeys(("python", "python3", "py"), names("-m")),
+    **dict.fromkeys(_PYTHONS, names("-m")),
     **dict.fromkeys(("pnpm", "yarn"), names("exec dlx")),
     "bundle": names("exec"),
 }
-_PLAIN_WRAPPERS = names("npx bunx time env xvfb-run")
+_TRANSPARENT = names("time env xvfb-run")
+_PLAIN_WRAPPERS = _TRANSPARENT | names("npx bunx")
 _WRAPPER_VALUES = names("--python -p --extra --group --with --package --project --directory --env-file --only-group")
 _INTERPRETERS = names("python python3 sh bash node")
 _OTHER_NAMES = {"gradlew": "gradle", "gradlew.bat": "gradle", "mvnw": "mvn", "py.test": "pytest"}
@@ -69,9 +72,23 @@ def unwrapped(said: list[str]) -> list[str]:
     return said
 
 
-def program(command: str) -> str:
-    """What has to be installed for a command to run, or a path of the project."""
-    return next((word for word in words(command) if not ASSIGNMENT.fullmatch(word)), "")
+def needed(command: str) -> Iterator[str]:
+    """What has to be here for a command to run: programs, paths of the project, modules as `python -m NAME`, plugins.
+
+    What a wrapper such as npx or uv runs is for the wrapper to find.
+    """
+    said = [word for word in words(command) if not ASSIGNMENT.fullmatch(word)]
+    while said:
+        yield said[0]
+        is_module = said[0] in _PYTHONS and said[1:2] == ["-m"]
+        if is_module and len(said) > 2:
+            yield f"python -m {said[2]}"
+        rest = said[2:] if is_module else said
+        if rest[:1] == ["pytest"] and any(re.match(r"--cov\b", word) for word in rest):
+            yield COVERAGE_PLUGIN
+        if said[0] not in _TRANSPARENT:
+            return
+        said = list(dropwhile(lambda word: word.startswith("-"), said[1:]))
 
 
 def script_name(said: Sequence[str]) -> str | None:

@@ -28,10 +28,11 @@ _ASIDE = re.compile(r"\b(?:examples?|notes?|references?|history)\b", re.IGNORECA
 _STRICT = re.compile(r"\b(?:must|never|always|required|shall|do not|don't|mandatory)\b", re.IGNORECASE)
 _RULE = re.compile(r"\*\*Rule\*\*\s*:?\s*(?P<text>.*)", re.IGNORECASE)
 _ITERATIONS = re.compile(r"\bmax[_ ]iterations\b\W{1,6}(\d{1,3})\b", re.IGNORECASE)
-_THRESHOLD = re.compile(
-    r"\bthreshold[^.\n]{0,20}?\b(?P<one>[AB])\b\W{1,4}(?P<first>[01](?:\.\d+)?)"
-    r"|\b(?:phase )?(?P<two>[AB])\b[^.\n]{0,20}?\bthreshold\W{1,6}(?P<second>[01](?:\.\d+)?)"
-)  # fmt: skip
+_SHARE = r"[01](?:\.\d+)?"
+_PHASE = rf"\b([AB])\b\W{{1,4}}({_SHARE})"
+# Several phases in a list after the word, or one before it.
+_THRESHOLDS = re.compile(rf"\b[Tt]hresholds?\b[^.]{{0,20}}?((?:(?:and |phase )*{_PHASE}\W{{0,9}})+)")
+_PHASE_FIRST = re.compile(rf"\b(?:phase )?([AB])\b[^.\n]{{0,20}}?\b[Tt]hreshold\W{{1,6}}({_SHARE})")
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,7 @@ class Note:
 class Context:
     """What a project says beside its rules.
 
-    `max_iterations` and `thresholds` are overrides of the defaults; `clarity` and `fit` are the scores of the shape
-    file.
+    `max_iterations` and `thresholds` are overrides of the defaults; `clarity` is the spec score of the shape file.
     """
 
     rules: tuple[ProposedRule, ...] = ()
@@ -56,7 +56,6 @@ class Context:
     max_iterations: int | None = None
     thresholds: dict[str, float] = field(default_factory=dict)
     clarity: int | None = None
-    fit: int | None = None
 
 
 FILES = (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)
@@ -76,12 +75,12 @@ def context(project: Project) -> Context:
         notes=tuple(Note(title, project.texts[path], path) for path, title in _TITLES.items() if path in project.texts),
         max_iterations=(int(iterations[1]) or None) if iterations else None,
         thresholds=_thresholds(overrides),
-        clarity=shape.scores.get("spec"),
-        fit=shape.scores.get("fit"),
+        clarity=shape.clarity,
     )
 
 
 _TITLES = {
+    SHAPE: "What the work has to come to",
     DESCRIPTION: "What this project is",
     ARCHITECTURE: "How it is built",
     RULES: "Its rules",
@@ -129,8 +128,9 @@ def _rule(line: Line, path: str, title: str = "") -> ProposedRule:
     name = f"b.project.{slug(title or text)}"
     if not title and any(_FORBIDDEN.search(one) for one in line.titles):
         return ProposedRule(must_not_entry(name, text), (Source(path, line.number),))
-    severity = "fail" if _STRICT.search(text) else "warn"
     check = quoted_command(text) or text
+    is_strict = path == OVERRIDES or isinstance(check, dict) or _STRICT.search(text)
+    severity = "fail" if is_strict else "warn"
     entry = {"id": name, "description": title or text, "severity": severity, "check": check}
     return ProposedRule(entry, (Source(path, line.number),))
 
@@ -155,9 +155,7 @@ def _overriding_rules(text: str) -> Iterator[ProposedRule]:
 
 
 def _thresholds(text: str) -> dict[str, float]:
-    found = {}
-    for one in _THRESHOLD.finditer(text):
-        value = float(one["first"] or one["second"])
-        if value <= 1:
-            found[one["one"] or one["two"]] = value
-    return found
+    """The thresholds in a text by their phases; what is more than all of it is none."""
+    listed = (pair for one in _THRESHOLDS.finditer(text) for pair in re.findall(_PHASE, one[1]))
+    found = chain(_PHASE_FIRST.findall(text), listed)
+    return {phase: float(share) for phase, share in found if float(share) <= 1}

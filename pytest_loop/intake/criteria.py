@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pytest_loop.intake import coverage
-from pytest_loop.intake.commands import normal, program
+from pytest_loop.intake.commands import normal
 from pytest_loop.intake.model import Candidate, Source
 from pytest_loop.intake.parsing import mapping, texts
-from pytest_loop.intake.project import Project, in_folder
+from pytest_loop.intake.project import Project
 from pytest_loop.intake.proposal import Criterion, command_check
-from pytest_loop.intake.shell import needs_shell, steps
+from pytest_loop.intake.shell import needs_shell
 from pytest_loop.intake.tools import Purpose
 from pytest_loop.intake.verbs import Threshold
-
-# Finds a program by its name, as `shutil.which` does.
-Find = Callable[[str], str | None]
 
 _IDS = {
     Purpose.TEST: ("a.tests.pass", "the tests pass"),
@@ -80,10 +77,11 @@ def located(candidate: Candidate) -> str:
 def selection(candidate: Candidate, whole: Collection[str]) -> tuple[tuple[str, ...], str] | None:
     """What a call of pytest selects: targets, or an expression over marks; None for what is more than that.
 
-    In a folder of its own pytest may have a configuration of its own, so that it stays a command there.
+    In a folder of its own pytest may have a configuration of its own, so that it stays a command there, and so does
+    what asks for more than tests that pass.
     """
     name, *rest = normal(candidate.command, whole) or ("",)
-    is_plain = not candidate.folder and not needs_shell(candidate.command)
+    is_plain = not (candidate.folder or needs_shell(candidate.command) or "--cov-fail-under" in candidate.command)
     if name != "pytest" or not is_plain:
         return None
     if len(rest) == 2 and rest[0] == "-m":
@@ -110,18 +108,6 @@ def distinct(found: Sequence[Criterion]) -> tuple[Criterion, ...]:
             number += 1
         seen[name] = replace(one, id=name)
     return tuple(seen.values())
-
-
-def with_missing(one: Criterion, project: Project, find: Find) -> Criterion:
-    """The criterion with the program that it would need and that is not here, if any."""
-    if one.is_own_tests or not one.command or (isinstance(one.check, dict) and "tests" in one.check):
-        return one
-    for step in steps(one.command):
-        name = program(step.command)
-        is_ours = "/" in name and in_folder(step.folder, name.removeprefix("./")) in project.files
-        if not is_ours and find(name) is None:
-            return replace(one, missing=name)
-    return one
 
 
 def tests_exist(family: str, sources: tuple[Source, ...]) -> Criterion | None:

@@ -36,7 +36,7 @@ _EMPTY = names(
     "ready performance fast faster maintainable readable elegant simple simpler properly correctly well very much "
     "really just now fix resolve solve repair mend debug refactor rewrite rework restructure implement add create "
     "write build update change bug bugs issue issues problem problems error errors feature features finish complete "
-    "done works working until enough less keep trying going"
+    "done works working until enough less keep trying going look looks feel feels seem seems am"
 )
 
 

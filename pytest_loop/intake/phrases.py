@@ -10,6 +10,7 @@ from pytest_loop.intake.commands import purpose_of
 from pytest_loop.intake.tools import TOOLS, names
 
 DEFAULT_COMPLETION = "tests pass"
+MOST_ITERATIONS = 200
 
 
 class Route(str, Enum):
@@ -33,7 +34,6 @@ class Asked:
     commands: tuple[str, ...] = ()
     bound: int | None = None
     route: Route = Route.SESSION
-    trigger: str = ""
     needs_context: bool = False
     skips_gates: bool = False
 
@@ -43,18 +43,17 @@ def asked(text: str) -> Asked:
     said = text.strip()
     rest, bound = _bounded(said)
     rest, flagged = _flagged(rest)
-    trigger, task, completion = _triggered(rest)
+    task, completion = _triggered(rest)
     completion = flagged or completion
     return Asked(
         text=text,
         task=_tidy(task) or (_implied(completion) if completion else ""),
         completion=completion,
-        commands=commands_in(said),
+        commands=tuple(dict.fromkeys((*commands_in(said), *_whole_commands(flagged)))),
         bound=bound,
         route=Route.BACKGROUND if any(one.search(said) for one in _BACKGROUND) else Route.SESSION,
-        trigger=trigger,
         needs_context=not _tidy(task) and not completion,
-        skips_gates=bool(_UNASKED.search(said)),
+        skips_gates=_skips_gates(said),
     )
 
 
@@ -76,13 +75,14 @@ _BOUNDS = (
 
 
 def _bounded(text: str) -> tuple[str, int | None]:
-    """The text without the words that say how often to try, and the number in them."""
+    """The text without the words that say how often to try, and the number in them; nothing is tried without end."""
     for pattern in _BOUNDS:
         found = pattern.search(text)
         count = found["count"].lower() if found else "0"
         number = _COUNTS.get(count) or int(count)
         if found and number:
-            return f"{text[: found.start()].rstrip(' ,;(')} {text[found.end() :].lstrip(' ,;')}".strip(), number
+            rest = f"{text[: found.start()].rstrip(' ,;(')} {text[found.end() :].lstrip(' ,;')}".strip()
+            return rest, min(number, MOST_ITERATIONS)
     return text, None
 
 
@@ -92,7 +92,7 @@ _FLAGS = (
     re.compile(
         r"(?<!\S)--completion[ =](?:\"(?P<quoted>[^\"\n]+)\"|'(?P<single>[^'\n]+)'|(?P<word>\S+))", re.IGNORECASE
     ),
-    re.compile(r";\s*completion:\s*(?P<word>[^;\n\"]+)", re.IGNORECASE),
+    re.compile(r"(?:^|[;.\n])\s{0,9}completion:\s*(?P<word>(?:[^;\n\"]|\"[^\"\n]*\")+)", re.IGNORECASE),
 )
 
 
@@ -131,16 +131,14 @@ def _implied(completion: str) -> str:
 
 # -- the phrases
 
-_PREFIX = re.compile(
-    r"(?P<name>ralph this|ralph it|ralph-external|ralph|agent-loop(?:-ext)?|al)\s*[:,]\s*", re.IGNORECASE
-)
+_PREFIX = re.compile(r"(?:ralph this|ralph it|ralph-external|ralph|agent-loop(?:-ext)?|al)\s*[:,]\s*", re.IGNORECASE)
 _THIS = re.compile(r"(?:please\s+)?ralph (?:it|this)\b[.!]?", re.IGNORECASE)
 _APART = re.compile(
     r"(?:please\s+)?(?:also\s+)?(?:run|start|launch) an? (?:\w+[ -]){0,3}loop (?:to|for|that|which)\s+", re.IGNORECASE
 )
-_PREFIXES = ((re.compile(r"/goal\s+", re.IGNORECASE), "goal"), (_PREFIX, ""), (_APART, "background loop"))
+_PREFIXES = (re.compile(r"/goal\s+", re.IGNORECASE), _PREFIX, _APART)
 _UNTIL = re.compile(
-    rf"{_CLAUSE}(?P<verb>keep (?:trying|fixing|going|working|iterating)|loop|iterate)\s+until\s+", re.IGNORECASE
+    rf"{_CLAUSE}(?:keep (?:trying|fixing|going|working|iterating)|loop|iterate)\s+until\s+", re.IGNORECASE
 )
 _GREEN = re.compile(
     rf"{_CLAUSE}fix(?P<what>[^.;\n]{{0,80}}?)\s+until\s+(?:(?:it|all|everything|they|ci)\s+(?:(?:is|are)\s+)?)?green\b[.!]?",
@@ -152,28 +150,27 @@ _PASSES = re.compile(
 )
 
 
-def _triggered(text: str) -> tuple[str, str, str]:
-    """The phrase that was used, the task, and when it is done."""
-    for pattern, name in _PREFIXES:
+def _triggered(text: str) -> tuple[str, str]:
+    """The task, and when it is done."""
+    for pattern in _PREFIXES:
         if found := pattern.match(text):
-            _, task, completion = _phrased(text[found.end() :].strip("\"'"))
-            return name or found["name"].lower(), task, completion
+            return _phrased(text[found.end() :].strip("\"'"))
     return _phrased(text)
 
 
-def _phrased(text: str) -> tuple[str, str, str]:
+def _phrased(text: str) -> tuple[str, str]:
     if found := _THIS.match(text):
-        return "ralph it", text[found.end() :], ""
+        return text[found.end() :], ""
     if found := _UNTIL.search(text):
         completion, more = _first_sentence(text[found.end() :])
-        return f"{found['verb'].lower()} until", _joined(text[: found.start()], more), completion
-    for pattern, name in ((_GREEN, "fix until green"), (_PASSES, "run until passes")):
+        return _joined(text[: found.start()], more), completion
+    for pattern in (_GREEN, _PASSES):
         if found := pattern.search(text):
             what = found["what"].strip()
             task = _joined(text[: found.start()], f"fix {what or 'the failing tests'}{text[found.end() :]}")
             is_measured = any(pattern.search(what) for pattern, _ in _IMPLIED)
-            return name, task, f"{what} pass" if is_measured else DEFAULT_COMPLETION
-    return "", text, ""
+            return task, f"{what} pass" if is_measured else DEFAULT_COMPLETION
+    return text, ""
 
 
 def _joined(before: str, after: str) -> str:
@@ -222,6 +219,24 @@ def is_command(quoted: str, before: str, after: str) -> bool:
     return (" " in quoted or quoted in _SINGLE or quoted.startswith("./")) and purpose_of(quoted) is not None
 
 
+# Programs that a completion may begin with, whatever they are told; of make and just, one target.
+_PROGRAM = re.compile(
+    r"\./\S|(?:make|just) [\w.:/-]+$|(?:npm|npx|pnpm|yarn|uv|poetry|python3?|cargo|node|bash|sh|docker|git) \S"
+)
+_PASSING = re.compile(
+    r"\s{1,9}(?:(?:all|both) )?(?:pass(?:es)?|succeeds?|exits? (?:with )?0|returns? 0|(?:is|are) (?:clean|green))\W*$",
+    re.IGNORECASE,
+)
+
+
+def _whole_commands(completion: str) -> tuple[str, ...]:
+    """The commands of which a completion consists; none where any part of it is a sentence."""
+    said = re.sub(r"(?<=\w)[.!]+$", "", _PASSING.sub("", completion))
+    parts = re.split(r",\s{1,9}|\s{1,9}and\s{1,9}", said)
+    is_whole = all(is_command(part, "", "") or _PROGRAM.match(part) for part in parts)
+    return tuple(parts) if is_whole and not re.search(r"[<>]=?\s*\d", said) else ()
+
+
 # -- where
 
 # Only who says that the run itself is to go on elsewhere: a background job, or an external service, may be the task.
@@ -237,4 +252,28 @@ _BACKGROUND = tuple(
         r"\bsession survival\b|\bunattended long[- ]run\w*",
     )
 )
-_UNASKED = re.compile(r"\b(?:proceed|go on|continue|run) without (?:asking|confirm\w+)", re.IGNORECASE)
+
+
+# -- without questions
+
+_UNASKED = re.compile(
+    r"(?P<own>^|[,;.:(\n]\s{0,9}|\s[-\u2013\u2014]\s{1,9})?"
+    r"(?:\b(?:please\s+)?(?:proceed|go (?:on|ahead)|continue|run|work|do (?:it|this|so))\s+)?"
+    r"\bwithout (?:asking|(?:any |further )?(?:confirm(?:ation|ing)|questions))"
+    r"(?: (?:me|us|anyone|again|first|anything|in between))*\s*(?=$|[.,;:!)]|\b(?:and|then|but)\b)",
+    re.IGNORECASE,
+)
+# Somebody else is to do something without asking: that is a part of the task.
+_OTHERS = re.compile(
+    r"\b(?:that|which|who|where|when|so|mak(?:e|es|ing)|lets?|allow\w*|enabl\w+|can|should|must|may|to)\b",
+    re.IGNORECASE,
+)
+
+
+def _skips_gates(text: str) -> bool:
+    """Whether a text tells the loop not to ask, in a clause of its own or at the end of one that gives it work."""
+    for found in _UNASKED.finditer(text):
+        clause = re.split(r"[,;.:\n]", text[max(0, found.start() - 200) : found.start()])[-1]
+        if found["own"] is not None or not _OTHERS.search(clause):
+            return True
+    return False

@@ -23,7 +23,10 @@ DEEPEST_MANIFEST = 3
 _OTHERS = names(
     "node_modules venv env __pycache__ target dist build vendor third_party site-packages htmlcov bower_components"
 )
-_HIDDEN_ALLOWED = names(".github .gitea .circleci .aiwg .ai-factory .loop")
+_HIDDEN_ALLOWED = names(".github .gitea .circleci .aiwg")
+# What loops keep is no part of the project: on the way to the few files that people write there, nothing else is seen.
+_OF_LOOPS = re.compile(r"\.(?:loop|ai-factory)(?:/|$)")
+_WAY = names(".loop .loop/shape .ai-factory .ai-factory/skill-context .ai-factory/skill-context/aif-loop")
 _ANYWHERE = re.compile(
     r"(?:AGENTS|CLAUDE|AIWG)\.md|pyproject\.toml|setup\.(?:cfg|py)|(?:tox|pytest|mypy)\.ini|\.flake8|noxfile\.py"
     r"|requirements[\w.-]*\.txt|\.pre-commit-config\.yaml|package\.json|pnpm-workspace\.yaml|(?:lerna|turbo|nx)\.json"
@@ -46,15 +49,19 @@ _TEST = re.compile(
 
 @dataclass(frozen=True)
 class Project:
-    """Everything is by its path from the root; `problems` are files that could not be read."""
+    """Everything is by its path from the root; `problems` are files that could not be read.
+
+    Of a project that is not versioned, nobody can see whether something has changed.
+    """
 
     files: frozenset[str] = frozenset()
     texts: Mapping[str, str] = field(default_factory=dict)
     data: Mapping[str, Mapping[Hashable, Any]] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    is_versioned: bool = False
 
     @classmethod
-    def of(cls, texts: Mapping[str, str], others: Collection[str] = ()) -> Project:
+    def of(cls, texts: Mapping[str, str], others: Collection[str] = (), *, is_versioned: bool = False) -> Project:
         """A project of these texts; `others` are files of which only the names are known."""
         data, problems = {}, []
         for path, text in texts.items():
@@ -62,7 +69,7 @@ class Project:
                 data[path] = parsed(path, text)
             except Unreadable as error:
                 problems.append(str(error))
-        return cls(frozenset((*texts, *others)), texts, data, tuple(problems))
+        return cls(frozenset((*texts, *others)), texts, data, tuple(problems), is_versioned)
 
     def source(self, path: str, pattern: str, after: str = "", default: int = 1) -> Source:
         """The first place in a text where a pattern stands, behind another one; the default where it does not."""
@@ -110,7 +117,8 @@ def read_project(root: Path) -> Project:
             others.append(path)
         else:
             texts[path] = text
-    return Project.of(texts, others)
+    is_versioned = any((folder / ".git").exists() for folder in (root, *root.absolute().parents))
+    return Project.of(texts, others, is_versioned=is_versioned)
 
 
 def read_files(root: Path, paths: Iterable[str]) -> Project:
@@ -124,8 +132,13 @@ def is_telling(path: str) -> bool:
     if _AT_ROOT.fullmatch(path):
         return True
     parts = PurePosixPath(path).parts
-    is_ours = len(parts) <= DEEPEST_MANIFEST + 1 and not _NOT_OURS.intersection(parts[:-1])
+    is_ours = len(parts) <= DEEPEST_MANIFEST + 1 and not _NOT_OURS.intersection(parts[:-1]) and not is_of_loops(path)
     return is_ours and _ANYWHERE.fullmatch(parts[-1]) is not None
+
+
+def is_of_loops(path: str) -> bool:
+    """Whether a path lies where loops keep what they have done."""
+    return _OF_LOOPS.match(path) is not None
 
 
 def _walked(root: Path) -> Iterator[str]:
@@ -133,15 +146,20 @@ def _walked(root: Path) -> Iterator[str]:
     for folder, folders, found in os.walk(root):
         here = Path(folder).relative_to(root).as_posix()
         depth = 0 if here == "." else here.count("/") + 1
-        folders[:] = sorted(name for name in folders if depth < DEEPEST and _is_looked_into(name))
+        start = "" if here == "." else f"{here}/"
+        folders[:] = sorted(name for name in folders if depth < DEEPEST and _is_looked_into(f"{start}{name}"))
         for name in sorted(found)[:left]:
-            yield name if here == "." else f"{here}/{name}"
+            if not is_of_loops(f"{start}{name}") or is_telling(f"{start}{name}"):
+                yield f"{start}{name}"
         left -= len(found)
         if left <= 0:
             return
 
 
-def _is_looked_into(name: str) -> bool:
+def _is_looked_into(path: str) -> bool:
+    name = PurePosixPath(path).name
+    if is_of_loops(path):
+        return path in _WAY
     return name in _HIDDEN_ALLOWED or not (name.startswith(".") or name in _OTHERS)
 
 

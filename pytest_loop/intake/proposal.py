@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -16,6 +17,8 @@ from pytest_loop.intake.tools import Purpose
 # A suite takes longer than a check of a document.
 TIMEOUTS = {Purpose.TEST: 600, Purpose.COVERAGE: 600, Purpose.BUILD: 600, Purpose.TYPES: 300, Purpose.LINT: 300}
 _TIMEOUT = 120
+# What would mean something else in a chain, or change what comes after it.
+_CHAIN = re.compile(r"&|;|\|\||^cd ")
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,10 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Proposal:
-    """Criteria for a task that came without any; `unmeasured` is what was asked for and nothing here measures."""
+    """Criteria for a task that came without any; `unmeasured` is what was asked for and nothing here measures.
+
+    `rewordings` are ways to say the task so that it would be certain, where it is not.
+    """
 
     goal: Goal
     criteria: tuple[Criterion, ...]
@@ -58,6 +64,7 @@ class Proposal:
     alternatives: tuple[Alternative, ...] = ()
     warnings: tuple[str, ...] = ()
     unmeasured: tuple[str, ...] = ()
+    rewordings: tuple[str, ...] = ()
     max_iterations: int = 10
 
     @property
@@ -67,8 +74,11 @@ class Proposal:
 
     @property
     def verification_command(self) -> str:
-        """What a person would type to see for themselves."""
-        return " && ".join(one.command for one in self.criteria if one.command)
+        """What a person would type to see for themselves; of several commands, each stays in a shell of its own."""
+        commands = [one.command for one in self.criteria if one.command]
+        if len(commands) == 1:
+            return commands[0]
+        return " && ".join(f"({one})" if _CHAIN.search(one) else one for one in commands)
 
     @property
     def needs_human_confirmation(self) -> bool:
@@ -154,9 +164,17 @@ def proposal_yaml(proposal: Proposal) -> str:
         ("warnings", list(proposal.warnings)),
         ("unmeasured", list(proposal.unmeasured)),
         ("cannot_run_here", missing),
+        ("rewordings", list(proposal.rewordings)),
     ):
         said |= {name: value} if value else {}
     return _dumped({"proposed_completion": said})
+
+
+def uncertain(proposal: Proposal) -> str:
+    """Why a proposal is not adopted: all of it, with ways to say the task so that it would be."""
+    return f"it is not certain what tells that this is done; say it in the task:\n{proposal_yaml(proposal)}".rstrip(
+        "\n"
+    )
 
 
 def _dumped(data: Any) -> str:

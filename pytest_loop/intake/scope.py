@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pytest_loop.intake.clarity import DraftRule
+from pytest_loop.intake.objects import PATH
 
 FEWEST_MUST_NOTS = 2
 
@@ -26,12 +27,12 @@ class Reversibility:
 
     kind: Reversal
     because: str
-    is_checkpointed: bool
     pre_check: tuple[str, ...] = ()
 
 
 _HARD = re.compile(
-    r"\bschemas?\b|\b(?:db|database) \w+|\bdrop (?:table|column)s?\b|\bdata migrations?\b|\bmigrations?\b(?! to)"
+    r"\b(?:(?:db|database) )?schemas?\b|\b(?:db|database) (?:tables?|columns?|index(?:es)?|constraints?|triggers?)\b"
+    r"|\b(?:drop|alter) (?:table|column)s?\b|\b(?:(?:db|database|data) )?migrations?\b(?! to)"
     r"|\bpublic (?:api|interface)s?\b|\bbreaking changes?\b|\bwire format\b|\bdeploy\w*\b|\bpublish\w*\b|\bproduction\b"
     r"|\bdelete (?:\w+ )?(?:data|users|records|accounts)\b",
     re.IGNORECASE,
@@ -58,18 +59,17 @@ _PRE_CHECK = (
 
 
 def reversibility(task: str, paths: Iterable[str] = ()) -> Reversibility:
-    """How hard it is to take back what a task does to these paths, or globs."""
+    """How hard it is to take back what a task does to these paths, or globs, and to those that it names itself."""
     touched = list(paths)
-    hard = next((path for path in touched if _HARD_PATH.search(path)), "") or _said(_HARD, task)
+    named = (found[0] for found in PATH.finditer(task))
+    hard = next((path for path in (*touched, *named) if _HARD_PATH.search(path)), "") or _said(_HARD, task)
     if hard:
-        return Reversibility(Reversal.HARD, f"{hard}: others build on it", is_checkpointed=True, pre_check=_PRE_CHECK)
+        return Reversibility(Reversal.HARD, f"{hard}: others build on it", _PRE_CHECK)
     quick = _said(_QUICK, task)
     is_plain = bool(touched) and all(_QUICK_PATH.search(path) for path in touched)
     if (quick or is_plain) and not _said(_SLOW, task):
-        return Reversibility(Reversal.QUICK, f"{quick or touched[0]}: undone in a minute", is_checkpointed=False)
-    return Reversibility(
-        Reversal.SLOW, f"{_said(_SLOW, task) or 'code'}: undone from a checkpoint", is_checkpointed=True
-    )
+        return Reversibility(Reversal.QUICK, f"{quick or touched[0]}: undone in a minute")
+    return Reversibility(Reversal.SLOW, f"{_said(_SLOW, task) or 'code'}: undone from a checkpoint")
 
 
 def _said(pattern: re.Pattern[str], text: str) -> str:

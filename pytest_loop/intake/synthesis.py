@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pytest_loop.core.text import one_line
 from pytest_loop.intake import agent_files, ci, coverage, manifests, records
 from pytest_loop.intake.commands import purpose_of
-from pytest_loop.intake.criteria import (
-    Find,
-    distinct,
-    everything,
-    made,
-    structural,
-    tests_exist,
-    with_missing,
-)
+from pytest_loop.intake.criteria import distinct, everything, made, structural, tests_exist
+from pytest_loop.intake.installed import Find, find_here, with_missing
 from pytest_loop.intake.model import Candidate, Confidence, Goal, Layer, Source, weakest
 from pytest_loop.intake.phrases import Asked
-from pytest_loop.intake.project import Project
+from pytest_loop.intake.project import Project, is_of_loops
 from pytest_loop.intake.proposal import Alternative, Criterion, Proposal
 from pytest_loop.intake.records import UseCase
 from pytest_loop.intake.selection import Choice, choose
 from pytest_loop.intake.tools import Purpose
-from pytest_loop.intake.vague import Refusal, missing, refusal
+from pytest_loop.intake.vague import Refusal, missing, refusal, rewordings, unverified
 from pytest_loop.intake.verbs import PURPOSES, Intent, Threshold, intent, is_measured
 
 MOST_CANDIDATES = 500
 _GATED = (Purpose.TEST, Purpose.BUILD, Purpose.LINT, Purpose.TYPES)
 
 
-def infer(asked: Asked, project: Project, find: Find = shutil.which) -> Proposal | Refusal:
+def infer(asked: Asked, project: Project, find: Find = find_here) -> Proposal | Refusal:
     """Criteria for a task that came without any, from all that the project says; or why there are none."""
     return _Inference(asked, project, find).result()
 
@@ -50,7 +43,8 @@ class _Inference:
     find: Find
 
     def result(self) -> Proposal | Refusal:
-        aim = intent(self.asked.task, self.asked.completion, self.project.files)
+        own = (path for path in self.project.files if not is_of_loops(path))
+        aim = intent(self.asked.task, self.asked.completion, own)
         if self.asked.commands:
             return self._explicit(aim)
         found = candidates(self.project)
@@ -67,7 +61,7 @@ class _Inference:
     # -- the task says it itself
 
     def _explicit(self, aim: Intent) -> Proposal:
-        said = [Candidate(one, purpose_of(one) or Purpose.TEST, Layer.TASK, _TASK) for one in self.asked.commands]
+        said = [Candidate(one, _purpose(one, aim), Layer.TASK, _TASK) for one in self.asked.commands]
         criteria = [replace(made(one, self.project, aim.threshold), sources=()) for one in said]
         meant = next(goal for goal, purposes in PURPOSES.items() if said[0].purpose in purposes)
         return Proposal(
@@ -93,6 +87,7 @@ class _Inference:
             aim.goal if aim.because else Goal.IMPLEMENT_FEATURE,
             tuple(self._finished(one) for one in distinct([*stated, *tests])),
             Confidence.HIGH if is_solid else Confidence.LOW,
+            rewordings=() if is_solid else rewordings(self.asked, aim, self.project, found),
             rationale=(
                 *(f"{case.source} has the acceptance criteria of {case.id}" for case in cases),
                 *(reason for choice in used for reason in self._reasons(choice)),
@@ -115,20 +110,25 @@ class _Inference:
 
     # -- the class of the task, with the commands of the project
 
-    def _by_class(self, aim: Intent, found: Sequence[Candidate]) -> Proposal:
+    def _by_class(self, aim: Intent, found: Sequence[Candidate]) -> Proposal | Refusal:
         purposes, because = self._purposes(aim, found)
         used = self._choices(purposes, found)
         if aim.goal is Goal.REGRESSION_GATE:
             used = [choice for choice in used if not choice.is_guess] or used
         criteria = [one for choice in used for one in self._criteria(choice, aim)]
+        if not criteria and not self.project.is_versioned:
+            return unverified(self.asked, aim, self.project, found)
         if not criteria:
             because = (*because, "nothing in the project verifies this: only a change can be seen")
             criteria = [structural()]
         doubts = list(self._doubts(aim, used))
+        confidence = weakest((*(choice.confidence for choice in used), *(limit for limit, _ in doubts)))
+        is_sure = confidence is not Confidence.LOW
         return Proposal(
             aim.goal,
             tuple(self._finished(one) for one in distinct([*criteria, *self._more(aim, used)])),
-            weakest((*(choice.confidence for choice in used), *(limit for limit, _ in doubts))),
+            confidence,
+            rewordings=() if is_sure else rewordings(self.asked, aim, self.project, found),
             rationale=(*because, *(reason for choice in used for reason in self._reasons(choice))),
             alternatives=_alternatives(used),
             warnings=(*self.project.problems, *(text for _, text in doubts if text)),
@@ -179,7 +179,9 @@ class _Inference:
 
     def _purposes(self, aim: Intent, found: Sequence[Candidate]) -> tuple[tuple[Purpose, ...], tuple[str, ...]]:
         """What has to be verified, and why: a gate takes in all that CI verifies, and so does who demands CI."""
-        because = [f"`{aim.because}` asks for {aim.goal.value}" if aim.because else _AMBIGUOUS]
+        text = " ".join(self.asked.text.split())
+        said = aim.because if aim.because.lower() in text.lower() else one_line(text, 60)
+        because = [f"`{said}` asks for {aim.goal.value}" if aim.because else _AMBIGUOUS]
         in_ci = ci.checks([one for one in found if one.layer is Layer.CI])
         demand = agent_files.ci_demand(self.project)
         more = [one for one in in_ci if one in _GATED] if demand or aim.goal is Goal.REGRESSION_GATE else []
@@ -197,9 +199,15 @@ class _Inference:
         return aim.threshold or coverage.configured(self.project, choice.chosen[0].folder) or coverage.DEFAULT
 
     def _reasons(self, choice: Choice) -> Iterator[str]:
+        tests = self.project.tests()
         for one in choice.chosen:
-            how = "suggests" if one.is_guess else "has"
-            yield f"{one.source} {how} `{one.command}` ({one.layer.value})"
+            if one.is_guess:
+                place = f"a guess from {one.source.path}"
+            elif one.source.path in tests:
+                place = f"there are tests ({one.source.path})"
+            else:
+                place = f"{one.source} ({one.layer.value})"
+            yield f"{one.purpose.value}: {place}"
         for one in choice.agreeing:
             yield f"{one.source} says the same ({one.layer.value})"
         for one in choice.opposing:
@@ -212,6 +220,13 @@ class _Inference:
 _TASK = Source("the task")
 _DOCUMENT = re.compile(r"\breadme\b|\.md\b|\b(?:guide|tutorial|changelog|manual)\b", re.IGNORECASE)
 _AMBIGUOUS = "no word of the task names a class: what works has to keep working"
+
+
+def _purpose(command: str, aim: Intent) -> Purpose:
+    """What a command of the task is for: one that measures coverage, where a share is named, has to reach it."""
+    if aim.threshold and "--cov" in command:
+        return Purpose.COVERAGE
+    return purpose_of(command) or Purpose.TEST
 
 
 def _mentions(path: str, case: str) -> bool:

@@ -7,21 +7,36 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from pytest_loop.intake.model import TRUST, Candidate
+from pytest_loop.core.text import one_line
+from pytest_loop.intake import coverage
+from pytest_loop.intake.criteria import located
+from pytest_loop.intake.model import TRUST, Candidate, Goal
 from pytest_loop.intake.objects import METRIC, content_words
 from pytest_loop.intake.phrases import Asked
 from pytest_loop.intake.project import Project
 from pytest_loop.intake.tools import Purpose
-from pytest_loop.intake.verbs import Intent, is_measured
+from pytest_loop.intake.verbs import Intent, Threshold, is_measured
 
 REWORDINGS = 3
 _PRAISE = re.compile(
-    r"\b(?:good|great|perfect|better|best|nice|clean|robust|solid|thorough|comprehensive|complete|polished|finished)\b"
+    r"\b(?:good|great|perfect|better|best|nice|clean|robust|solid|thorough|comprehensive|complete|polished|finished|fine"
+    r"|decent|acceptable|satisf\w+)\b"
     r"|\b(?:done|ready|happy|zero bugs?|no bugs?|high quality)\b|\b(?:it|everything|all) (?:just )?works?\b",
     re.IGNORECASE,
 )
+_UNTIL = re.compile(r"\buntil\s+(?P<said>[^.,;\n]{1,200})", re.IGNORECASE)
+# A program that waits for something is a task, and what it waits for no condition of it.
+_WAITING = re.compile(r"\b(?:wait|block|poll|retr|sleep|hang|hold|paus)\w{0,9}\s$", re.IGNORECASE)
 _SOURCE = re.compile(r".*\.(?:py|[cm]?[jt]sx?|go|rs|java|rb|kt|c|cpp|cs|php)")
 _PLAIN = re.compile(r"(?:.*/)?(?:__init__|__main__|conftest|setup|noxfile|index|main|[\w.-]*config)\.\w+")
+_USUAL = {
+    Purpose.TEST: "pytest",
+    Purpose.COVERAGE: "pytest --cov --cov-report=term",
+    Purpose.TYPES: "mypy .",
+    Purpose.LINT: "ruff check .",
+    Purpose.BUILD: "make build",
+    Purpose.DOCS: "interrogate --fail-under 80 .",
+}
 _ASIDE = re.compile(r"(?:examples?|benchmarks?|scripts?|docs?|tools?|tests?)/")
 
 
@@ -45,8 +60,9 @@ def missing(asked: Asked, intent: Intent) -> tuple[str, ...]:
     if asked.needs_context:
         return ("what to do: there is no conversation here that the words could point to",)
     lacks = []
-    if is_vague_condition(asked.completion):
-        lacks.append(f"a condition that a command can decide: nobody can measure `{asked.completion}`")
+    condition = asked.completion if is_vague_condition(asked.completion) else _vague_tail(asked.task)
+    if condition:
+        lacks.append(f"a condition that a command can decide: nobody can measure `{condition}`")
     is_named = bool(intent.objects or is_measured(asked.task) or content_words(asked.completion))
     if not is_named and (intent.is_ambiguous or not content_words(asked.task)):
         lacks.append("what to change: no file, name, tool, number or issue is named")
@@ -60,10 +76,60 @@ def is_vague_condition(completion: str) -> bool:
     return bool(_PRAISE.search(completion)) and not is_measurable
 
 
+def _vague_tail(task: str) -> str:
+    """What a task says after `until`, where that is praise and nothing else."""
+    for found in _UNTIL.finditer(task):
+        said = found["said"].strip()
+        is_waiting = _WAITING.search(task[max(0, found.start() - 20) : found.start()])
+        rest = re.sub(r"['\u2019]\w+", "", _PRAISE.sub("", said))
+        if is_vague_condition(said) and not is_waiting and not content_words(rest):
+            return said
+    return ""
+
+
 def refusal(asked: Asked, lacks: tuple[str, ...], project: Project, found: Sequence[Candidate]) -> Refusal:
     """A refusal with three rewordings made of the commands and the files of this project."""
     ways = dict.fromkeys(_ways(project, found))
-    return Refusal(asked.task or asked.text.strip(), lacks, tuple(ways)[:REWORDINGS])
+    return Refusal(one_line(asked.text), lacks, tuple(ways)[:REWORDINGS])
+
+
+def unverified(asked: Asked, aim: Intent, project: Project, found: Sequence[Candidate]) -> Refusal:
+    """A refusal of a task that is clear, in a project where nothing verifies anything."""
+    wanted = ", ".join(purpose.value for purpose in aim.purposes)
+    lacks = f"a command that verifies it ({wanted}): nothing here does, and outside of git no change can be seen either"
+    return Refusal(one_line(asked.text), (lacks,), rewordings(asked, aim, project, found))
+
+
+def rewordings(asked: Asked, aim: Intent, project: Project, found: Sequence[Candidate]) -> tuple[str, ...]:
+    """Three ways to say a task with a command that decides it, the closest to what was asked first."""
+    ways = dict.fromkeys((*_closer(asked, aim, found), *_ways(project, found)))
+    return tuple(ways)[:REWORDINGS]
+
+
+def _closer(asked: Asked, aim: Intent, found: Sequence[Candidate]) -> Iterable[str]:
+    """The task itself with the commands that this project has for it, or those that are usual where it has none."""
+    tests = _command(Purpose.TEST, found)
+    if tests and asked.completion and not is_measured(asked.completion):
+        yield f"add a test that {asked.completion}, and fix it until `{tests}` passes"
+    for purpose in aim.purposes:
+        offered = (one for one in _ranked(purpose, found) if not (one.is_guess and aim.is_ambiguous))
+        known = [located(one) for one in offered]
+        for command in (known or _usual(purpose, aim, found))[:2]:
+            if purpose is Purpose.COVERAGE:
+                yield _measured_by(command, aim.threshold or coverage.DEFAULT)
+            else:
+                yield f"{one_line(asked.task)} until `{command}` passes"
+
+
+def _usual(purpose: Purpose, aim: Intent, found: Sequence[Candidate]) -> list[str]:
+    """What is usual where a project has nothing of its own; where there are no tests, none can fail."""
+    is_build = purpose is Purpose.BUILD
+    is_foreign = aim.goal is not Goal.BUILD_PASS if is_build else bool(found)
+    return [] if is_foreign or aim.goal is Goal.TEST_PASS else [_USUAL[purpose]]
+
+
+def _measured_by(command: str, wanted: Threshold) -> str:
+    return f"loop until coverage {wanted.op} {wanted.value:g} %, as `{command}` prints it"
 
 
 def _ways(project: Project, found: Sequence[Candidate]) -> Iterable[str]:
@@ -80,7 +146,6 @@ def _ways(project: Project, found: Sequence[Candidate]) -> Iterable[str]:
         if purpose in known:
             yield f"fix {what} until `{known[purpose]}` passes"
     if module:
-        yield f"raise the test coverage of {module} to 80 %"
         yield f"write tests for {module} until `{tests or 'pytest'}` passes"
     yield "write tests/test_first.py until `pytest` passes"
     yield "add a Makefile with a target `check` until `make check` passes"
@@ -88,9 +153,13 @@ def _ways(project: Project, found: Sequence[Candidate]) -> Iterable[str]:
 
 
 def _command(purpose: Purpose, found: Sequence[Candidate]) -> str | None:
-    solid = [one for one in found if one.purpose is purpose and not (one.is_guess or one.is_hollow or one.folder)]
-    ranked = sorted(solid, key=lambda one: (TRUST.index(one.layer), one.rank))
-    return ranked[0].command if ranked else None
+    return next((one.command for one in _ranked(purpose, found) if not (one.is_guess or one.folder)), None)
+
+
+def _ranked(purpose: Purpose, found: Sequence[Candidate]) -> list[Candidate]:
+    """The commands for a purpose that say anything, the most trusted first and guesses last."""
+    solid = (one for one in found if one.purpose is purpose and not one.is_hollow)
+    return sorted(solid, key=lambda one: (one.is_guess, TRUST.index(one.layer), one.rank))
 
 
 def _module(project: Project) -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pytest_loop.intake.clarity import (
@@ -17,9 +15,7 @@ from pytest_loop.intake.clarity import (
     Shape,
     clarity,
     iteration_question,
-    kind_of,
     passage,
-    shape_of_fit,
     strictest,
     success_question,
 )
@@ -87,35 +83,12 @@ def test_the_bands(total: int, shape: Shape) -> None:
     assert Clarity(tuple(Point("outcome", 1, "x") for _ in range(total))).shape is shape
 
 
-@pytest.mark.parametrize(
-    ("check", "kind"),
-    [
-        (None, "tests"),
-        ("it reads well", "sentence"),
-        ({"command": "ruff check ."}, "command"),
-        ([{"command": "x"}, {"judge": "y"}], "judge"),
-        ([{"command": "x"}], "command"),
-        ([], "sentence"),
-        ({}, "sentence"),
-    ],
-)
-def test_the_kind_of_a_check(check: Any, kind: str) -> None:
-    assert kind_of(check) == kind
-
-
 # -- gates
 
 
 def test_the_questions_on_the_way() -> None:
     assert iteration_question(2, 4, 3) == "iteration 2 of 4 is over, 3 rules left: go on?"
     assert success_question(1) == "1 rule judged, and it passes: is it done?"
-
-
-@pytest.mark.parametrize(
-    ("points", "shape"), [(50, "tool"), (40, "tool"), (39, "colleague"), (25, "colleague"), (24, "unclear")]
-)
-def test_the_shape_that_fitness_comes_to(points: int, shape: str) -> None:
-    assert shape_of_fit(points).value == shape
 
 
 def test_the_strictest_of_several_shapes_counts() -> None:
@@ -159,6 +132,14 @@ def test_what_happens_at_a_gate(
         ("rename a column", ["shop/migrations/0004.py"], Reversal.HARD),
         ("extend the public API", [], Reversal.HARD),
         ("mend it", ["db/orders.sql"], Reversal.HARD),
+        ("add a field to user.proto", [], Reversal.HARD),
+        ("describe the errors in api/openapi.yaml", [], Reversal.HARD),
+        ("mend shop/migrations/0004_total.py", ["shop/*"], Reversal.HARD),
+        ("add an index to the database table", [], Reversal.HARD),
+        ("rename a db column", [], Reversal.HARD),
+        ("fix the db connection test", [], Reversal.SLOW),
+        ("mend what database.py says", [], Reversal.SLOW),
+        ("build what SPEC.md describes", [], Reversal.SLOW),
         ("migrate to TypeScript", [], Reversal.SLOW),
         ("upgrade the config library", [], Reversal.SLOW),
         ("refactor cart.py", [], Reversal.SLOW),
@@ -173,7 +154,6 @@ def test_how_hard_it_is_to_take_back(task: str, paths: list[str], kind: Reversal
     found = reversibility(task, paths)
     assert found.kind is kind
     assert found.because
-    assert found.is_checkpointed is (kind is not Reversal.QUICK)
     assert bool(found.pre_check) is (kind is Reversal.HARD)
 
 

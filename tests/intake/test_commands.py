@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.intake.commands import bare, is_part, normal, program, purpose_of
+from pytest_loop.intake.commands import bare, is_part, needed, normal, purpose_of
 from pytest_loop.intake.shell import Step, inside, is_hollow, needs_shell, steps, words
 from pytest_loop.intake.tools import Purpose, script_purpose
 
@@ -122,8 +122,25 @@ def test_the_words_of_a_command() -> None:
     assert words("pytest -k 'a b'") == ["pytest", "-k", "a b"]
     assert words("echo 'open") == ["echo", "'open"]
     assert bare("") == []
-    assert program("A=1 uv run pytest") == "uv"
-    assert program("") == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("A=1 uv run pytest", ["uv"]),
+        ("npx tsc --noEmit", ["npx"]),
+        ("env -i A=1 nosuchtool .", ["env", "nosuchtool"]),
+        ("python -m nosuchtool .", ["python", "python -m nosuchtool"]),
+        ("python tools/verify.py", ["python"]),
+        ("python -m", ["python"]),
+        ("pytest --cov=shop", ["pytest", "pytest-cov"]),
+        ("python3 -m pytest --cov", ["python3", "python -m pytest", "pytest-cov"]),
+        ("pytest -q", ["pytest"]),
+        ("", []),
+    ],
+)
+def test_what_has_to_be_here(command: str, expected: list[str]) -> None:
+    assert list(needed(command)) == expected
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pytest_loop.intake.context import ARCHITECTURE, DESCRIPTION, OVERRIDES, RUL
 from pytest_loop.intake.project import Project
 from pytest_loop.intake.proposal import rule_file
 from pytest_loop.intake.shape_file import PATH as SHAPE
-from pytest_loop.intake.shape_file import Stated, shape_file, slug
+from pytest_loop.intake.shape_file import Stated, must_not_entry, shape_file, slug
 from pytest_loop.rules.files import load
 
 FENCED = """\
@@ -75,7 +75,7 @@ def test_a_shape_file_with_fences_and_a_table() -> None:
     assert [one.text for one in found.must_not] == ["No new dependencies", "`grep -rq eval src`"]
     assert found.how("tests pass: all of them") == ("execution output", "`npm test`")
     assert found.how("p95 is small") == ("", "")
-    assert found.scores == {"spec": 8, "fit": 41}
+    assert found.clarity == 8
 
 
 def test_a_shape_file_with_bare_lists() -> None:
@@ -104,6 +104,72 @@ def test_rules_of_a_shape_file() -> None:
     bare = {rule.entry["id"]: rule.entry["check"] for rule in context(Project.of({SHAPE: BARE})).rules}
     assert bare["a.shape.b-works"] == {"manual": "b works"}
     assert bare["a.shape.a-works"] == "a works"
+
+
+@pytest.mark.parametrize(
+    ("text", "checked"),
+    [
+        ("No eval", "eval"),
+        ("**Never** use eval", "use eval"),
+        ("Do not use eval", "use eval"),
+        ("avoid globals", "globals"),
+        ("must not sleep", "sleep"),
+        ("Passwords must never be logged", "Passwords be logged"),
+        ("Users can log in with no password", "Users can log in with no password"),
+        ("Casino games are shown", "Casino games are shown"),
+        ("Nothing but eval", "Nothing but eval"),
+        ("a job that does not end", "a job that does not end"),
+        ("`grep -rq eval src`", {"command": "grep -rq eval src", "timeout": 120}),
+    ],
+)
+def test_what_must_not_be_true_is_said_without_the_word_that_forbids_it(text: str, checked: Any) -> None:
+    assert must_not_entry("a.b", text) == {"id": "a.b", "description": text, "must_not": True, "check": checked}
+
+
+MAPPINGS = """\
+criteria:
+  - first
+  - id: total
+    description: "the total is right"
+
+    weight: 3
+    verification: pytest tests/test_total.py
+  - name: looks
+    verification:
+      type: observation
+      method: look at the page
+  - description: it is fast
+    command: ./bench --quick
+  - id: seen
+    type: execution output
+  - id: named
+    description: it is named
+  - method: nothing to say
+mustNot:
+  - id: leak
+    text: No secrets in logs
+verification:
+  - criterion: first
+    method: `make first`
+  - id: named
+    command: make named
+## Next
+"""
+
+
+def test_criteria_may_be_mappings() -> None:
+    assert shape_file(MAPPINGS).criteria[1] == Stated("the total is right", 3, "total")
+    made = {rule.entry["id"]: rule.entry for rule in context(Project.of({SHAPE: MAPPINGS})).rules}
+    assert made["a.shape.total"]["description"] == "the total is right"
+    assert {name: entry["check"] for name, entry in made.items()} == {
+        "a.shape.first": {"command": "make first", "timeout": 120},
+        "a.shape.total": {"command": "pytest tests/test_total.py", "timeout": 120},
+        "a.shape.looks": {"manual": "looks (look at the page)"},
+        "a.shape.it-is-fast": {"command": "./bench --quick", "timeout": 120},
+        "a.shape.seen": "seen",
+        "a.shape.named": {"command": "make named", "timeout": 120},
+        "a.must-not.leak": "secrets in logs",
+    }
 
 
 FACTORY = {
@@ -158,8 +224,10 @@ def test_the_context_of_a_factory() -> None:
         "b.project.names-2": "Twice.",
         "b.project.last": "The end",
     }
-    assert made["b.project.null-checks"]["severity"] == "fail"
-    assert made["b.project.prefer-short-names-where-they-are"]["severity"] == "warn"
+    assert {name for name, entry in made.items() if entry.get("severity") == "warn"} == {
+        "b.project.prefer-short-names-where-they-are",
+        "b.project.null-checks-2",
+    }
     assert made["b.project.never-use-eval"]["must_not"] is True
     assert (found.max_iterations, found.thresholds) == (6, {"A": 0.85, "B": 0.95})
     assert found.clarity is None
@@ -174,13 +242,29 @@ def test_rules_of_a_context_are_rules_of_a_rule_file(tmp_path: Path) -> None:
 
 
 def test_words_for_a_prompt_have_an_order_and_an_end() -> None:
-    found = context(Project.of(FACTORY))
+    found = context(Project.of({**FACTORY, SHAPE: BARE}))
     text = prompt_text(found)
-    places = [text.index(path) for path in (DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)]
+    places = [text.index(path) for path in (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)]
     assert places == sorted(places)
     assert "they win over everything above" in text
     assert tokens(prompt_text(context(Project.of({DESCRIPTION: "x" * 50_000})), 100)) <= 100
     assert prompt_text(context(Project.of({}))) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("thresholds: A=0.7, B=0.95", {"A": 0.7, "B": 0.95}),
+        ("Thresholds:\n- A: 0.7\n- B: 0.95", {"A": 0.7, "B": 0.95}),
+        ('"thresholds": {"A": 0.7, "B": 1}', {"A": 0.7, "B": 1}),
+        ("threshold for A: 0.7 and phase B: 0.95", {"A": 0.7, "B": 0.95}),
+        ("phase A threshold: 0.6", {"A": 0.6}),
+        ("a threshold is a 0.5 of something", {}),
+        ("thresholds: A=1.7", {}),
+    ],
+)
+def test_thresholds_are_read_from_a_list(text: str, expected: dict[str, float]) -> None:
+    assert context(Project.of({OVERRIDES: text})).thresholds == expected
 
 
 def test_a_project_without_any_of_it() -> None:
@@ -203,6 +287,8 @@ def test_the_last_part_of_an_id(text: str, expected: str) -> None:
                 "verification:",
                 "\n",
                 "- a",
+                "- id: a",
+                "  method: b",
                 "  a: b",
                 "| a | assumption |",
                 "```",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from pytest_loop.intake.model import Confidence
 from pytest_loop.intake.phrases import asked
 from pytest_loop.intake.project import read_project
 from pytest_loop.intake.proposal import Proposal, proposal_yaml, rule_file, rules
@@ -49,6 +50,13 @@ def test_what_is_inferred(row: dict[str, Any], tmp_path: Path) -> None:
     own = [one for one in found.criteria if one.is_own_tests or one.targets]
     assert [list(one.targets) for one in own] == ([row["own_tests"]] if "own_tests" in row else []), said
     assert [one.missing for one in found.criteria if one.missing] == ([row["lacks"]] if "lacks" in row else []), said
+    assert len(found.rewordings) == (3 if row["confidence"] == "low" else 0), said
+    for way in found.rewordings:
+        again = inferred(row, tmp_path, way)
+        assert isinstance(again, Proposal), way
+        assert again.confidence is Confidence.HIGH, way
+    for piece in row.get("rewords", ()):
+        assert piece in "\n".join(found.rewordings), said
     for piece in row.get("says", ()):
         assert piece in "\n".join(found.rationale), said
     warnings = "\n".join(found.warnings)
@@ -73,7 +81,8 @@ def test_what_is_inferred_is_a_rule_file_and_a_proposal_in_yaml(row: dict[str, A
         assert text == ""
     told = yaml.safe_load(proposal_yaml(found))["proposed_completion"]
     assert told["confidence"] == row["confidence"]
-    assert told["verification_command"] == " && ".join(row["commands"])
+    alone = [f"({one})" if one.startswith("cd ") else one for one in row["commands"]]
+    assert told["verification_command"] == (" && ".join(alone) if len(alone) > 1 else "".join(row["commands"]))
     assert told["needs_human_confirmation"] or row["confidence"] != "low"
     assert told["rationale"]
 
@@ -88,4 +97,4 @@ def test_what_is_refused(row: dict[str, Any], tmp_path: Path) -> None:
     for way in found.rewordings:
         again = inferred(row, tmp_path, way)
         assert isinstance(again, Proposal), way
-        assert again.verification_command, way
+        assert again.confidence is Confidence.HIGH, way

@@ -58,8 +58,8 @@ POM = "<project>\n<artifactId>maven-checkstyle-plugin</artifactId>\n</project>"
         ),
         (
             {"a.py": "", "ruff.toml": "", ".pre-commit-config.yaml": ""},
-            ["?test .pre-commit-config.yaml:1: pytest", "lint ruff.toml:1: ruff check .", "lint .pre-commit-config.yaml:1: pre-commit run --all-files",
-             "?types .pre-commit-config.yaml:1: mypy .", "?docs .pre-commit-config.yaml:1: interrogate ."],
+            ["?test a.py:1: pytest", "lint ruff.toml:1: ruff check .", "lint .pre-commit-config.yaml:1: pre-commit run --all-files",
+             "?types a.py:1: mypy .", "?docs a.py:1: interrogate ."],
         ),
         (
             {"api/pyproject.toml": "[tool.poe.tasks]\ntest = 'pytest'\nfmt = 'black .'\nlint = 'true'\n[tool.pytest.ini_options]\n[tool.ruff]\n[tool.mypy]\n[tool.interrogate]\n", "api/x.py": ""},

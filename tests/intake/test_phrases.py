@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.intake.phrases import Asked, Route, asked, commands_in
+from pytest_loop.intake.phrases import MOST_ITERATIONS, Asked, Route, asked, commands_in
 
 FIX_TESTS = "fix the failing tests"
 
@@ -17,20 +17,20 @@ FIX_TESTS = "fix the failing tests"
     ("text", "expected"),
     [
         # the phrases of the contract
-        ("ralph this: fix all lint errors", {"trigger": "ralph this", "task": "fix all lint errors"}),
-        ("ralph: migrate src/ to ESM", {"trigger": "ralph", "task": "migrate src/ to ESM"}),
-        ("al: fix all lint errors", {"trigger": "al", "task": "fix all lint errors"}),
-        ("ralph it", {"trigger": "ralph it", "task": "", "needs_context": True}),
-        ("ralph it: fix the cart", {"trigger": "ralph it", "task": "fix the cart"}),
-        ("Ralph this!", {"trigger": "ralph it", "task": "", "needs_context": True}),
-        ("keep trying until tests pass", {"trigger": "keep trying until", "task": FIX_TESTS, "completion": "tests pass"}),
-        ("loop until coverage >80%", {"trigger": "loop until", "task": "improve coverage", "completion": "coverage >80%"}),
-        ("iterate until no errors", {"trigger": "iterate until", "task": "fix errors", "completion": "no errors"}),
-        ("keep fixing until lint is clean", {"trigger": "keep fixing until", "task": "fix lint", "completion": "lint is clean"}),
-        ("run until passes", {"trigger": "run until passes", "task": FIX_TESTS, "completion": "tests pass"}),
-        ("fix until green", {"trigger": "fix until green", "task": FIX_TESTS, "completion": "tests pass"}),
+        ("ralph this: fix all lint errors", {"task": "fix all lint errors"}),
+        ("ralph: migrate src/ to ESM", {"task": "migrate src/ to ESM"}),
+        ("al: fix all lint errors", {"task": "fix all lint errors"}),
+        ("ralph it", {"task": "", "needs_context": True}),
+        ("ralph it: fix the cart", {"task": "fix the cart"}),
+        ("Ralph this!", {"task": "", "needs_context": True}),
+        ("keep trying until tests pass", {"task": FIX_TESTS, "completion": "tests pass"}),
+        ("loop until coverage >80%", {"task": "improve coverage", "completion": "coverage >80%"}),
+        ("iterate until no errors", {"task": "fix errors", "completion": "no errors"}),
+        ("keep fixing until lint is clean", {"task": "fix lint", "completion": "lint is clean"}),
+        ("run until passes", {"task": FIX_TESTS, "completion": "tests pass"}),
+        ("fix until green", {"task": FIX_TESTS, "completion": "tests pass"}),
         # the same with something around it
-        ("Fix until green!", {"trigger": "fix until green", "task": FIX_TESTS, "completion": "tests pass"}),
+        ("Fix until green!", {"task": FIX_TESTS, "completion": "tests pass"}),
         ("fix until everything is green in packages/api", {"task": f"{FIX_TESTS} in packages/api", "completion": "tests pass"}),
         ("fix the parser until green", {"task": "fix the parser", "completion": "tests pass"}),
         ("run the linter until it passes", {"task": "fix the linter", "completion": "the linter pass"}),
@@ -42,15 +42,15 @@ FIX_TESTS = "fix the failing tests"
             "Mend cart.py. Keep trying until tests pass, then update the changelog.",
             {"task": "Mend cart.py.; then update the changelog.", "completion": "tests pass"},
         ),
-        ("ralph: keep fixing until lint is clean", {"trigger": "ralph", "task": "fix lint", "completion": "lint is clean"}),
+        ("ralph: keep fixing until lint is clean", {"task": "fix lint", "completion": "lint is clean"}),
         ('/goal "fix auth; completion: pytest tests/auth passes"', {"task": "fix auth", "completion": "pytest tests/auth passes"}),
         ('ralph: fix auth --completion "npm test passes"', {"task": "fix auth", "completion": "npm test passes"}),
         ("fix auth --completion 'a b'", {"task": "fix auth", "completion": "a b"}),
         ("--completion=lint", {"task": "fix lint", "completion": "lint"}),
         # what only looks like a phrase
-        ("fix the event loop until it stops", {"trigger": "", "task": "fix the event loop until it stops"}),
-        ("a worker that waits until the lock is free", {"trigger": "", "task": "a worker that waits until the lock is free"}),
-        ("rename al to all", {"trigger": "", "task": "rename al to all"}),
+        ("fix the event loop until it stops", {"task": "fix the event loop until it stops"}),
+        ("a worker that waits until the lock is free", {"task": "a worker that waits until the lock is free"}),
+        ("rename al to all", {"task": "rename al to all"}),
         ("", {"task": "", "needs_context": True}),
     ],
 )  # fmt: skip
@@ -69,6 +69,8 @@ def test_phrases(text: str, expected: dict[str, Any]) -> None:
         ("fix lint and stop after 12 rounds", "fix lint", 12),
         ("fix lint (at most 4 iterations)", "fix lint", 4),
         ("al: fix lint --iterations 200", "fix lint", 200),
+        ("al: fix lint --iterations 201", "fix lint", 200),
+        ("fix lint, stop after 100000 cycles", "fix lint", 200),
         ("fix lint --max-iterations=7 in src", "fix lint in src", 7),
         ("stop after 3 cycles: fix lint", "fix lint", 3),
         ("stop after 3 cycles", "", 3),
@@ -105,6 +107,31 @@ def test_commands_in_backticks_are_taken_as_they_are(text: str, commands: list[s
 
 
 @pytest.mark.parametrize(
+    ("text", "commands"),
+    [
+        ("tidy shop.py; completion: make check", ["make check"]),
+        ("tidy shop.py. Completion: make frobnicate.", ["make frobnicate"]),
+        ("completion: ruff check .", ["ruff check ."]),
+        ('tidy shop.py --completion "npm test"', ["npm test"]),
+        ("tidy shop.py --completion=./verify.sh", ["./verify.sh"]),
+        ('/goal "fix auth; completion: pytest tests/auth passes"', ["pytest tests/auth"]),
+        ("tidy it; completion: mypy and ruff check . both pass", ["mypy", "ruff check ."]),
+        ("tidy it; completion: python tools/verify.py --all exits with 0", ["python tools/verify.py --all"]),
+        ("tidy it; completion: `make check`, stop after 3 cycles", ["make check"]),
+        ('tidy it; completion: pytest -k "a or b" passes', ['pytest -k "a or b"']),
+        ("tidy it; completion: make it fast", []),
+        ("tidy it; completion: mypy and the reviewers pass", []),
+        ("tidy it; completion: coverage report > 80%", []),
+        ("tidy it; completion: the logo is blue", []),
+    ],
+)
+def test_a_completion_that_is_a_command_is_taken_as_it_is(text: str, commands: list[str]) -> None:
+    found = asked(text)
+    assert list(found.commands) == commands
+    assert found.completion
+
+
+@pytest.mark.parametrize(
     ("text", "route"),
     [
         ("fix until green", Route.SESSION),
@@ -127,12 +154,29 @@ def test_only_explicit_words_send_a_run_away(text: str, route: Route) -> None:
 
 def test_a_loop_that_is_started_apart_keeps_its_task() -> None:
     found = asked("run an external ralph loop to fix TypeScript errors in src/")
-    assert (found.task, found.trigger) == ("fix TypeScript errors in src/", "background loop")
+    assert found.task == "fix TypeScript errors in src/"
 
 
-def test_gates_are_skipped_where_the_person_says_so() -> None:
-    assert asked("fix lint, proceed without confirmation").skips_gates
-    assert not asked("fix lint").skips_gates
+@pytest.mark.parametrize(
+    ("text", "is_skipped"),
+    [
+        ("fix lint, proceed without confirmation", True),
+        ("fix lint and proceed without confirmation", True),
+        ("fix lint without asking", True),
+        ("fix lint without asking me again.", True),
+        ("Without further questions: fix lint", True),
+        ("Without confirming, fix lint", True),
+        ("make lint pass; go ahead without asking", True),
+        ("fix lint", False),
+        ("Make the client continue without asking for a password", False),
+        ("Make the client continue without asking", False),
+        ("Make the client reconnect and continue without asking", False),
+        ("add a command that deletes users without confirmation", False),
+        ("fix logins without confirmation mails", False),
+    ],
+)
+def test_gates_are_skipped_where_the_person_says_so(text: str, is_skipped: bool) -> None:
+    assert asked(text).skips_gates is is_skipped
 
 
 _WORDS = st.sampled_from(
@@ -151,7 +195,7 @@ def test_the_parser_takes_any_text_and_never_loses_the_task(text: str) -> None:
     assert isinstance(found, Asked)
     assert found.text == text
     assert found.task or found.needs_context
-    assert found.bound is None or found.bound > 0
+    assert found.bound is None or 0 < found.bound <= MOST_ITERATIONS
     assert all(command in text for command in found.commands)
 
 
@@ -160,6 +204,5 @@ def test_the_parser_takes_any_text_and_never_loses_the_task(text: str) -> None:
 def test_a_text_without_phrases_is_the_task_and_a_prefix_changes_nothing(text: str) -> None:
     plain = " ".join(text.split())
     before = asked(plain)
-    if not before.trigger and before.bound is None:
-        assert before.task == plain
+    if before == Asked(plain, plain, skips_gates=before.skips_gates):
         assert asked(f"ralph: {plain}").task == plain

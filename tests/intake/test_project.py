@@ -43,6 +43,22 @@ def test_only_files_that_say_something_are_read(tmp_path: Path) -> None:
     assert found.data["pyproject.toml"] == {"tool": {"ruff": {}}}
 
 
+def test_what_loops_keep_is_no_part_of_the_project(tmp_path: Path) -> None:
+    kept = [".loop/shape/SHAPE.md", ".ai-factory/RULES.md", ".ai-factory/skill-context/aif-loop/SKILL.md"]
+    others = [
+        ".loop/run.json",
+        ".loop/shop/history.jsonl",
+        ".loop/shop/artifact.md",
+        ".loop/shape/draft.py",
+        ".ai-factory/PLAN.md",
+        ".ai-factory/evolution/test_current.py",
+        ".ai-factory/skill-context/aif-fix/SKILL.md",
+        ".ai-factory/skill-context/aif-loop/pyproject.toml",
+    ]
+    write(tmp_path, dict.fromkeys([*kept, *others, "shop.py"], "x = 1\n"))
+    assert read_project(tmp_path).files == {*kept, "shop.py"}
+
+
 def test_links_and_large_files_are_only_names(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").symlink_to("/etc/hostname")
     (tmp_path / "tox.ini").write_text("x" * (project.LARGEST + 1))

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,10 +15,20 @@ from hypothesis import strategies as st
 
 from pytest_loop.intake import coverage
 from pytest_loop.intake.criteria import selection
+from pytest_loop.intake.installed import find_here
 from pytest_loop.intake.model import Candidate, Confidence, Goal, Layer, Source, weakest
 from pytest_loop.intake.phrases import asked
 from pytest_loop.intake.project import Project, read_project
-from pytest_loop.intake.proposal import Adoption, Criterion, Proposal, adoption, proposal_yaml, rule_file, rules
+from pytest_loop.intake.proposal import (
+    Adoption,
+    Criterion,
+    Proposal,
+    adoption,
+    proposal_yaml,
+    rule_file,
+    rules,
+    uncertain,
+)
 from pytest_loop.intake.selection import choose
 from pytest_loop.intake.synthesis import infer
 from pytest_loop.intake.tools import Purpose
@@ -124,6 +138,41 @@ def test_a_proposal_in_yaml() -> None:
     assert said["warnings"][0].startswith("pyproject.toml cannot be read")
 
 
+def test_what_is_not_certain_says_how_it_would_be() -> None:
+    text = uncertain(proposed("loop until coverage > 80%", {"shop.py": "", "test_shop.py": ""}))
+    head, _, body = text.partition("\n")
+    assert head == "it is not certain what tells that this is done; say it in the task:"
+    said = yaml.safe_load(body)["proposed_completion"]
+    assert said["confidence"] == "low"
+    assert said["rewordings"][0] == "loop until coverage > 80 %, as `pytest --cov --cov-report=term` prints it"
+
+
+def test_commands_of_several_folders_run_one_after_another(tmp_path: Path) -> None:
+    files = {f"{folder}/Makefile": "test:\n\ttouch done\n" for folder in ("services/api", "packages/web")}
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(text)
+    command = proposed("fix the failing tests", files).verification_command
+    assert command == "(cd packages/web && make test) && (cd services/api && make test)"
+    subprocess.run(command.replace("make test", "touch done"), shell=True, cwd=tmp_path, check=True)
+    assert len(list(tmp_path.glob("*/*/done"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "is_here"),
+    [
+        ("python -m json.tool", True),
+        ("python -m nosuchtool", False),
+        ("python -m .", False),
+        ("pytest-cov", importlib.util.find_spec("pytest_cov") is not None),
+        ("nosuchtool", False),
+        (sys.executable, True),
+    ],
+)
+def test_what_is_installed_here(name: str, is_here: bool) -> None:
+    assert (find_here(name) is not None) is is_here
+
+
 def test_a_program_that_is_not_here_is_named() -> None:
     found = infer(asked("fix the failing tests"), Project.of({"go.mod": "module a", "a_test.go": ""}), lambda _: None)
     assert isinstance(found, Proposal)
@@ -157,6 +206,11 @@ def test_new_code_has_tests_where_there_are_none() -> None:
 def test_a_condition_of_the_persons_own_is_a_sentence() -> None:
     found = proposed("loop until the logo is blue", {"test_a.py": ""})
     assert found.unmeasured == ("the logo is blue",)
+    assert found.rewordings == (
+        "add a test that the logo is blue, and fix it until `pytest` passes",
+        "make this true: the logo is blue until `pytest` passes",
+        "fix the failing tests until `pytest` passes",
+    )
     assert found.criteria[-1] == Criterion("a.task.completion", "the logo is blue", check="the logo is blue")
     assert yaml.safe_load(proposal_yaml(found))["proposed_completion"]["unmeasured"] == ["the logo is blue"]
 

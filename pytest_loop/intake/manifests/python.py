@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pytest_loop.intake.model import Candidate, Layer, Source
 from pytest_loop.intake.parsing import mapping, texts
-from pytest_loop.intake.project import MOST_SCRIPTS, Project, folder_of, in_folder
+from pytest_loop.intake.project import MOST_SCRIPTS, Project, folder_of, in_folder, is_of_loops
 from pytest_loop.intake.shell import is_hollow
 from pytest_loop.intake.tools import Purpose, script_purpose
 
@@ -98,7 +98,8 @@ class _Package:
     @cached_property
     def anything(self) -> Source:
         """What a guess rests on: there is Python here."""
-        return Source(min(path for path in self.project.files if _is_in(path, self.folder)))
+        ours = (path for path in self.project.files if _is_in(path, self.folder) and not is_of_loops(path))
+        return Source(min(ours, key=lambda path: (not path.endswith(".py"), path)))
 
     def _made(
         self, command: str, purpose: Purpose, source: Source, rank: int = 0, *, is_guess: bool = False
