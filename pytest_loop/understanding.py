@@ -11,7 +11,7 @@ from pytest_loop.intake.context import FILES, Context, context
 from pytest_loop.intake.model import Confidence
 from pytest_loop.intake.phrases import Asked, asked
 from pytest_loop.intake.project import read_files, read_project
-from pytest_loop.intake.proposal import Proposal, ProposedRule, proposal_yaml, rule_file, rules
+from pytest_loop.intake.proposal import Proposal, ProposedRule, rule_file, rules, uncertain
 from pytest_loop.intake.shape_file import PATH as SHAPE
 from pytest_loop.intake.synthesis import infer
 from pytest_loop.intake.vague import Refusal
@@ -119,10 +119,7 @@ def inferred(known: Understood, root: Path) -> Understood:
     if isinstance(found, Refusal):
         raise UnclearError(str(found))
     if found.confidence is Confidence.LOW:
-        raise UnclearError(
-            "it is not certain what tells that this is done. Say it in the task, such as 'until `COMMAND` passes', or "
-            f"name rules with --loop-rules. What was found:\n{proposal_yaml(found)}"
-        )
+        raise UnclearError(uncertain(found))
     return replace(known, proposal=found, tests=tuple(project.tests()))
 
 

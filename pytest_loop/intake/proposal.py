@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import yaml
@@ -85,23 +84,6 @@ class Proposal:
         """Whether somebody has to look at it, whatever was agreed to before."""
         is_odd = bool(self.warnings or self.unmeasured) or any(one.missing for one in self.criteria)
         return self.confidence is Confidence.LOW or is_odd
-
-
-class Adoption(str, Enum):
-    """What may be done with a proposal."""
-
-    ADOPT = "adopt"
-    ASK = "ask"
-    REFUSE = "refuse"
-
-
-def adoption(confidence: Confidence, *, is_agreed: bool, is_terminal: bool) -> Adoption:
-    """A high one is adopted, a medium one where somebody agrees, now or beforehand; a low one never."""
-    if confidence is Confidence.LOW:
-        return Adoption.REFUSE
-    if confidence is Confidence.HIGH or is_agreed:
-        return Adoption.ADOPT
-    return Adoption.ASK if is_terminal else Adoption.REFUSE
 
 
 def command_check(command: str, purpose: Purpose | None) -> dict[str, Any]:

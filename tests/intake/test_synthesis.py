@@ -1,4 +1,4 @@
-"""How criteria are found, beyond the corpus: vectors, adoption, scope, and what a project's own tests are."""
+"""How criteria are found, beyond the corpus: vectors, scope, and what a project's own tests are."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ from pytest_loop.intake.model import Candidate, Confidence, Goal, Layer, Source,
 from pytest_loop.intake.phrases import asked
 from pytest_loop.intake.project import Project, read_project
 from pytest_loop.intake.proposal import (
-    Adoption,
     Criterion,
     Proposal,
-    adoption,
     proposal_yaml,
     rule_file,
     rules,
@@ -94,23 +92,6 @@ def test_claude_is_believed_before_ci_and_the_difference_is_named() -> None:
     assert found.verification_command == "make test"
     assert f"{CI}:1 differs: `tox` (CI); CLAUDE.md is believed" in found.rationale
     assert [one.rejected_because for one in found.alternatives] == ["CLAUDE.md is believed before CI"]
-
-
-# -- adoption
-
-
-@pytest.mark.parametrize(
-    ("confidence", "is_agreed", "is_terminal", "expected"),
-    [
-        (Confidence.HIGH, False, False, Adoption.ADOPT),
-        (Confidence.MEDIUM, True, False, Adoption.ADOPT),
-        (Confidence.MEDIUM, False, True, Adoption.ASK),
-        (Confidence.MEDIUM, False, False, Adoption.REFUSE),
-        (Confidence.LOW, True, True, Adoption.REFUSE),
-    ],
-)
-def test_adoption(confidence: Confidence, is_agreed: bool, is_terminal: bool, expected: Adoption) -> None:
-    assert adoption(confidence, is_agreed=is_agreed, is_terminal=is_terminal) is expected
 
 
 def test_the_weakest_of_several() -> None:
