@@ -82,6 +82,7 @@ def is_tidy(project: Path) -> bool:
     return not left and len(git(project, "worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.measured
 def test_best_score_stays_then_the_smallest_change_and_all_are_paid_for(run: Pytest, project: Path) -> None:
     done = run(*WORDS, "3", "--loop-agent", "python:agents:work", "--loop-json", "result.json")
     assert done.returncode == 0, done
@@ -114,6 +115,7 @@ def test_candidates_work_at_the_same_time(run: Pytest, project: Path, monkeypatc
     assert [one["kept"] for one in refined(project)] == [True, False]
 
 
+@pytest.mark.measured
 def test_candidate_that_touches_what_judges_is_never_kept(run: Pytest, project: Path) -> None:
     done = run(*WORDS, "2", "--loop-agent", "python:agents:cheat", "--loop-max-iterations", "2")
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done
@@ -123,6 +125,7 @@ def test_candidate_that_touches_what_judges_is_never_kept(run: Pytest, project: 
     assert (project / "product.py").read_text() == "ONE = 5\n"
 
 
+@pytest.mark.measured
 def test_candidate_that_fails_is_told_and_the_others_count(run: Pytest, project: Path) -> None:
     done = run(*WORDS, "2", "--loop-agent", "python:agents:fails")
     assert done.returncode == 0, done
@@ -133,6 +136,7 @@ def test_candidate_that_fails_is_told_and_the_others_count(run: Pytest, project:
     assert (project / "product" / "__init__.py").read_text() == "ONE = 1\n"
 
 
+@pytest.mark.measured
 def test_where_all_fail_the_step_has_failed(run: Pytest, project: Path) -> None:
     done = run(*WORDS, "2", "--loop-agent", "python:agents:never")
     assert done.returncode == pytest.ExitCode.TESTS_FAILED

@@ -95,6 +95,7 @@ def gate(project: Path) -> Gate:
 # -- block or allow
 
 
+@pytest.mark.measured
 def test_failing_rules_block_with_the_critique_and_passing_ones_allow(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(FAILING)
     reason = gate().reason
@@ -127,6 +128,7 @@ def test_session_that_dies_blocks(gate: Gate, project: Path) -> None:
     assert "the session died here (signal 9)" in gate().reason
 
 
+@pytest.mark.measured
 def test_rule_that_nobody_has_confirmed_blocks_until_somebody_does(gate: Gate, project: Path) -> None:
     (project / "it.rules.yaml").write_text(
         "rules: [{id: a.look.fine, description: x, check: {manual: Does it look fine?}}]"
@@ -135,6 +137,7 @@ def test_rule_that_nobody_has_confirmed_blocks_until_somebody_does(gate: Gate, p
     assert gate("--loop-confirm", "a.look.fine").allowed == "the rules pass"
 
 
+@pytest.mark.measured
 def test_question_of_a_rule_goes_to_the_judge(gate: Gate, project: Path) -> None:
     (project / "doc.md").write_text("It is short.\n")
     (project / "it.rules.yaml").write_text(
@@ -146,6 +149,7 @@ def test_question_of_a_rule_goes_to_the_judge(gate: Gate, project: Path) -> None
     assert "far too long" in gate("--loop-judge", "python:judges:no").reason
 
 
+@pytest.mark.measured
 def test_pytest_that_was_patched_judges_nothing(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(
         dedent("""
@@ -172,6 +176,7 @@ def test_pytest_that_was_patched_judges_nothing(gate: Gate, project: Path) -> No
 # -- how often
 
 
+@pytest.mark.measured
 def test_it_lets_go_after_so_many_blocks_in_a_row_and_judges_anew_afterwards(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(FAILING)
     words = ("-o", "loop_gate_blocks=2")
@@ -193,6 +198,7 @@ def test_only_blocks_in_a_row_count(gate: Gate, project: Path) -> None:
     assert "(kept from stopping 1 of 5 times)" in gate().reason
 
 
+@pytest.mark.measured
 def test_who_cannot_be_counted_is_kept_once(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(FAILING)
     assert gate(text="").reason
@@ -206,6 +212,7 @@ def test_who_cannot_be_counted_is_kept_once(gate: Gate, project: Path) -> None:
 # -- whatever happens
 
 
+@pytest.mark.measured
 @pytest.mark.parametrize(
     ("files", "words", "text", "reason"),
     [
@@ -237,6 +244,7 @@ def test_who_cannot_be_judged_may_stop(
     assert gate(*words, text=text).allowed.startswith(reason)
 
 
+@pytest.mark.measured
 def test_state_of_the_agents_own_loop_has_a_word_too(gate: Gate, project: Path) -> None:
     own = project / ".loop" / "state.json"
     own.parent.mkdir()
@@ -259,6 +267,7 @@ def test_words_of_plugins_are_no_part_of_the_answer(gate: Gate, project: Path, m
     assert {"loud", "late"} <= set(answer.told.split())
 
 
+@pytest.mark.measured
 def test_mistake_of_our_own_keeps_nobody(gate: Gate, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "wrong.py").write_text("def pytest_loop_critique(evaluation, critique):\n    1 / 0\n")
     (project / "test_it.py").write_text(FAILING)
@@ -266,6 +275,7 @@ def test_mistake_of_our_own_keeps_nobody(gate: Gate, project: Path, monkeypatch:
     assert gate("-p", "wrong").allowed == "internal error: ZeroDivisionError: division by zero"
 
 
+@pytest.mark.measured
 def test_agent_of_a_run_is_judged_by_the_run(gate: Gate, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "test_it.py").write_text(FAILING)
     monkeypatch.setenv("PYTEST_LOOP_CALL", "abc")

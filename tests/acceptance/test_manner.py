@@ -80,6 +80,7 @@ def ask_always(project: Path) -> None:
     (project / "pytest.ini").write_text("[pytest]\nloop_confirm = always\n")
 
 
+@pytest.mark.measured
 def test_a_person_is_asked_after_each_iteration_and_before_the_end(project: Path) -> None:
     ask_always(project)
     said = at_terminal(project, *start(), answers="y\n\nn\nshorter\n\n", expected=0)
@@ -98,6 +99,7 @@ def test_a_person_is_asked_after_each_iteration_and_before_the_end(project: Path
     assert state(project)["manner"]["confirmed_by"] == "terminal"
 
 
+@pytest.mark.measured
 def test_who_does_not_want_to_go_on_stops_there(project: Path) -> None:
     ask_always(project)
     said = at_terminal(project, *start(), answers="y\nn\n", expected=1)
@@ -105,6 +107,7 @@ def test_who_does_not_want_to_go_on_stops_there(project: Path) -> None:
     assert "verdict: RESEARCH, because it is not done (user_stop)" in said
 
 
+@pytest.mark.measured
 def test_a_review_without_an_answer_is_asked_for_again(project: Path) -> None:
     ask_always(project)
     said = at_terminal(project, *start(), answers="y\n\n", expected=1)
@@ -122,6 +125,7 @@ def test_who_agreed_beforehand_is_not_asked_again(project: Path, run: Pytest) ->
     assert again.returncode == 0, again.stdout + again.stderr
 
 
+@pytest.mark.measured
 def test_a_run_that_waits_for_an_answer_has_written_down_what_it_knows_and_can_be_stopped(
     project: Path, run: Pytest
 ) -> None:
@@ -175,6 +179,7 @@ def test_the_ini_file_may_say_that_nobody_is_asked(project: Path, run: Pytest) -
 # -- the manner of the work
 
 
+@pytest.mark.measured
 def test_what_is_hard_to_take_back_is_checked_before_and_watched_after(project: Path, run: Pytest) -> None:
     done = run(*start("--loop-yes", task="change the database schema until the notes are kind"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -241,6 +246,7 @@ def in_shop(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.measured
 def test_a_shape_file_says_when_it_is_done_and_what_must_not_happen(shop: Path) -> None:
     done = in_shop(shop)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -267,6 +273,7 @@ def test_what_a_shape_file_forbids_stops_at_once(shop: Path) -> None:
     assert "stopped: must_not after iteration 2" in done.stdout
 
 
+@pytest.mark.measured
 def test_the_context_of_an_ai_factory_is_in_the_prompt_and_its_rules_judge(shop: Path) -> None:
     factory = shop / ".ai-factory"
     (factory / "skill-context/aif-loop").mkdir(parents=True)
@@ -289,6 +296,7 @@ def test_the_context_of_an_ai_factory_is_in_the_prompt_and_its_rules_judge(shop:
     assert "What this project is (.ai-factory/DESCRIPTION.md):\nA shop that sells bread." in prompt
 
 
+@pytest.mark.measured
 def test_sentences_that_nobody_here_can_judge_stay_words(shop: Path) -> None:
     (shop / ".ai-factory").mkdir()
     (shop / ".ai-factory/RULES.md").write_text("- Prices are whole cents\n")
@@ -357,6 +365,7 @@ def test_what_was_not_asked_for_by_any_rule_is_not_shipped(shop: Path) -> None:
     assert "verdict: RESEARCH, because everything passed before anything was done" in done.stdout
 
 
+@pytest.mark.measured
 def test_tests_that_happen_to_be_there_do_not_say_what_a_vague_task_wants(shop: Path) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     command = ["test_shop.py", "--loop-task", "make it better", "--loop-agent", "builtin", "--loop-yes"]
@@ -402,6 +411,7 @@ def test_a_run_that_a_breaker_has_stopped_says_how_it_goes_on_and_does(project: 
     assert again.returncode == 0, again.stdout + again.stderr
 
 
+@pytest.mark.measured
 def test_other_loops_are_told_where_a_run_stands(project: Path, run: Pytest) -> None:
     done = run(*start("--loop-yes", "--loop-status-block"))
     blocks = done.stdout.split("---LOOP_STATUS---\n")[1:]

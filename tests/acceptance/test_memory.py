@@ -53,6 +53,7 @@ def events(project: Path, alias: str, kind: str) -> list[dict[str, Any]]:
     return [one for one in map(json.loads, lines) if one["event"] == kind]
 
 
+@pytest.mark.measured
 def test_a_second_run_is_told_what_mended_the_same_failure_in_the_first(project: Path, loop: Pytest) -> None:
     assert loop("knowing", "first").returncode == 0
     (project / "shop.py").write_text(BROKEN)

@@ -53,6 +53,7 @@ def state_of(project: Path) -> tuple[str, ...]:
     )
 
 
+@pytest.mark.measured
 def test_change_is_handed_over_as_a_branch_and_nothing_of_the_person_is_touched(run: Pytest, project: Path) -> None:
     before = state_of(project)
     done = run(*TASK, *MENDS, "--loop-alias", "one", "--loop-worktree", "--loop-json", "result.json")
@@ -85,6 +86,7 @@ def test_project_in_a_folder_of_its_repository(run: Pytest, project: Path) -> No
     assert (inner / "value.txt").read_text() == "2\n"
 
 
+@pytest.mark.measured
 def test_run_that_is_green_leaves_no_branch_and_one_that_stopped_its_work_tree(run: Pytest, project: Path) -> None:
     stopped = run(
         *TASK, "--loop-agent", "command:sed -i s/2/3/ src/product.py", "--loop-alias", "one", "--loop-worktree"
@@ -103,6 +105,7 @@ def test_run_that_is_green_leaves_no_branch_and_one_that_stopped_its_work_tree(r
     assert git(project, "branch", "--format=%(refname:short)").split() == ["loop/one", "main"]
 
 
+@pytest.mark.measured
 def test_run_in_a_work_tree_is_paused_and_resumed_from_the_project(run: Pytest, project: Path) -> None:
     detached = run(
         *TASK,
@@ -122,6 +125,7 @@ def test_run_in_a_work_tree_is_paused_and_resumed_from_the_project(run: Pytest, 
     assert (project / "src" / "product.py").read_text() == "ONE = 2\n"
 
 
+@pytest.mark.measured
 def test_nothing_stays_of_a_run_that_does_not_begin(run: Pytest, project: Path) -> None:
     before = state_of(project)
     done = run("--loop-task", "fix until green", *MENDS, "--loop-alias", "one", "--loop-worktree")
@@ -132,6 +136,7 @@ def test_nothing_stays_of_a_run_that_does_not_begin(run: Pytest, project: Path) 
     assert len(git(project, "worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.measured
 def test_second_run_on_the_same_files_is_refused_and_one_apart_is_not(run: Pytest, project: Path) -> None:
     first = run(*TASK, *WAITS, "--loop-alias", "one", "--loop-allow", "src/a/", "--loop-detach")
     assert first.returncode == 0, first
@@ -148,6 +153,7 @@ def test_second_run_on_the_same_files_is_refused_and_one_apart_is_not(run: Pytes
     assert [files.alias for files in Store(project).busy()] == ["one"]
 
 
+@pytest.mark.measured
 def test_two_runs_on_one_document_are_refused(run: Pytest, project: Path) -> None:
     (project / "it.rules.yaml").write_text("rules: [{id: a.x.y, description: It is good, check: {contains: good}}]")
     words = (
