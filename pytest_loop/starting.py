@@ -210,7 +210,7 @@ class Front:
         are_tests_alone = all(one.source == TESTS for one in plan.criteria)
         if new.is_judge_named:
             found = found.without_rules()
-            if are_tests_alone and not nothing:
+            if are_tests_alone and not nothing and not self.options.artifact:
                 check_measurable(found, self.root)
         elif are_tests_alone and not found.has_criteria:
             found = inferred(found, self.root)

@@ -261,7 +261,8 @@ def test_rules_that_cannot_be_collected_are_told_before_anything_starts(
 
 
 def test_nothing_to_judge_is_said(pytester: pytest.Pytester) -> None:
-    result = pytester.runpytest_subprocess("--loop-task", "x", "--loop-yes")
+    pytester.mkdir("empty")
+    result = pytester.runpytest_subprocess("empty", "--loop-task", "fix until green", "--loop-yes")
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.stderr.fnmatch_lines(
         ["ERROR: there is nothing to judge: name rules with --loop-rules, --loop-template or paths"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,7 +172,7 @@ def test_two_runs_on_one_document_are_refused(run: Pytest, project: Path) -> Non
 
 
 def test_work_tree_needs_a_repository_with_a_commit(run: Pytest, project: Path) -> None:
-    (project / ".git").rename(project.parent / "away")
+    shutil.rmtree(project / ".git")
     words = (*TASK, *MENDS, "--loop-worktree")
     assert "--loop-worktree: the project is not in a git work tree" in run(*words).stderr
     git(project, "init", "--quiet")
