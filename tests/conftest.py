@@ -5,9 +5,11 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]
 
 # pytester forgets what a session inside this process imported, and libyaml's loader does not stand being imported again.
 import pytest_loop.rules.collect  # noqa: F401
@@ -20,6 +22,12 @@ settings.load_profile("patient")
 SELDOM_AMONG_WORKERS = pytest.mark.parametrize(
     "workers", [(), pytest.param(("-n2",), marks=pytest.mark.thorough)], ids=["plain", "n2"]
 )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Stories of minutes stand beside tests of milliseconds: a worker that has nothing left takes from the other."""
+    return WorkStealingScheduling(config, log) if config.getvalue("dist") == "load" else None
 
 
 @pytest.fixture(scope="session", autouse=True)
