@@ -268,6 +268,12 @@ def test_the_one_question_for_a_person(tell: Tell, reason: Reason, asked: str) -
     assert question(tell().judged("a.x.y").state, reason) == asked
 
 
+def test_where_an_agent_alone_is_not_satisfied_it_is_asked_what_is_missing(tell: Tell) -> None:
+    state = tell().judged().judged().state.model_copy(update={"exit_signal": False})
+    asked = question(state, Reason.ITERATION_LIMIT)
+    assert asked == "Every rule passes, and the agent says that it is not done: what is missing?"
+
+
 def test_the_question_about_a_claim_quotes_it(tell: Tell) -> None:
     claim = Blocked(rule="a.x.y", reason="it\ncontradicts b.x.y\x1b[2K" + "!" * 999)
     state = tell().state.model_copy(update={"blocked": claim})
