@@ -38,7 +38,7 @@ class Watching:
     """The files of a project, and a session that judges them.
 
     What a session writes itself is no change: a path that changes while two sessions in a row are at work is left alone
-    from then on.
+    until it changes while none is.
     """
 
     root: Path
@@ -57,11 +57,13 @@ class Watching:
         while True:
             self._judge()
             now = self._look(tree)
+            self.say("waiting for a change (Ctrl-C ends)")
             changed = self._by_others(tree, now)
             while not changed:
                 time.sleep(POLL)
                 tree, now = now, self._look(now)
-                changed = set(difference(tree, now).paths) - self._own
+                changed = set(difference(tree, now).paths)
+                self._own -= changed  # nobody but a person writes now
             tree = self._settled(now)
             names = sorted(changed)
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
@@ -95,7 +97,6 @@ class Watching:
             self.has_passed = found.total > 0 and found.is_reached
             verdict = "PASS" if self.has_passed else "FAIL"
             self.say(f"{verdict}: score {found.score:.3g}, {found.passing} of {found.total} rules pass")
-        self.say("waiting for a change (Ctrl-C ends)")
 
 
 def main(config: pytest.Config, values: argparse.Namespace) -> int:
