@@ -68,7 +68,10 @@ class Proof(str, Enum):
 
     @property
     def rank(self) -> int:
-        return list(Proof).index(self)
+        return _PROOFS[self]
+
+
+_PROOFS = {proof: rank for rank, proof in enumerate(Proof)}
 
 
 class Outcome(str, Enum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -161,9 +161,10 @@ def each(root: Any) -> list[Any]:
     return [root, *(inner for part in parts for inner in each(part))] if parts else [root]
 
 
-def proof(parts: Iterable[Any]) -> Proof:
+def proof(parts: Sequence[Any]) -> Proof:
     """What a verdict of these checks together rests on: no more than the weakest of them."""
-    return max((getattr(part, "proof", Proof.OBSERVATION) for part in parts), key=lambda one: one.rank)
+    kinds = [getattr(part, "proof", Proof.OBSERVATION) for part in parts]
+    return kinds[0] if len(kinds) == 1 else max(kinds, key=lambda one: one.rank)
 
 
 def reads_artifact(root: Any) -> bool:
