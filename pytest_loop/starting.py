@@ -19,7 +19,7 @@ from pytest_loop import background, branching, commands, looking, reporting
 from pytest_loop.agents.builtin import NAME as BUILTIN
 from pytest_loop.agents.installed import nobody_named, unobserved
 from pytest_loop.core import machine, outcome
-from pytest_loop.core.drafting import TESTS
+from pytest_loop.core.drafting import TESTS, is_test
 from pytest_loop.core.model import Plan
 from pytest_loop.core.run import Event, Kind, RunState, Status, Target
 from pytest_loop.errors import LoopError
@@ -38,7 +38,7 @@ from pytest_loop.running import Running
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
 from pytest_loop.store import RunFiles, Store, slug
-from pytest_loop.understanding import Understood, check_measurable, heard, inferred
+from pytest_loop.understanding import Understood, check_measurable, heard, inferred, tests_of
 from pytest_loop.workloads.beginning import NewExperiment
 from pytest_loop.workspace.sealed import BUILD, SealedFiles, patterns
 
@@ -232,15 +232,21 @@ class Front:
         yield from new.understood.notes()
 
     def _sealed(self, new: NewRun, state: RunState, files: RunFiles, session: ChildSession, plan: Plan) -> RunState:
-        """What judges is sealed before the first edit; the files are kept in the run's folder."""
-        paths = (one.partition("::")[0] for one in (*plan.items, *(rule.id for rule in state.criteria.rules)))
+        """What judges is sealed before the first edit; the files are kept in the run's folder.
+
+        A command judges by more than it names: by tests of any language, and by what tells tools how to run them.
+        """
+        rules = state.criteria.rules
+        paths = (one.partition("::")[0] for one in (*plan.items, *(rule.id for rule in rules)))
+        has_commands = any(rule.proof.is_run and not is_test(rule) for rule in rules)
         self.running.project = SealedFiles(
             self.root,
             files.folder,
             patterns(
-                filter(None, (*paths, *new.understood.judges)),
-                (*(BUILD if new.understood.has_commands else ()), *self.options.seal),
+                filter(None, (*paths, *plan.judges, *(tests_of(self.root) if has_commands else ()))),
+                (*(BUILD if has_commands else ()), *self.options.seal),
                 self.options.unseal,
+                are_tests_added=new.understood.adds_tests,
             ),
             self.options.allow,
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_loop.core.text import counted
 from pytest_loop.intake.context import FILES, Context, context
-from pytest_loop.intake.model import Confidence
+from pytest_loop.intake.model import Confidence, Goal
 from pytest_loop.intake.phrases import Asked, asked
 from pytest_loop.intake.project import read_files, read_project
 from pytest_loop.intake.proposal import Proposal, ProposedRule, rule_file, rules, uncertain
@@ -22,26 +22,18 @@ from pytest_loop.manner import UnclearError
 class Understood:
     """The words of a task, what the project says beside its rules, and what was inferred where nobody named a judge.
 
-    `left` are rules of the project that nobody here can judge: sentences, without an agent that could read. `tests` are
-    the files of tests of the project, in any language.
+    `left` are rules of the project that nobody here can judge: sentences, without an agent that could read.
     """
 
     asked: Asked
     context: Context = field(default_factory=Context)
     left: tuple[ProposedRule, ...] = ()
     proposal: Proposal | None = None
-    tests: tuple[str, ...] = ()
 
     @property
-    def has_commands(self) -> bool:
-        """Whether a command judges that was inferred: then the files that it is told by judge, too."""
-        return self.proposal is not None and any(not one.is_own_tests for one in self.proposal.criteria)
-
-    @property
-    def judges(self) -> tuple[str, ...]:
-        """The files that such a command looks at: tests of every language, and where it was found."""
-        sources = (source.path for one in self.proposal.criteria for source in one.sources) if self.proposal else ()
-        return (*self.tests, *dict.fromkeys(sources)) if self.has_commands else ()
+    def adds_tests(self) -> bool:
+        """Whether the task cannot be done without new tests."""
+        return self.proposal is not None and self.proposal.goal in (Goal.COVERAGE, Goal.IMPLEMENT_FEATURE)
 
     @property
     def says_when(self) -> bool:
@@ -114,17 +106,24 @@ def inferred(known: Understood, root: Path) -> Understood:
 
     Whoever starts a run confirms its draft, and with it what was inferred.
     """
-    project = read_project(root)
-    found = infer(known.asked, project)
-    if isinstance(found, Refusal):
-        raise UnclearError(str(found))
+    found = _inferred(known, root)
     if found.confidence is Confidence.LOW:
         raise UnclearError(uncertain(found))
-    return replace(known, proposal=found, tests=tuple(project.tests()))
+    return replace(known, proposal=found)
 
 
 def check_measurable(known: Understood, root: Path) -> None:
     """Raises `UnclearError` for a task that names nothing: tests that happen to be there do not say what it wants."""
+    _inferred(known, root)
+
+
+def _inferred(known: Understood, root: Path) -> Proposal:
     found = infer(known.asked, read_project(root))
     if isinstance(found, Refusal):
         raise UnclearError(str(found))
+    return found
+
+
+def tests_of(root: Path) -> list[str]:
+    """The files of tests of a project, in any language: what a command judges by."""
+    return read_project(root).tests()

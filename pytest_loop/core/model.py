@@ -67,6 +67,11 @@ class Proof(str, Enum):
         return self not in (Proof.REVIEW, Proof.ASSUMPTION)
 
     @property
+    def is_run(self) -> bool:
+        """Whether a program decided, which is told by files of its own."""
+        return self in (Proof.EXECUTION, Proof.MEASUREMENT)
+
+    @property
     def rank(self) -> int:
         return _PROOFS[self]
 
@@ -200,12 +205,13 @@ class Criteria(Value):
 class Plan(Value):
     """What a session is going to judge: all rules, and the rules (`source::id`) of each selected item.
 
-    `sentences` are the checks that nobody has made concrete yet.
+    `sentences` are the checks that nobody has made concrete yet, `judges` the files with functions that are checks.
     """
 
     criteria: tuple[Criteria, ...] = ()
     items: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     sentences: dict[str, str] = Field(default_factory=dict)
+    judges: tuple[str, ...] = ()
 
 
 class Result(NamedTuple):

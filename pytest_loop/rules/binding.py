@@ -10,7 +10,7 @@ import pytest
 
 from pytest_loop.core.model import DEFAULT_THRESHOLDS, TESTS, Criteria, Phase, Plan, Rule, Severity
 from pytest_loop.rules.checks.base import shown
-from pytest_loop.rules.checks.code import Tests, is_node_id
+from pytest_loop.rules.checks.code import Python, Tests, is_node_id
 from pytest_loop.rules.checks.kinds import each
 from pytest_loop.rules.checks.people import Sentence
 from pytest_loop.rules.collect import LOADED, TALLY, FixtureRuleItem, RuleItem
@@ -48,7 +48,12 @@ class Binding:
         sentences = {
             key: judged.check.sentence for key, judged in _judged(loaded) if isinstance(judged.check, Sentence)
         }
-        self.plan = Plan(criteria=(*(one.criteria for one in loaded), *own), items=self.items, sentences=sentences)
+        self.plan = Plan(
+            criteria=(*(one.criteria for one in loaded), *own),
+            items=self.items,
+            sentences=sentences,
+            judges=tuple(sorted(_judges(loaded, session.config.rootpath))),
+        )
 
     def _add(self, source: str, each_rule: Rule) -> str:
         key = f"{source}::{each_rule.id}"
@@ -106,6 +111,13 @@ class Binding:
                 self.items[item.nodeid] = (item.key,)
                 if item.judged.rule.repeat > 1:
                     session.stash[TALLY].expect(item.key)
+
+
+def _judges(loaded: list[Loaded], root: Path) -> set[str]:
+    """The files of the project whose functions are checks."""
+    parts = ((judged.folder, part) for _, judged in _judged(loaded) if judged.is_slow for part in each(judged.check))
+    files = {part.file(folder, root) for folder, part in parts if isinstance(part, Python)}
+    return {path.relative_to(root).as_posix() for path in files if path and path.is_relative_to(root)}
 
 
 def _judged(loaded: list[Loaded]) -> Iterator[tuple[str, Judged]]:

@@ -68,22 +68,29 @@ BUILD = (
     "pom.xml",
     "build.gradle*",
 )
+NEW_TESTS = ("!test_*.py", "!*_test.py")
 _SOURCES = ".py"
 
 
-def patterns(tests: Iterable[str], seal: Iterable[str] = (), unseal: Iterable[str] = ()) -> tuple[str, ...]:
-    """What is sealed: the files of tests, the folders of tests they lie in, configuration, and what the person says."""
-    own = dict.fromkeys(pattern for path in sorted(set(tests)) for pattern in _of_a_test(path))
-    return (*CONFIGURATION, *own, *seal, *(f"!{pattern}" for pattern in unseal))
+def patterns(
+    tests: Iterable[str], seal: Iterable[str] = (), unseal: Iterable[str] = (), *, are_tests_added: bool = False
+) -> tuple[str, ...]:
+    """What is sealed: the files of tests, the folders of tests they lie in, configuration, and what the person says.
+
+    Where tests are to be added, new ones may be; those that are there stay as they are, and so does what lies by them.
+    """
+    known = sorted(set(tests))
+    own = dict.fromkeys(map(_place_of_a_test, known))
+    new = (*NEW_TESTS, *(f"/{_escaped(path)}" for path in known)) if are_tests_added else ()
+    return (*CONFIGURATION, *own, *new, *seal, *(f"!{pattern}" for pattern in unseal))
 
 
-def _of_a_test(path: str) -> Iterator[str]:
+def _place_of_a_test(path: str) -> str:
     parts = PurePosixPath(path).parts
     for at, part in enumerate(parts[:-1]):
         if part in FOLDERS:
-            yield f"/{_escaped('/'.join(parts[: at + 1]))}/"
-            return
-    yield f"/{_escaped(path)}"
+            return f"/{_escaped('/'.join(parts[: at + 1]))}/"
+    return f"/{_escaped(path)}"
 
 
 def _escaped(path: str) -> str:

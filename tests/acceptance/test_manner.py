@@ -355,6 +355,58 @@ def test_what_a_command_judges_by_is_sealed(
     assert (shop / edit[0]).read_text() == before[edit[0]]
 
 
+@pytest.mark.parametrize(
+    ("check", "before", "edit"),
+    [
+        ("{command: make check}", {"Makefile": "check:\n\tfalse\n"}, ("Makefile", "check:\n\ttrue\n")),
+        (
+            f"{{command: '{sys.executable} -m pytest -q -p no:cacheprovider unit'}}",
+            {"unit/test_it.py": "def test_it():\n    assert 0\n"},
+            ("unit/test_it.py", "def test_it():\n    pass\n"),
+        ),
+        (
+            "{python: 'checks.deep:good'}",
+            {"checks/deep.py": "def good(a, w):\n    return False\n", "checks/__init__.py": ""},
+            ("checks/deep.py", "def good(a, w):\n    return True\n"),
+        ),
+    ],
+    ids=["makefile", "tests of a command", "function"],
+)
+def test_what_rules_of_a_person_judge_by_is_sealed_as_well(
+    shop: Path, check: str, before: dict[str, str], edit: tuple[str, str]
+) -> None:
+    for name, text in before.items():
+        (shop / name).parent.mkdir(exist_ok=True)
+        (shop / name).write_text(text)
+    (shop / "it.rules.yaml").write_text(f"rules: [{{id: a.x, description: x, check: {check}}}]\n")
+    (shop / "agent.py").write_text(
+        f"from pathlib import Path\ndef work(request):\n    Path({edit[0]!r}).write_text({edit[1]!r})\n"
+    )
+    done = in_shop(shop, "--loop-rules", "it.rules.yaml", "--loop-workspace", "--loop-max-iterations", "2")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"sealed: {edit[0]}: was changed, and was put back" in done.stdout
+
+
+def test_a_task_that_needs_new_tests_may_add_them_and_change_none(shop: Path) -> None:
+    (shop / ".loop/shape/SHAPE.md").unlink()
+    (shop / "test_shop.py").unlink()
+    (shop / "tests").mkdir()
+    (shop / "tests/test_old.py").write_text("def test_old():\n    pass\n")
+    (shop / "coverage.sh").write_text("echo TOTAL 10 10 $(( $(ls tests/test_*.py | wc -l) * 45 ))%\n")
+    (shop / "agent.py").write_text(
+        "from pathlib import Path\ndef work(request):\n    Path('tests/test_old.py').write_text('')\n"
+        "    Path('tests/conftest.py').write_text('')\n    Path('tests/test_new.py').write_text('')\n"
+    )
+    task = "loop until coverage > 80%, as `sh coverage.sh` prints it"
+    command = ["--loop-task", task, "--loop-agent", "python:agent:work", "--loop-yes", "--loop-max-iterations", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *command], cwd=shop, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (shop / "tests/test_new.py").exists(), done.stdout + done.stderr
+    assert (shop / "tests/test_old.py").read_text() == "def test_old():\n    pass\n"
+    assert not (shop / "tests/conftest.py").exists()
+
+
 def test_what_was_not_asked_for_by_any_rule_is_not_shipped(shop: Path) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     (shop / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")

@@ -13,6 +13,7 @@ from pytest_loop.core.model import Finding
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules import deadline, patterns
 from pytest_loop.rules.checks.base import Answer, Check, Context, findings, shown
+from pytest_loop.rules.checks.code import Python
 from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, check, reads_artifact
 from pytest_loop.rules.document import Documents
 
@@ -518,3 +519,22 @@ def test_a_document_that_is_gone_is_not_read_from_memory(run: Run, tmp_path: Pat
     assert documents.read(tmp_path / "doc.md") is documents.unchanged(tmp_path / "doc.md")
     (tmp_path / "doc.md").unlink()
     assert documents.unchanged(tmp_path / "doc.md") is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ("checks:good", "checks.py"),
+        ("deep.checks:good", "deep/checks.py"),
+        ("deep:good", "deep/__init__.py"),
+        ("json:loads", None),
+    ],
+)
+def test_a_function_that_judges_stands_in_a_file_of_the_project_or_elsewhere(
+    tmp_path: Path, reference: str, found: str | None
+) -> None:
+    for name in ("checks.py", "deep/__init__.py", "deep/checks.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    expected = tmp_path / found if found else None
+    assert Python(python=reference).file(tmp_path / "rules", tmp_path) == expected

@@ -57,6 +57,14 @@ def test_folders_of_tests_are_sealed_whole_and_tests_elsewhere_alone() -> None:
     assert [path for path in outside if globs.matches(path)] == []
 
 
+def test_where_tests_are_to_be_added_only_new_ones_may_be() -> None:
+    globs = Globs(patterns(["tests/unit/test_a.py", "test_b.py"], are_tests_added=True))
+    inside = ["tests/unit/test_a.py", "test_b.py", "tests/data.json", "tests/conftest.py", "tests/new/helper.py"]
+    assert [path for path in inside if not globs.matches(path)] == []
+    assert not globs.matches("tests/unit/test_new.py")
+    assert not globs.matches("new_test.py")
+
+
 def test_what_judges_is_put_back_and_named(root: Path, project: SealedFiles) -> None:
     (root / "tests/test_shop.py").write_text("cheat")
     (root / "tests/data.txt").unlink()

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator
@@ -43,6 +44,12 @@ class Python(Check):
             return
         if answer is not None and answer is not True:
             yield Finding(expected=f"True or None from {self.python}", found=shown(answer))
+
+    def file(self, *folders: Path) -> Path | None:
+        """Where its function stands, if that is in one of these folders."""
+        place = self.python.partition(":")[0].replace(".", "/")
+        names = (f"{place}.py", f"{place}/__init__.py")
+        return next((folder / name for folder in folders for name in names if (folder / name).is_file()), None)
 
     def _said(self, error: Exception) -> Iterator[Finding]:
         """What the function says is wrong: several problems are separated by `;` and a new line.
