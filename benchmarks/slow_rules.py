@@ -30,11 +30,11 @@ def write(folder: Path) -> None:
     (folder / "mixed.rules.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def session(folder: Path, way: str) -> ChildSession:
-    command = pytest_command(way, "-p", "no:cacheprovider")
-    words = (*command[3:], "--rootdir", str(folder), "-c", str(folder / "pytest.ini"))
-    warm = Warm(words, folder, time.time())
-    return ChildSession(words, folder, 600.0, clean_environment(), lambda _data: None, warm=warm)
+def session(folder: Path, *words: str) -> ChildSession:
+    command = pytest_command(*words, "-p", "no:cacheprovider")
+    given = (*command[3:], "--rootdir", str(folder), "-c", str(folder / "pytest.ini"))
+    warm = Warm(given, folder, time.time())
+    return ChildSession(given, folder, 600.0, clean_environment(), lambda _data: None, warm=warm)
 
 
 def seconds(one: ChildSession, count: int) -> float:

@@ -61,7 +61,7 @@ def with_tests(folder: Path, count: int) -> Path:
 
 def as_a_run(folder: Path, count: int, rounds: int) -> list[float]:
     """How many times faster `-n2` is where a run judges the cases, in sessions that start warm."""
-    sessions = {way: session(folder, way) for way in ("-n0", "-n2")}
+    sessions = {way: session(folder, way, "loop.manifest.json") for way in ("-n0", "-n2")}
     faster = []
     for number in range(rounds + 1):
         took = {way: seconds(one, count) for way, one in sessions.items()}

@@ -191,7 +191,11 @@ class Judging:
 
     def introduce(self, node: Any) -> None:
         """To a worker of xdist: name the folder for what workers have to tell; it exists only once one does."""
-        self.is_spread = True
+        if not self.is_spread:
+            from pytest_loop.rules.carrying import Delivery
+
+            self.is_spread = True
+            self.config.pluginmanager.register(Delivery(self.config), "loop-delivery")
         node.workerinput["loop_exchange"] = str(self.exchange.path)
         node.workerinput["loop_heard"] = self._heard_here
         if self._seat is not None and self.order is None:
@@ -204,7 +208,7 @@ class Judging:
         """Whether anybody here wants to know more of an item that passed than that it did."""
         from pytest_loop.rules.listening import is_each_named, is_end_heard
 
-        return self.order is not None or is_each_named(self.config) or is_end_heard(self.config)
+        return is_each_named(self.config) or is_end_heard(self.config)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodeready(self) -> None:
@@ -218,6 +222,16 @@ class Judging:
             self._share_finely()
         if self.plan is None and self.channel is not None and (plan := self._left()):
             self._take(plan)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Nobody watches the letters of a session that belongs to a run."""
+        if self.order is None:
+            return (yield)
+        from pytest_loop.rules.letters import shown_together
+
+        with shown_together(self.config):
+            return (yield)
 
     def _share_finely(self) -> None:
         """Where slow rules stand among cheap ones, a worker gets no more than it needs, unless the person said more."""

@@ -55,6 +55,10 @@ class Binding:
             judges=tuple(sorted(_judges(loaded, session.config.rootpath))),
         )
 
+    def rules_of(self, nodeid: str) -> list[Rule]:
+        """The rules that an item judges."""
+        return [self.rules[key] for key in self.items.get(nodeid, ())]
+
     def _add(self, source: str, each_rule: Rule) -> str:
         key = f"{source}::{each_rule.id}"
         self.rules[key] = each_rule

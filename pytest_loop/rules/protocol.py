@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard
 
 import pytest
 
@@ -19,10 +17,9 @@ from pytest_loop.core.model import Evidence, Outcome
 from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.base import broken
 from pytest_loop.rules.collect import RuleFailed, RuleItem
+from pytest_loop.rules.letters import shown_together
 from pytest_loop.rules.listening import are_of, impls, is_each_named, is_end_heard
-from pytest_loop.rules.reports import properties
-
-LONGEST_UNSEEN = 0.1
+from pytest_loop.rules.reports import note_passed, passed
 
 
 class SlimProtocol:
@@ -47,11 +44,10 @@ class SlimProtocol:
     def report(self, item: RuleItem, judged: _Judged) -> None:
         """Report a rule; one that does not pass is reported in the ordinary way."""
         hook = item.parent.hook
-        keywords = {item.name: 1, "loop_rule": 1}
-        call = _told(item, judged.error) if judged.error else _passing(item, keywords, judged)
+        call = _told(item, judged.error) if judged.error else _passing(item, judged)
         hook.pytest_runtest_logreport(report=call)
         if self.is_end_heard:
-            hook.pytest_runtest_logreport(report=_passed(item, keywords, "teardown"))
+            hook.pytest_runtest_logreport(report=passed(item, "teardown", 0.0, 0.0, "loop_rule"))
         if self.is_finish_heard:
             hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
@@ -84,7 +80,7 @@ class SlimLoop:
         A rule that fails or warns is judged, and left to pytest, which knows what to do then.
         """
         items = session.items
-        with garbage.kept(), _shown_together(session.config), warnings.catch_warnings(record=True) as warned:
+        with garbage.kept(), shown_together(session.config), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             while at + 1 < len(items) and _is_slim(item := items[at], items[at + 1]):
                 if self.is_each_named or self.named is not item.parent or item.judged.is_slow:
@@ -98,29 +94,6 @@ class SlimLoop:
                 _go_on(session)
                 at += 1
         return at
-
-
-@contextmanager
-def _shown_together(config: pytest.Config) -> Iterator[None]:
-    """The terminal shows what it has written a few times a second; to show each letter takes as long as a rule."""
-    if not config.pluginmanager.has_plugin("terminalreporter"):
-        yield
-        return
-    writer = config.get_terminal_writer()
-    show, shown = writer.flush, time.monotonic()
-
-    def seldom() -> None:
-        nonlocal shown
-        if time.monotonic() - shown >= LONGEST_UNSEEN:
-            shown = time.monotonic()
-            show()
-
-    writer.flush = seldom  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        writer.flush = show  # type: ignore[method-assign]
-        show()
 
 
 def _go_on(session: pytest.Session) -> None:
@@ -169,34 +142,9 @@ def _warned(item: RuleItem, judged: _Judged) -> _Judged:
     return judged
 
 
-def _passed(
-    item: RuleItem, keywords: dict[str, Any], when: Any, started: float = 0.0, ended: float = 0.0
-) -> pytest.TestReport:
-    return pytest.TestReport(
-        nodeid=item.nodeid,
-        location=item.location,
-        keywords=keywords,
-        outcome="passed",
-        longrepr=None,
-        when=when,
-        duration=ended - started,
-        start=started,
-        stop=ended,
-        user_properties=item.user_properties,
-    )
-
-
-def _passing(item: RuleItem, keywords: dict[str, Any], judged: _Judged) -> pytest.TestReport:
-    rule = item.judged.rule
-    item.user_properties += properties(rule.severity, rule.weight, rule.phase, "pass")
-    report = _passed(item, keywords, "call", judged.started, judged.ended)
-    evidence = {"outcome": "passed", "seconds": report.duration, **item.kept}
-    report.loop = {  # type: ignore[attr-defined]
-        "evidence": evidence,
-        "shown": "reused" if item.kept.get("reused") else "passed",
-        "severity": rule.severity.value,
-        "phase": rule.phase.value,
-    }
+def _passing(item: RuleItem, judged: _Judged) -> pytest.TestReport:
+    report = passed(item, "call", judged.started, judged.ended, "loop_rule")
+    note_passed(item, report, item.judged.rule, item.kept)
     return report
 
 

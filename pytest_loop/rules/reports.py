@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ class Reports:
         report = yield
         keys = self.binding.items.get(item.nodeid)
         if keys and (report.when == "call" or not report.passed):
-            rules = [self.binding.rules[key] for key in keys]
+            rules = self.binding.rules_of(item.nodeid)
             evidence = _evidence(call, report, item.config.rootpath).model_copy(update=getattr(item, "kept", {}))
             self._settle(item, report, evidence, dict(zip(keys, rules, strict=True)))
         return report
@@ -56,6 +57,34 @@ class Reports:
             report.outcome = "skipped"
             report.longrepr = (str(item.path), (item.reportinfo()[1] or 0) + 1, evidence.text)
         _note_properties(item, report, main, answer)
+
+
+def passed(item: pytest.Item, when: Any, started: float, ended: float, *keywords: str) -> pytest.TestReport:
+    """The report of an item that was run without pytest's own machinery, and passed."""
+    return pytest.TestReport(
+        nodeid=item.nodeid,
+        location=item.location,
+        keywords=dict.fromkeys((item.name, *keywords), 1),
+        outcome="passed",
+        longrepr=None,
+        when=when,
+        duration=ended - started,
+        start=started,
+        stop=ended,
+        user_properties=item.user_properties,
+    )
+
+
+def note_passed(item: pytest.Item, report: pytest.TestReport, rule: Rule, kept: Mapping[str, Any]) -> None:
+    """What `Reports` would note on such a report."""
+    item.user_properties += properties(rule.severity, rule.weight, rule.phase, "pass")
+    report.user_properties = item.user_properties
+    report.loop = {  # type: ignore[attr-defined]
+        "evidence": {"outcome": "passed", "seconds": report.duration, **kept},
+        "shown": "reused" if kept.get("reused") else "passed",
+        "severity": rule.severity.value,
+        "phase": rule.phase.value,
+    }
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -33,8 +34,12 @@ class Case:
 
 def values(case: str) -> dict[str, str]:
     """What the placeholders of a case stand for."""
-    path = PurePosixPath(case)
-    return {"case": case, "case_name": path.name, "case_stem": path.stem, "case_dir": str(path.parent)}
+    folder, name = posixpath.split(case)
+    return {"case": case, "case_name": name, "case_stem": _stem(name), "case_dir": folder or "."}
+
+
+def _stem(path: str) -> str:
+    return posixpath.splitext(posixpath.basename(path))[0]
 
 
 @dataclass(frozen=True)
@@ -112,17 +117,18 @@ class _Files:
 
 def _matching(folder: Path, pattern: str) -> Iterator[str]:
     shows_hidden = any(part.startswith(".") and part.strip(".") for part in PurePosixPath(pattern).parts)
-    for path in folder.glob(pattern):
-        if path.is_file() and (shows_hidden or not path.name.startswith(".")):
-            yield path.relative_to(folder).as_posix()
+    before = len(os.path.join(folder, ""))
+    for path in map(str, folder.glob(pattern)):
+        if os.path.isfile(path) and (shows_hidden or not os.path.basename(path).startswith(".")):
+            yield path[before:].replace(os.sep, "/")
 
 
 def paired(cases: Sequence[str], expected: Sequence[str]) -> dict[str, str] | None:
     """The expected file of each case: by stem, else in order where there are as many; None where neither works."""
     if not expected:
         return {}
-    stems = {PurePosixPath(path).stem: path for path in expected}
-    of_cases = [PurePosixPath(case).stem for case in cases]
+    stems = {_stem(path): path for path in expected}
+    of_cases = [_stem(case) for case in cases]
     is_plain = len(stems) == len(expected) and len(set(of_cases)) == len(cases)
     if is_plain and set(of_cases) <= set(stems):
         return {case: stems[stem] for case, stem in zip(cases, of_cases, strict=True)}
@@ -135,8 +141,8 @@ def _unpaired(
     source: Source, cases: Sequence[str], expected: Sequence[str], pairs: dict[str, str] | None
 ) -> Iterator[Problem]:
     if pairs is None:
-        stems = {PurePosixPath(path).stem for path in expected}
-        lonely = next((case for case in cases if PurePosixPath(case).stem not in stems), None)
+        stems = set(map(_stem, expected))
+        lonely = next((case for case in cases if _stem(case) not in stems), None)
         why = f"none for {lonely}" if lonely else "stems that stand for several"
         wanted = f"an expected file for each of {len(cases)} cases, by its stem or as many in order"
         yield source.problem(f"expected {wanted}, found {len(expected)}, and {why}", "expectedPaths")
@@ -151,13 +157,14 @@ def _unmatched(source: Source, found: Mapping[str, Collection[str]]) -> Iterator
 def _clashes(source: Source, outputs: Mapping[str, str], root: Path, inputs: Collection[str]) -> Iterator[Problem]:
     """Outputs that would mix with each other or overwrite something; one is enough to know."""
     first: dict[str, str] = {}
+    folder, inside = str(source.folder), os.path.join(root, "")
     for case, output in outputs.items():
-        place = os.path.normpath(source.folder / output)
+        place = os.path.normpath(os.path.join(folder, output))
         if first.setdefault(output, case) != case:
             text = f"an output of its own for each case, found {output} for {first[output]} and {case}"
         elif output in inputs:
             text = f"a new file for the output of {case}, found {output}, which the workload reads"
-        elif not Path(place).is_relative_to(root):
+        elif not place.startswith(inside):
             text = f"a path inside the project, found {output}"
         else:
             continue

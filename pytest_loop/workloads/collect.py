@@ -103,7 +103,8 @@ class CaseItem(pytest.Item):
         except NotJudgedError as reason:
             self.unjudged = str(reason)
             return False
-        self.kept = {"inputs": inputs, "reused": self.result.reused, "seconds": self.result.seconds}
+        kept = {"inputs": inputs, "reused": self.result.reused, "seconds": self.result.seconds}
+        self.kept = {name: value for name, value in kept.items() if value}
         self.user_properties.append((PROPERTY, self.result.model_dump_json(exclude_defaults=True)))
         return self.result.passed
 

@@ -1,7 +1,8 @@
 """How a case is run: as any test, without the machinery around a setup and a teardown that it does not have.
 
 A case runs its commands in processes of their own, so that nothing is to be captured or logged. It keeps the ordinary
-way where that could be noticed: it does not pass, it is the last of its manifest, or somebody wants to see more.
+way where that could be noticed: it does not pass, it stands for several rules, it is the last of its manifest, or
+somebody wants to see more.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import time
 
 import pytest
 
+from pytest_loop.rules.carrying import Carrier
 from pytest_loop.rules.listening import are_of, impls, is_alone, is_each_named, is_end_heard
+from pytest_loop.rules.reports import Reports, note_passed, passed
 from pytest_loop.workloads.collect import CaseItem
 
 NAME = "loop-cases"
@@ -37,32 +40,25 @@ class CaseProtocol:
     """Takes the place of pytest's own protocol for cases that pass: one report instead of three."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._config = config
+        self._plugins = config.pluginmanager
+        self._carrier = Carrier() if hasattr(config, "workerinput") else None
+        if self._carrier is not None:
+            config.pluginmanager.register(self._carrier, "loop-carrier")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
         if not isinstance(item, CaseItem) or nextitem is None or nextitem.parent is not item.parent:
             return None
+        reports: Reports | None = self._plugins.getplugin("loop-reports")
+        rules = reports.binding.rules_of(item.nodeid) if reports is not None else ()
         started = time.time()
-        if not item.passes():
+        if len(rules) > 1 or not item.passes():
             return None
-        item.parent.hook.pytest_runtest_logreport(report=self._report(item, started, time.time()))
+        report = passed(item, "call", started, time.time())
+        for rule in rules:
+            note_passed(item, report, rule, item.kept)
+        if self._carrier is None:
+            item.parent.hook.pytest_runtest_logreport(report=report)
+        else:
+            self._carrier.send(item, report)
         return True
-
-    def _report(self, item: CaseItem, started: float, ended: float) -> pytest.TestReport:
-        """A report of our own, unless somebody adds to it what it says about a rule."""
-        if self._config.pluginmanager.has_plugin("loop-reports"):
-            call = pytest.CallInfo.from_call(lambda: None, when="call")
-            return item.ihook.pytest_runtest_makereport(item=item, call=call)  # type: ignore[no-any-return]
-        return pytest.TestReport(
-            nodeid=item.nodeid,
-            location=item.location,
-            keywords={item.name: 1},
-            outcome="passed",
-            longrepr=None,
-            when="call",
-            duration=ended - started,
-            start=started,
-            stop=ended,
-            user_properties=item.user_properties,
-        )

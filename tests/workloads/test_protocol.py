@@ -46,3 +46,45 @@ def test_a_case_that_passes_is_one_report_where_nobody_minds(make: Make, pyteste
     result = pytester.runpytest_subprocess("-n0", "-q")
     result.assert_outcomes(passed=4, failed=1)
     result.stdout.fnmatch_lines([".F...*"])
+
+
+QUICK = {f"cases/{at:02}.txt": "ONE\n" for at in range(45)} | {f"expected/{at:02}.txt": "ONE\n" for at in range(45)}
+ALONE = ("-p", "no:randomly", "-p", "no:asyncio", "-p", "no:timeout", "-p", "no:anyio", "-p", "no:cov", "-q")
+MESSAGES = """
+def pytest_report_from_serializable(data):
+    with open("messages", "a") as file:
+        file.write("carries\\n" if "loop_carried" in data else "alone\\n")
+"""
+STOP = """
+import pytest
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    if item.name.endswith("07.txt"):
+        item.session.shouldstop = "enough"
+    return (yield)
+"""
+
+
+@pytest.fixture
+def quick(make: Make, pytester: pytest.Pytester) -> Make:
+    def quick(files: dict[str, str], **fields: str) -> Path:
+        return make({**QUICK, **files}, runCommand="cp {case} {output}", casePaths=["cases/[0-9]*.txt"], **fields)
+
+    return quick
+
+
+def test_reports_of_quick_cases_travel_together(quick: Make, pytester: pytest.Pytester) -> None:
+    quick({"conftest.py": MESSAGES})
+    result = pytester.runpytest_subprocess("-n2", *ALONE)
+    result.assert_outcomes(passed=45)
+    assert "carries\n" in (pytester.path / "messages").read_text()
+
+
+def test_what_fails_brings_what_has_passed_before(quick: Make, pytester: pytest.Pytester) -> None:
+    quick({"expected/17.txt": "TWO\n"})
+    pytester.runpytest_subprocess("-n1", "-x", *ALONE).assert_outcomes(passed=17, failed=1)
+
+
+def test_a_session_that_ends_early_loses_no_report(quick: Make, pytester: pytest.Pytester) -> None:
+    quick({"conftest.py": STOP})
+    pytester.runpytest_subprocess("-n1", *ALONE).assert_outcomes(passed=8)
