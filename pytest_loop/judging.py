@@ -223,16 +223,6 @@ class Judging:
         if self.plan is None and self.channel is not None and (plan := self._left()):
             self._take(plan)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Nobody watches the letters of a session that belongs to a run."""
-        if self.order is None:
-            return (yield)
-        from pytest_loop.rules.letters import shown_together
-
-        with shown_together(self.config):
-            return (yield)
-
     def _share_finely(self) -> None:
         """Where slow rules stand among cheap ones, a worker gets no more than it needs, unless the person said more."""
         scheduler = getattr(self.config.pluginmanager.getplugin("dsession"), "sched", None)

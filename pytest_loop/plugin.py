@@ -154,6 +154,8 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
     noted = getattr(report, "loop", None)
     if noted is None:
         return None
+    if noted["shown"] == "passed" and _belongs_to_a_run(config):
+        return "passed", "", ""  # nobody watches the letters of such a session
     from pytest_loop.show.status import status
 
     return status(noted, config.get_verbosity())

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple, TypeGuard
 
 import pytest
@@ -17,9 +19,10 @@ from pytest_loop.core.model import Evidence, Outcome
 from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.base import broken
 from pytest_loop.rules.collect import RuleFailed, RuleItem
-from pytest_loop.rules.letters import shown_together
 from pytest_loop.rules.listening import are_of, impls, is_each_named, is_end_heard
 from pytest_loop.rules.reports import note_passed, passed
+
+LONGEST_UNSEEN = 0.1
 
 
 class SlimProtocol:
@@ -80,7 +83,7 @@ class SlimLoop:
         A rule that fails or warns is judged, and left to pytest, which knows what to do then.
         """
         items = session.items
-        with garbage.kept(), shown_together(session.config), warnings.catch_warnings(record=True) as warned:
+        with garbage.kept(), _shown_together(session.config), warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             while at + 1 < len(items) and _is_slim(item := items[at], items[at + 1]):
                 if self.is_each_named or self.named is not item.parent or item.judged.is_slow:
@@ -94,6 +97,29 @@ class SlimLoop:
                 _go_on(session)
                 at += 1
         return at
+
+
+@contextmanager
+def _shown_together(config: pytest.Config) -> Iterator[None]:
+    """The terminal shows what it has written a few times a second; to show each letter takes as long as a rule."""
+    if not config.pluginmanager.has_plugin("terminalreporter"):
+        yield
+        return
+    writer = config.get_terminal_writer()
+    show, shown = writer.flush, time.monotonic()
+
+    def seldom() -> None:
+        nonlocal shown
+        if time.monotonic() - shown >= LONGEST_UNSEEN:
+            shown = time.monotonic()
+            show()
+
+    writer.flush = seldom  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        writer.flush = show  # type: ignore[method-assign]
+        show()
 
 
 def _go_on(session: pytest.Session) -> None:

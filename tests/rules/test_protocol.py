@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.rules import letters, patterns
+from pytest_loop.rules import patterns, protocol
 
 Write = Callable[..., Path]
 
@@ -170,7 +170,7 @@ def test_the_terminal_shows_quiet_rules_together(
     longest: float,
     is_each_shown: bool,
 ) -> None:
-    monkeypatch.setattr(letters, "LONGEST_UNSEEN", longest)
+    monkeypatch.setattr(protocol, "LONGEST_UNSEEN", longest)
     rules = [{"id": f"a.{at}", "description": "it", "check": {"contains": "x"}} for at in range(100)]
     rule_file(json.dumps({"artifact": "doc.md", "rules": rules}), "many.rules.json")
     (pytester.path / "doc.md").write_text("x\n")
