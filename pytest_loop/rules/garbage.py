@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 MANY = 20_000
 # Whether this process forks sessions, and keeps frozen what it has loaded; to ask the collector is slow there.
@@ -15,7 +17,8 @@ is_frozen = False
 def kept() -> Iterator[None]:
     """Nothing made inside is garbage: looking for it among all rules takes longer than making them.
 
-    Many things are old to the collector afterwards, as if it had looked at them: what is frozen and thawed is.
+    Many things are old to the collector afterwards, as if it had looked at them: what is frozen and thawed is. Nor are
+    they looked through when the process ends, which python would do twice.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -27,5 +30,11 @@ def kept() -> Iterator[None]:
             gc.freeze()
             if not was_frozen:
                 gc.unfreeze()
+            _let_end()
         if was_on:
             gc.enable()
+
+
+@cache
+def _let_end() -> None:
+    atexit.register(gc.freeze)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 
 import pytest
@@ -21,6 +22,17 @@ def test_many_things_are_old_afterwards_and_none_is_frozen(young: int) -> None:
     assert gc.get_count()[0] < garbage.MANY < len(made)
     assert not gc.get_freeze_count()
     assert gc.isenabled()
+
+
+def test_what_stays_is_not_looked_through_when_the_process_ends(young: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(atexit, "register", asked.append)
+    garbage._let_end.cache_clear()
+    for _ in range(2):
+        with garbage.kept():
+            made: list[list[int]] = [[] for _ in range(young)]
+        assert made
+    assert asked == [gc.freeze]
 
 
 def test_a_few_things_are_left_to_the_collector() -> None:
