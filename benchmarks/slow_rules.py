@@ -40,7 +40,7 @@ def session(folder: Path, *words: str) -> ChildSession:
 def seconds(one: ChildSession, count: int) -> float:
     started = time.perf_counter()
     found = one.evaluate(Order())
-    assert found.finished == 0, found
+    assert found.finished == 0, found.output
     assert len(found.evidence) == count
     return time.perf_counter() - started
 

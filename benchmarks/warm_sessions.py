@@ -103,7 +103,7 @@ def measured(case: Case, rounds: int) -> tuple[list[float], list[float]]:
 
         def warm() -> None:
             found = session.evaluate(Order())
-            assert found.finished == 0, found
+            assert found.finished == 0, found.output
 
         def cold() -> None:
             subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
