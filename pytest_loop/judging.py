@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pytest_loop.rules.checks.base import Answer
 
 NAME = "loop-judging"
-SECONDS = "loop/seconds"
 FEW = 2
 CANARY = "loop_canary"
 ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
@@ -118,8 +117,8 @@ class Judging:
 
     def _let_in(self) -> None:
         """Rules that the run keeps are among the arguments, and pytest drops them where their folder is one too."""
-        from pytest_loop.rules.files import INFERRED
         from pytest_loop.rules.kept import KeptRules
+        from pytest_loop.rules.sources import INFERRED
 
         words = map(str, self.config.invocation_params.args)
         if found := next((word for word in words if word.endswith(INFERRED)), None):
@@ -127,14 +126,14 @@ class Judging:
 
     def arrange(self, items: list[pytest.Item]) -> None:
         """What decides first; among workers, slow rules beside cheap ones."""
+        from pytest_loop.leaving import known_seconds
         from pytest_loop.rules.ordering import Past, arranged, rules_arranged
 
         if self.order is not None:
             past = Past(self.order.seconds, frozenset(self.order.failed))
             items[:], is_uneven = arranged(items, past, is_spread=self.is_worker)
         else:
-            cache = getattr(self.config, "cache", None)
-            items[:], is_uneven = rules_arranged(items, Past(cache.get(SECONDS, {}) if cache else {}))
+            items[:], is_uneven = rules_arranged(items, Past(known_seconds(self.config)))
         if is_uneven and self.is_worker:
             self.exchange.say_uneven()
 
@@ -244,13 +243,15 @@ class Judging:
         if self.plan is None or not self.recorder.heard:
             return
         from pytest_loop.core.model import Phase
+        from pytest_loop.leaving import note_seconds, note_suite_score
         from pytest_loop.rules import garbage
 
         with garbage.kept():
             found = self.recorder.evaluations(self.plan, Phase(self.asked.phase))
         self.evaluations = [self._scored(one) for one in found]
-        self._note_suite_score()
-        self._note_seconds()
+        note_suite_score(self.config, self.evaluations)
+        if self.order is None:
+            note_seconds(self.config, self.recorder.seconds())
         self._save(session)
         if session.exitstatus == pytest.ExitCode.OK and not self._is_acceptable:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -286,25 +287,6 @@ class Judging:
         except SavedFileError as error:
             self.trouble = str(error)
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
-
-    def _note_seconds(self) -> None:
-        """How long rules took, for the order of the next session; a run remembers that itself."""
-        cache = getattr(self.config, "cache", None)
-        if cache is None or self.order is not None:
-            return
-        from pytest_loop.rules.ordering import SLOW
-
-        slow = {nodeid: took for nodeid, took in self.recorder.seconds().items() if took >= SLOW}
-        if slow != cache.get(SECONDS, {}):
-            cache.set(SECONDS, slow)
-
-    def _note_suite_score(self) -> None:
-        """The score in JUnit XML; the plugin that writes it has no other public way in than its own method."""
-        for plugin in self.config.pluginmanager.get_plugins():
-            add = getattr(plugin, "add_global_property", None)
-            for one in self.evaluations if add is not None else ():
-                name = "loop.score" if len(self.evaluations) == 1 else f"loop.score.{one.criteria}"
-                add(name, f"{float(one.score):.4g}")  # type: ignore[misc]
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, None, None]:

@@ -21,7 +21,7 @@ from pytest_loop.core.run import Breakers, Limits, RunState, Sealed, Target, Tas
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate.session import Session, SessionError
 from pytest_loop.options import child_arguments
-from pytest_loop.rules.files import TEMPLATES, template_names
+from pytest_loop.rules.sources import TEMPLATES, template_names
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run_options import RunOptions
 from pytest_loop.store import now

@@ -17,7 +17,7 @@ from pytest_loop.agents.protocol import (
     AgentUnavailableError,
     StopAskedError,
 )
-from pytest_loop.agents.structured import PlanAnswer, PrepareAnswer, PreparedCheck, blocked, unwrapped, validated
+from pytest_loop.agents.structured import PlanAnswer, PrepareAnswer, blocked, unwrapped, validated
 from pytest_loop.core import critique as critic
 from pytest_loop.core import machine
 from pytest_loop.core.drafting import plan_steps
@@ -26,7 +26,7 @@ from pytest_loop.core.run import Blocked, Kind, RunState, Step, Usage
 from pytest_loop.errors import StateError
 from pytest_loop.examining import Examination
 from pytest_loop.mending import Mending, suspects
-from pytest_loop.rules.checks.kinds import Invalid, check
+from pytest_loop.preparing import prepared
 from pytest_loop.tools import Tools
 from pytest_loop.trying import Candidate, Trying
 from pytest_loop.workloads.trying import Trial
@@ -109,8 +109,7 @@ class Work:
             text = unwrapped(reply.text)
             if not text.strip():
                 raise AgentError("expected a document, found an empty answer")
-        said: Payload = {"exit_signal": reply.exit_signal} if reply.exit_signal is not None else {}
-        said |= {"blocked": claim.model_dump()} if claim else {}
+        said = _words(reply, claim)
         kind = Kind.REFINEMENT_DONE if step is Step.REFINE else Kind.ARTIFACT_CREATED
         path = self.tools.artifact.path
         said |= self._diff(document_diff(path.name, before or "", text, LONGEST_DIFF))
@@ -145,8 +144,7 @@ class Work:
         claim = self._claim(reply)
         change = project.change()
         self.tools.files.write_artifact(self.tools.settings.redact(change.text), self.tools.artifact.path)
-        said: Payload = {"exit_signal": reply.exit_signal} if reply.exit_signal is not None else {}
-        said |= {"blocked": claim.model_dump()} if claim else {}
+        said = _words(reply, claim)
         said |= {"findings": [one.model_dump(exclude_defaults=True) for one in findings]} if findings else {}
         said |= {"candidates": tried} if tried else {}
         said |= {"said": self.tools.settings.redact(reply.report)[:MOST_SAID]} if reply.report else {}
@@ -198,12 +196,7 @@ class Work:
         if agent is None:
             raise AgentUnavailableError("there is nobody to make sentences concrete: name an agent with --loop-judge")
         reply = self._ask(Step.PREPARE, agent, schema=PrepareAnswer.model_json_schema(), wanted=wanted)
-        found: dict[str, list[Any]] = {}
-        for one in validated(reply, PrepareAnswer).checks:
-            found.setdefault(one.rule_id, []).append(_usable(one.check if one.check is not None else _foreign(one)))
-        missing = [name for name in wanted if name not in found]
-        if missing:
-            raise AgentError(f"expected a check for every rule, found none for {', '.join(missing)}")
+        found = prepared(reply, wanted)
         return {"checks": [{"rule_id": name, "check": found[name]} for name in wanted]}
 
     def _evaluate(self) -> Payload:
@@ -307,23 +300,15 @@ def used(usage: Usage) -> Payload:
     return {"usage": usage.model_dump(exclude_none=True)} if usage != Usage() else {}
 
 
+def _words(reply: AgentReply, claim: Blocked | None) -> Payload:
+    """What an agent says about its work beside the work itself."""
+    said: Payload = {"exit_signal": reply.exit_signal} if reply.exit_signal is not None else {}
+    return said | ({"blocked": claim.model_dump()} if claim else {})
+
+
 def _edited(copy: Path) -> str | None:
     """What an agent made of its copy; whatever it put in its place is its own mistake."""
     try:
         return Artifact(copy).text()
     except StateError as error:
         raise AgentError(str(error)) from None
-
-
-def _usable(raw: Any) -> Any:
-    """A check that an agent made, if it can be understood."""
-    try:
-        check(raw)
-    except Invalid as error:
-        raise AgentError(f"expected a check, found one that is none: {error}") from None
-    return raw
-
-
-def _foreign(one: PreparedCheck) -> Payload:
-    """The form of other loop tools, in which the check stands beside the rule's id."""
-    return dict(one.model_extra or {})

@@ -9,12 +9,13 @@ import sys
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import IO, NoReturn
+from typing import NoReturn
 
 import pytest
 
 from pytest_loop import process
 from pytest_loop.evaluate import forked
+from pytest_loop.evaluate.likeness import Likeness
 from pytest_loop.marks import marked
 
 _MOMENT = 0.02
@@ -72,27 +73,12 @@ def _hear_signals() -> None:
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
-class Forked:
-    """As much of a `Popen` as is needed here."""
-
-    stdin: IO[bytes] | None = None
-    stdout: IO[bytes] | None
-    stderr: IO[bytes] | None
+class Forked(Likeness):
+    """A session that this process has forked."""
 
     def __init__(self, pid: int, stdout: int, stderr: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
-        self.stdout = os.fdopen(stdout, "rb", buffering=0)
-        self.stderr = os.fdopen(stderr, "rb", buffering=0)
+        super().__init__(pid, stdout, stderr)
         self._ended = threading.Event()
-
-    def __enter__(self) -> Forked:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for stream in (self.stdout, self.stderr):
-            if stream is not None:
-                stream.close()
 
     def poll(self) -> int | None:
         """Its exit code, if it has ended."""

@@ -11,11 +11,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from pytest_loop import marks, process
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import VARIABLE as COMPILED
+from pytest_loop.evaluate.likeness import Likeness
 from pytest_loop.evaluate.wire import receive, send
 
 VARIABLE = "PYTEST_LOOP_SERVER"
@@ -54,29 +55,15 @@ class ServerDiedError(LoopError):
     """The server went away while a session was at work."""
 
 
-class Forked:
-    """A session that the server has forked: as much of a `Popen` as is needed here."""
+class Forked(Likeness):
+    """A session that the server has forked."""
 
     leaves_nothing = True
-    stdin: IO[bytes] | None = None
-    stdout: IO[bytes] | None
-    stderr: IO[bytes] | None
 
     def __init__(self, server: Server, pid: int, stdout: int, stderr: int) -> None:
-        self.pid = pid
-        self.returncode: int | None = None
-        self.stdout = os.fdopen(stdout, "rb", buffering=0)
-        self.stderr = os.fdopen(stderr, "rb", buffering=0)
+        super().__init__(pid, stdout, stderr)
         self._server = server
         self._is_buried = False
-
-    def __enter__(self) -> Forked:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for stream in (self.stdout, self.stderr):
-            if stream is not None:
-                stream.close()
 
     def poll(self) -> int | None:
         """Its exit code, if it has ended."""

@@ -20,8 +20,9 @@ from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.base import Answer, Context, findings
 from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED, Kinds, check
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.files import INFERRED, TEMPLATES, Judged, Loaded, load
+from pytest_loop.rules.files import Judged, Loaded, load
 from pytest_loop.rules.reuse import Reuse
+from pytest_loop.rules.sources import INFERRED, TEMPLATES
 from pytest_loop.rules.tally import Tally
 
 LOADED = pytest.StashKey[list[Loaded]]()

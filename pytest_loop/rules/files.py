@@ -1,15 +1,12 @@
-"""Rule files: read, extended, checked and normalised into criteria whose rules can be judged."""
+"""Rule files: laid over what they extend, and normalised into criteria whose rules can be judged."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Proof, Remedy, Rule, Severity
 from pytest_loop.errors import Problem, RuleFileError
@@ -17,15 +14,8 @@ from pytest_loop.rules.checks.base import shown
 from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, check, each, proof, reads_artifact, schema
 from pytest_loop.rules.form import FixCommand, RuleFile
 from pytest_loop.rules.meanings import MEANINGS
-from pytest_loop.rules.messages import complaints
-from pytest_loop.rules.positions import Locate, locator
 from pytest_loop.rules.remedies import remedy
-from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
-
-TEMPLATES = Path(__file__).parent / "templates"
-# What a run has inferred is written into its own folder, and speaks of the project all the same.
-INFERRED = "inferred.rules.yaml"
-LONGEST_CHAIN = 10
+from pytest_loop.rules.sources import Source, chain_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,41 +43,19 @@ class Loaded:
 
 
 @dataclass
-class _Source:
-    """One file on the way: its data, and a way to its lines. `place` is its folder, from the project."""
-
-    path: Path
-    shown: str
-    folder: Path
-    place: str
-    text: str
-    kind: str
-    problems: list[Problem]
-    locate: Locate | None = None
-
-    def line(self, *path: str | int) -> int:
-        if self.locate is None:
-            self.locate = locator(self.text, self.kind)
-        return self.locate(path)
-
-    def complain(self, text: str, *path: str | int) -> None:
-        self.problems.append(Problem(self.shown, self.line(*path), text))
-
-
-@dataclass
 class _Merged:
     """A rule while files are laid over each other: its fields, and which file said the check."""
 
     fields: dict[str, Any]
-    source: _Source
+    source: Source
     at: int
-    check_source: _Source = field(init=False)
+    check_source: Source = field(init=False)
     check_at: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.check_source, self.check_at = self.source, self.at
 
-    def lay_over(self, fields: dict[str, Any], source: _Source, at: int) -> None:
+    def lay_over(self, fields: dict[str, Any], source: Source, at: int) -> None:
         self.fields |= fields
         self.source, self.at = source, at
         if "check" in fields:
@@ -104,7 +72,7 @@ def load(
     """
     problems: list[Problem] = []
     MEANINGS.read[path] = root
-    chain = list(_chain(path, root, problems))
+    chain = list(chain_of(path, root, problems))
     if not chain:
         raise RuleFileError(problems)
     source, model = chain[0]
@@ -128,101 +96,7 @@ def load(
     return Loaded(criteria, artifact, tuple(rules), declared.name if declared else "")
 
 
-def template_names() -> list[str]:
-    """The templates that come with the package."""
-    return sorted(path.name.removesuffix(".rules.yaml") for path in TEMPLATES.glob("*.rules.yaml"))
-
-
-def _chain(path: Path, root: Path, problems: list[Problem]) -> Iterator[tuple[_Source, RuleFile]]:
-    """The file, then what it extends, and so on."""
-    seen: list[Path] = []
-    folder = root if path.parent == TEMPLATES or path.name == INFERRED else path.parent
-    while True:
-        seen.append(path)
-        source, model = _read(path, root, folder, problems)
-        if model is None:
-            return
-        yield source, model
-        if model.extends is None:
-            return
-        found = _extended(model.extends, source, root)
-        if found is None:
-            return
-        if found in seen or len(seen) > LONGEST_CHAIN:
-            names = " -> ".join(one.name for one in [*seen, found])
-            source.complain(f"expected files that extend each other in one direction, found {names}", "extends")
-            return
-        path = found
-        folder = folder if path.parent == TEMPLATES else path.parent
-
-
-def _extended(name: str, source: _Source, root: Path) -> Path | None:
-    template = TEMPLATES / f"{name}.rules.yaml"
-    if name in template_names():
-        return template
-    path = source.folder / name
-    if not path.resolve().is_relative_to(root.resolve()):
-        source.complain(f"expected a file inside the project for `extends`, found {shown(name)}", "extends")
-    elif not path.is_file():
-        names = ", ".join(template_names())
-        source.complain(
-            f"expected a rule file or one of the templates {names} for `extends`, found {shown(name)}", "extends"
-        )
-    elif path.suffix.lower() not in FORMATS:
-        source.complain(f"expected a .yaml, .yml, .json or .toml file for `extends`, found {shown(name)}", "extends")
-    else:
-        return path.resolve()
-    return None
-
-
-def _read(path: Path, root: Path, folder: Path, problems: list[Problem]) -> tuple[_Source, RuleFile | None]:
-    name = _inside(path, root)
-    source = _Source(path, name, folder, _inside(folder, root), "", FORMATS[path.suffix.lower()], problems)
-    twice: list[Malformed] = []
-    try:
-        source.text = read_text(path)
-        if known := MEANINGS.file(source.kind, source.text):
-            source.locate = known.locate
-            return source, known.form
-        data, node = located(source.text, source.kind, twice)
-    except Malformed as error:
-        problems.append(Problem(name, error.line, str(error)))
-        return source, None
-    if node is not None:
-        source.locate = locator(source.text, source.kind, node)
-    problems += [Problem(name, one.line, str(one)) for one in twice]
-    if not isinstance(data, dict):
-        found = "an empty file" if data is None else shown(data)
-        source.complain(f"expected a mapping with `rules`, found {found}")
-        return source, None
-    model = _validated(data, source)
-    if model is not None and not problems:
-        MEANINGS.keep(source.kind, source.text, model, source.locate)
-    return source, model
-
-
-def _inside(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-
-
-def _validated(data: dict[Any, Any], source: _Source) -> RuleFile | None:
-    try:
-        model = RuleFile.model_validate(data)
-    except ValidationError as error:
-        for one in complaints(error, RuleFile, data):
-            source.complain(one.text, *one.path)
-        return None
-    first: dict[str, int] = {}
-    for at, rule in enumerate(model.rules):
-        if first.setdefault(rule.id, at) != at:
-            line = source.line("rules", first[rule.id])
-            source.complain(f"expected each id once, found {rule.id!r} again (first in line {line})", "rules", at)
-    if not model.rules and model.extends is None:
-        source.complain("expected at least one rule in `rules`, found none", "rules")
-    return model
-
-
-def _rules(chain: list[tuple[_Source, RuleFile]], kinds: Kinds) -> list[Judged]:
+def _rules(chain: list[tuple[Source, RuleFile]], kinds: Kinds) -> list[Judged]:
     """What the files say together."""
     texts = tuple((source.path, source.folder, source.text) for source, _ in chain)
     if kinds is BUILT_IN and (known := MEANINGS.rules(texts)):
@@ -237,7 +111,7 @@ def _rules(chain: list[tuple[_Source, RuleFile]], kinds: Kinds) -> list[Judged]:
     return rules
 
 
-def _lay(merged: dict[str, _Merged], source: _Source, model: RuleFile) -> None:
+def _lay(merged: dict[str, _Merged], source: Source, model: RuleFile) -> None:
     for at, entry in enumerate(model.rules):
         values = vars(entry)
         fields = {name: values[name] for name in entry.model_fields_set}
@@ -248,12 +122,12 @@ def _lay(merged: dict[str, _Merged], source: _Source, model: RuleFile) -> None:
             known.lay_over(fields, source, at)
 
 
-def _line(one: _Merged, main: _Source) -> int:
+def _line(one: _Merged, main: Source) -> int:
     """Where the rule stands in the file that was collected; one that only its base has stands at `extends`."""
     return main.line("rules", one.at) if one.source is main else main.line("extends")
 
 
-def _judged(one: _Merged, main: _Source, kinds: Kinds) -> Judged | None:
+def _judged(one: _Merged, main: Source, kinds: Kinds) -> Judged | None:
     fields = one.fields
     for name in ("description", "check"):
         if fields.get(name) is None:
@@ -308,7 +182,7 @@ def exact(number: float) -> Fraction:
     return Fraction(number) if isinstance(number, int) or not math.isfinite(number) else Fraction(repr(number))
 
 
-def _artifact(chain: list[tuple[_Source, RuleFile]], root: Path) -> Path | None:
+def _artifact(chain: list[tuple[Source, RuleFile]], root: Path) -> Path | None:
     """What the nearest file names; it must stay inside the project."""
     for source, model in chain:
         if model.artifact is not None:
@@ -321,7 +195,7 @@ def _artifact(chain: list[tuple[_Source, RuleFile]], root: Path) -> Path | None:
     return None
 
 
-def _thresholds(chain: list[tuple[_Source, RuleFile]]) -> dict[Phase, Fraction]:
+def _thresholds(chain: list[tuple[Source, RuleFile]]) -> dict[Phase, Fraction]:
     found = dict(DEFAULT_THRESHOLDS)
     for _, model in reversed(chain):
         for phase in Phase:

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from pytest_loop.core.model import Phase, Severity
 from pytest_loop.errors import RuleFileError
-from pytest_loop.rules.files import Loaded, json_schema, load, template_names
+from pytest_loop.rules.files import Loaded, json_schema, load
+from pytest_loop.rules.sources import template_names
 
 Write = Callable[..., Loaded]
 
