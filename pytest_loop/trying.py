@@ -13,6 +13,7 @@ from typing import Any
 from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnavailableError, StopAskedError
 from pytest_loop.core.run import Assessment, SealFinding
 from pytest_loop.core.sealing import is_void
+from pytest_loop.store import disk
 from pytest_loop.workspace.change import Change
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.sealed import SealedFiles
@@ -79,7 +80,7 @@ class Trying:
 
     def tried(self) -> tuple[Candidate, list[Candidate]]:
         """The best candidate, whose files are in place then, and all of them."""
-        start = self.project.hold()
+        start = self._start()
         with self._made() as candidates:
             self._asked(candidates)
             if failed := [one.error for one in candidates if one.error and not one.is_edited]:
@@ -87,16 +88,31 @@ class Trying:
                     raise failed[0]
                 for error in failed:
                     self.say(str(error))
+            disk.write_whole(self._note, start.dump())
             try:
                 for one in candidates:
                     self._judged(one, start)
+                best = min(candidates, key=lambda one: one.rank)
+                self._lay(best)
             except BaseException:
                 self.project.go_back(start)
                 raise
-            best = min(candidates, key=lambda one: one.rank)
-            self._lay(best)
+            finally:
+                disk.remove(self._note)
         self.say(f"candidate {best.number} of {self.count} is kept")
         return best, candidates
+
+    @property
+    def _note(self) -> Path:
+        """Where it is written down how the files were before the first candidate was judged among them."""
+        return self.folder / "before-candidates.json"
+
+    def _start(self) -> Tree:
+        """The files as they are; after a crash among the candidates, as they were before."""
+        if left := disk.content(self._note):
+            self.project.go_back(Tree.load(left))
+            disk.remove(self._note)
+        return self.project.hold()
 
     @contextmanager
     def _made(self) -> Iterator[list[Candidate]]:

@@ -54,6 +54,14 @@ AGENTS = """
         (request.workspace / "product" / "__init__.py").write_text("ONE = 1\\n")
 
 
+    def dies(request):
+        product, seen = request.workspace / "product.py", Path(os.environ["SEEN"])
+        before = seen.read_text() if seen.exists() else ""
+        if request.workspace.name == "candidate-1":
+            seen.write_text(before + product.read_text())
+        product.write_text("ONE = 1\\n" if before else "import os\\nos.kill(os.getppid(), 9)\\n")
+
+
     def never(request):
         raise RuntimeError("no idea")
 """
@@ -78,7 +86,7 @@ def refined(project: Path) -> list[dict[str, Any]]:
 
 
 def is_tidy(project: Path) -> bool:
-    left = [path.name for path in (project / ".loop" / "best").iterdir() if path.name.startswith("candidate")]
+    left = [path.name for path in (project / ".loop" / "best").iterdir() if "candidate" in path.name]
     return not left and len(git(project, "worktree", "list").splitlines()) == 1
 
 
@@ -137,6 +145,20 @@ def test_candidate_that_fails_is_told_and_the_others_count(run: Pytest, project:
 
 
 @pytest.mark.measured
+def test_a_run_that_dies_while_a_candidate_is_judged_goes_on_from_before(
+    run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    seen = tmp_path_factory.mktemp("seen") / "seen"
+    monkeypatch.setenv("SEEN", str(seen))
+    words = ("--loop-agent", "python:agents:dies", "--loop-session", "cold")
+    assert run(*WORDS, "2", *words).returncode == -9
+    assert "kill" in (project / "product.py").read_text()
+    done = run("--loop-resume", "best")
+    assert done.returncode == 0, done
+    assert seen.read_text() == "ONE = 2\nONE = 2\n"
+    assert is_tidy(project)
+
+
 def test_where_all_fail_the_step_has_failed(run: Pytest, project: Path) -> None:
     done = run(*WORDS, "2", "--loop-agent", "python:agents:never")
     assert done.returncode == pytest.ExitCode.TESTS_FAILED
