@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.errors import RuleFileError
-from pytest_loop.rules import files
+from pytest_loop.rules import files, sources
 from pytest_loop.rules.checks.kinds import BUILT_IN
 from pytest_loop.rules.files import load
 from pytest_loop.rules.meanings import MEANINGS, MOST, Meanings
@@ -23,7 +23,8 @@ RULES = """
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[Meanings]:
     made = Meanings(is_kept=True)
-    monkeypatch.setattr(files, "MEANINGS", made)
+    for module in (files, sources):
+        monkeypatch.setattr(module, "MEANINGS", made)
     yield made
     assert not MEANINGS.is_kept
 
@@ -33,7 +34,7 @@ def test_a_text_that_is_known_is_not_read_again(
 ) -> None:
     path = rule_file(RULES)
     first = load(path, path.parent)
-    monkeypatch.setattr(files, "located", None)
+    monkeypatch.setattr(sources, "located", None)
     again = load(path, path.parent)
     assert [one.check for one in again.rules] == [one.check for one in first.rules]
     assert all(one.check is other.check for one, other in zip(first.rules, again.rules, strict=True))
