@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -195,10 +196,34 @@ def run(order: Order, start: Start | None = None) -> Completed:
             raise
 
 
+class _Started(subprocess.Popen[bytes]):
+    """Heard to end at once where the system can tell; while it waits, `Popen` only looks now and then."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        if timeout and self.returncode is None and _was_awaited(self.pid, timeout):
+            timeout = 0
+        return super().wait(timeout)
+
+
+def _was_awaited(pid: int, timeout: float) -> bool:
+    """Wait until a process has ended, no longer than that; False where the system cannot tell."""
+    try:
+        end = os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return False
+    try:
+        looking = select.poll()
+        looking.register(end, select.POLLIN)
+        looking.poll(timeout * 1000)
+    finally:
+        os.close(end)
+    return True
+
+
 def started(order: Order, mark: str) -> Child:
     """A new process, with a mark that `end_stragglers` will find."""
     try:
-        return subprocess.Popen(
+        return _Started(
             order.command,
             shell=isinstance(order.command, str),  # only for a person who wrote `shell: true`
             cwd=order.cwd,
