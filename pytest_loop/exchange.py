@@ -28,13 +28,12 @@ class Exchange:
             draft.write_text(plan.model_dump_json(), encoding="utf-8")
             draft.replace(self.path / _PLAN)
 
-    def left(self) -> Plan | None:
-        """The plan, once somebody has left it."""
-        if not (self.path / _PLAN).exists():
+    def left(self) -> str | None:
+        """The plan as JSON, once somebody has left it."""
+        try:
+            return (self.path / _PLAN).read_text(encoding="utf-8")
+        except FileNotFoundError:
             return None
-        from pytest_loop.core.model import Plan
-
-        return Plan.model_validate_json((self.path / _PLAN).read_bytes())
 
     def say_uneven(self) -> None:
         """Slow rules stand among cheap ones."""

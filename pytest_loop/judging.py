@@ -40,6 +40,7 @@ class Judging:
         self.plan: Plan | None = None
         self.evaluations: list[Evaluation] = []
         self.trouble = ""
+        self._was_told = False
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         self.is_worker = bool(worker)
         self.exchange = Exchange(Path(worker["loop_exchange"]) if self.is_worker else None)
@@ -167,13 +168,10 @@ class Judging:
         if self.is_worker:
             self.exchange.leave(binding.plan)
         else:
-            self._take(binding.plan)
+            self.plan = binding.plan
             _ = self.recorder
-
-    def _take(self, plan: Plan) -> None:
-        self.plan = plan
-        if self.channel is not None:
-            self.channel.tell_plan(plan)
+            if self.channel is not None:
+                self.channel.tell_plan(self.plan.model_dump_json())
 
     def _heard_canary(self, has_failed: bool) -> None:
         """What became of the item that must fail; a worker tells the controller when it leaves."""
@@ -191,10 +189,12 @@ class Judging:
     def introduce(self, node: Any) -> None:
         """To a worker of xdist: name the folder for what workers have to tell; it exists only once one does."""
         if not self.is_spread:
-            from pytest_loop.rules.carrying import Delivery
-
             self.is_spread = True
-            self.config.pluginmanager.register(Delivery(self.config), "loop-delivery")
+            self.config.pluginmanager.register(_AtFirstReport(self._read_plan), "loop-first-report")
+            if not self._heard_here:
+                from pytest_loop.rules.carrying import Delivery
+
+                self.config.pluginmanager.register(Delivery(self.config), "loop-delivery")
         node.workerinput["loop_exchange"] = str(self.exchange.path)
         node.workerinput["loop_heard"] = self._heard_here
         if self._seat is not None and self.order is None:
@@ -204,10 +204,11 @@ class Judging:
 
     @cached_property
     def _heard_here(self) -> bool:
-        """Whether anybody here wants to know more of an item that passed than that it did."""
+        """Whether anybody here wants to know more of an item that passed than that it did, or at once."""
+        from pytest_loop.rules.carrying import can_deliver
         from pytest_loop.rules.listening import is_each_named, is_end_heard
 
-        return is_each_named(self.config) or is_end_heard(self.config)
+        return is_each_named(self.config) or is_end_heard(self.config) or not can_deliver(self.config)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodeready(self) -> None:
@@ -219,17 +220,26 @@ class Judging:
         """The first worker that has collected has left the plan, and a run wants to know it early."""
         if self.exchange.is_uneven:
             self._share_finely()
-        if self.plan is None and self.channel is not None and (plan := self._left()):
-            self._take(plan)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Tell the run what workers are going to judge; as it stands, for they wait for their first items."""
+        if self.channel is not None and not self._was_told and (plan := self.exchange.left()):
+            self._was_told = True
+            self.channel.tell_plan(plan)
+
+    def _read_plan(self) -> None:
+        """What the workers judge; they made it when they had collected."""
+        if self.plan is None and (plan := self.exchange.left()):
+            from pytest_loop.core.model import Plan
+
+            self.plan = Plan.model_validate_json(plan)
 
     def _share_finely(self) -> None:
         """Where slow rules stand among cheap ones, a worker gets no more than it needs, unless the person said more."""
         scheduler = getattr(self.config.pluginmanager.getplugin("dsession"), "sched", None)
         if getattr(scheduler, "maxschedchunk", 0) is None:
             scheduler.maxschedchunk = FEW  # type: ignore[union-attr]
-
-    def _left(self) -> Plan | None:
-        return self.exchange.left() if self.is_spread else None
 
     # -- the end
 
@@ -238,8 +248,9 @@ class Judging:
         """Where the reports come together: score them, and let the criteria decide the exit code."""
         if self.is_worker:
             return
-        if self.plan is None and (left := self._left()):
-            self._take(left)
+        if self.is_spread:
+            self._pass_on()
+            self._read_plan()
         if self.plan is None or not self.recorder.heard:
             return
         from pytest_loop.core.model import Phase
@@ -306,6 +317,18 @@ class Judging:
         self._dismiss()
         if self.is_spread and not self.is_worker:
             self.exchange.clear()
+
+
+class _AtFirstReport:
+    """Does something when all workers are busy, so that none of them waits for it."""
+
+    def __init__(self, do: Callable[[], None]) -> None:
+        self._todo: list[Callable[[], None]] = [do]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self) -> None:
+        if self._todo:
+            self._todo.pop()()
 
 
 def judging(config: pytest.Config) -> Judging:

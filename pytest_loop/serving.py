@@ -21,6 +21,8 @@ _MACHINERY = (
     "pytest_loop.show.terminal",
     "pytest_loop.judging",
 )
+# What only some sessions need: those with cases, and those with workers.
+_SOMETIMES = ("pytest_loop.leaving", "pytest_loop.rules.carrying", "pytest_loop.workloads.protocol")
 
 
 def load() -> None:
@@ -32,13 +34,16 @@ def load() -> None:
 def get_ready() -> None:
     """Load it, and let its models be built, which otherwise happens when the first of each is made."""
     from pytest_loop.core import model
+    from pytest_loop.core.measuring import CaseResult
     from pytest_loop.core.order import Order
     from pytest_loop.rules import garbage
     from pytest_loop.rules.meanings import MEANINGS
 
     load()
+    for name in _SOMETIMES:
+        import_module(name)
     garbage.is_frozen = True
-    for one in (Order, model.Plan, model.Criteria, model.Rule, model.Evidence, model.Finding):
+    for one in (Order, model.Plan, model.Criteria, model.Rule, model.Evidence, model.Finding, CaseResult):
         one.model_rebuild()
     MEANINGS.is_kept = True
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model import Plan
-
 MOST_KEPT = 50
 
 
@@ -23,7 +21,7 @@ class Channel:
 
     def tell(self, **message: Any) -> None:
         """At once."""
-        self._write(message)
+        self._write(json.dumps(message))
 
     def tell_evidence(self, nodeid: str, evidence: dict[str, Any]) -> None:
         """Together with the next message, or with others of its kind: rules that only look at files are many."""
@@ -31,15 +29,16 @@ class Channel:
         if len(self._kept) >= MOST_KEPT:
             self._write()
 
-    def _write(self, *messages: dict[str, Any]) -> None:
-        kept = [{"evidence": self._kept}] if self._kept else []
-        data = memoryview("".join(f"{json.dumps(one)}\n" for one in (*kept, *messages)).encode())
+    def tell_plan(self, plan: str) -> None:
+        """The plan as JSON, on one line."""
+        self._write(f'{{"plan": {plan}}}')
+
+    def _write(self, *lines: str) -> None:
+        kept = [json.dumps({"evidence": self._kept})] if self._kept else []
+        data = memoryview("".join(f"{one}\n" for one in (*kept, *lines)).encode())
         self._kept.clear()
         while data:
             data = data[os.write(self._descriptor, data) :]
-
-    def tell_plan(self, plan: Plan) -> None:
-        self.tell(plan=plan.model_dump(mode="json"))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.tell(start=nodeid)

@@ -10,6 +10,8 @@ import pytest
 from pytest_loop.core.model import Evaluation, Evidence, Outcome, Phase, Plan
 from pytest_loop.core.scoring import MISSING, evaluation
 
+_PASSED = Evidence(outcome=Outcome.PASSED)
+
 
 class Recorder:
     """Hears every report where they come together; only what reports said about rules is kept."""
@@ -42,8 +44,7 @@ class Recorder:
         """One for every set of criteria that has a selected rule."""
         by_rule: dict[str, list[Evidence]] = {}
         for nodeid, keys in plan.items.items():
-            known = self._evidence.get(nodeid)
-            evidence = Evidence.model_validate(known) if known else MISSING
+            evidence = _evidence(self._evidence.get(nodeid))
             for key in keys:
                 by_rule.setdefault(key, []).append(evidence)
         done = []
@@ -54,3 +55,10 @@ class Recorder:
             if judged.results:
                 done.append(judged)
         return done
+
+
+def _evidence(known: dict[str, Any] | None) -> Evidence:
+    """What an item reported; most pass, and of those a verdict needs to know nothing more."""
+    if known is None:
+        return MISSING
+    return _PASSED if known["outcome"] == Outcome.PASSED.value else Evidence.model_validate(known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from pytest_loop.core.model import Evidence, Finding, Outcome
 from pytest_loop.errors import CheckError, ManifestError, NotJudgedError
 from pytest_loop.option_table import amount
 from pytest_loop.options import Reader
+from pytest_loop.rules import garbage
 from pytest_loop.rules.collect import ASK, BAD_FILES, ORDER, ManyItems, RuleFailed, explained
 from pytest_loop.workloads.building import Once
 from pytest_loop.workloads.cases import Case, Workload, workload
@@ -32,6 +33,10 @@ class ManifestFile(ManyItems, pytest.File):
     """The manifest of a workload."""
 
     def collect(self) -> Iterable[pytest.Item]:
+        with garbage.kept():
+            return list(self._collected())
+
+    def _collected(self) -> Iterator[pytest.Item]:
         root = self.config.rootpath if self.path.is_relative_to(self.config.rootpath) else self.path.parent
         try:
             found = workload(load(self.path, root), root)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from pytest_loop.rules.carrying import Carrier
+from pytest_loop.rules.carrying import Carrier, part_of_xdist
 from pytest_loop.rules.listening import are_of, impls, is_alone, is_each_named, is_end_heard
 from pytest_loop.rules.reports import Reports, note_passed, passed
 from pytest_loop.workloads.collect import CaseItem
@@ -41,7 +41,8 @@ class CaseProtocol:
 
     def __init__(self, config: pytest.Config) -> None:
         self._plugins = config.pluginmanager
-        self._carrier = Carrier() if hasattr(config, "workerinput") else None
+        worker = part_of_xdist(config)
+        self._carrier = Carrier(worker) if worker else None
         if self._carrier is not None:
             config.pluginmanager.register(self._carrier, "loop-carrier")
 

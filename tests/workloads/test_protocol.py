@@ -88,3 +88,29 @@ def test_what_fails_brings_what_has_passed_before(quick: Make, pytester: pytest.
 def test_a_session_that_ends_early_loses_no_report(quick: Make, pytester: pytest.Pytester) -> None:
     quick({"conftest.py": STOP})
     pytester.runpytest_subprocess("-n1", *ALONE).assert_outcomes(passed=8)
+
+
+@pytest.mark.parametrize("dist", ["load", "loadscope", "loadfile", "loadgroup", "worksteal", "each"])
+def test_no_way_of_sharing_waits_for_reports_that_wait(quick: Make, pytester: pytest.Pytester, dist: str) -> None:
+    quick({"pytest.ini": "[pytest]\n"})
+    result = pytester.runpytest_subprocess("-n2", f"--dist={dist}", *ALONE, timeout=60)
+    result.assert_outcomes(passed=90 if dist == "each" else 45)
+
+
+DIES = """
+import os, signal, pytest
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    if item.name.endswith("30.txt") and "PYTEST_XDIST_WORKER" in os.environ:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return (yield)
+"""
+
+
+def test_what_a_worker_has_not_told_when_it_dies_is_not_a_pass(quick: Make, pytester: pytest.Pytester) -> None:
+    quick({"conftest.py": DIES})
+    result = pytester.runpytest_subprocess("-n1", "--max-worker-restart=0", *ALONE, timeout=60)
+    outcomes = result.parseoutcomes()
+    assert result.ret != 0
+    assert outcomes["failed"] == 1
+    assert 0 < outcomes["passed"] <= 30
