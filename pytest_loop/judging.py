@@ -189,12 +189,11 @@ class Judging:
     def introduce(self, node: Any) -> None:
         """To a worker of xdist: name the folder for what workers have to tell; it exists only once one does."""
         if not self.is_spread:
-            self.is_spread = True
-            self.config.pluginmanager.register(_AtFirstReport(self._read_plan), "loop-first-report")
-            if not self._heard_here:
-                from pytest_loop.rules.carrying import Delivery
+            from pytest_loop.rules.carrying import Delivery
 
-                self.config.pluginmanager.register(Delivery(self.config), "loop-delivery")
+            self.is_spread = True
+            self.config.pluginmanager.register(Delivery(self.config), "loop-delivery")
+            self.config.pluginmanager.register(_AtFirstReport(self._read_plan), "loop-first-report")
         node.workerinput["loop_exchange"] = str(self.exchange.path)
         node.workerinput["loop_heard"] = self._heard_here
         if self._seat is not None and self.order is None:
@@ -211,11 +210,6 @@ class Judging:
         return is_each_named(self.config) or is_end_heard(self.config) or not can_deliver(self.config)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodeready(self) -> None:
-        """Reports are going to come; what is imported for them is imported while workers begin."""
-        _ = self.recorder
-
-    @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
         """The first worker that has collected has left the plan, and a run wants to know it early."""
         if self.exchange.is_uneven:
@@ -228,12 +222,15 @@ class Judging:
             self._was_told = True
             self.channel.tell_plan(plan)
 
-    def _read_plan(self) -> None:
-        """What the workers judge; they made it when they had collected."""
+    def _read_plan(self, first: pytest.TestReport | None = None) -> None:
+        """What the workers judge, if they judge: they made it when they had collected. `first` is what they report."""
         if self.plan is None and (plan := self.exchange.left()):
             from pytest_loop.core.model import Plan
 
             self.plan = Plan.model_validate_json(plan)
+            is_late = "recorder" not in vars(self)
+            if is_late and first is not None:
+                self.recorder.pytest_runtest_logreport(first)
 
     def _share_finely(self) -> None:
         """Where slow rules stand among cheap ones, a worker gets no more than it needs, unless the person said more."""
@@ -320,15 +317,15 @@ class Judging:
 
 
 class _AtFirstReport:
-    """Does something when all workers are busy, so that none of them waits for it."""
+    """Does something when the first report is there: all workers are busy, so that none of them waits for it."""
 
-    def __init__(self, do: Callable[[], None]) -> None:
-        self._todo: list[Callable[[], None]] = [do]
+    def __init__(self, do: Callable[[pytest.TestReport], None]) -> None:
+        self._todo = [do]
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self) -> None:
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self._todo:
-            self._todo.pop()()
+            self._todo.pop()(report)
 
 
 def judging(config: pytest.Config) -> Judging:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_loop.rules.reports import packed, unpacked
+from pytest_loop.rules.passing import packed, unpacked
 
 MOST = 20
 LONGEST = 0.1

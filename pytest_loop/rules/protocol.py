@@ -20,7 +20,8 @@ from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.base import broken
 from pytest_loop.rules.collect import RuleFailed, RuleItem
 from pytest_loop.rules.listening import are_of, impls, is_each_named, is_end_heard
-from pytest_loop.rules.reports import note_passed, passed
+from pytest_loop.rules.passing import passed
+from pytest_loop.rules.reports import note_passed
 
 LONGEST_UNSEEN = 0.1
 

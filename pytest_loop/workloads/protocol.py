@@ -13,7 +13,8 @@ import pytest
 
 from pytest_loop.rules.carrying import Carrier, part_of_xdist
 from pytest_loop.rules.listening import are_of, impls, is_alone, is_each_named, is_end_heard
-from pytest_loop.rules.reports import Reports, note_passed, passed
+from pytest_loop.rules.passing import passed
+from pytest_loop.rules.reports import Reports, note_passed
 from pytest_loop.workloads.collect import CaseItem
 
 NAME = "loop-cases"
