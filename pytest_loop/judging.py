@@ -41,6 +41,7 @@ class Judging:
         self.evaluations: list[Evaluation] = []
         self.trouble = ""
         self._was_told = False
+        self._ran_nothing = False
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         self.is_worker = bool(worker)
         self.exchange = Exchange(Path(worker["loop_exchange"]) if self.is_worker else None)
@@ -144,12 +145,13 @@ class Judging:
         from pytest_loop.rules.binding import Binding
         from pytest_loop.rules.collect import REUSE, TALLY
         from pytest_loop.rules.listening import is_alone, is_unwatched
-        from pytest_loop.rules.protocol import SlimLoop, SlimProtocol
+        from pytest_loop.rules.protocol import SlimLoop, SlimProtocol, is_quiet
         from pytest_loop.rules.reports import Reports
         from pytest_loop.rules.reuse import Reuse
         from pytest_loop.rules.tally import Tally
 
         session.stash[TALLY] = Tally(self.exchange.path if self.is_worker else None)
+        self._ran_nothing = all(map(is_quiet, session.items))
         if self.order is not None:
             session.stash[REUSE] = Reuse(self.order.known)
         with garbage.kept():
@@ -311,6 +313,10 @@ class Judging:
             terminalreporter.write_line(f"ERROR: {self.trouble}", red=True)
 
     def pytest_unconfigure(self) -> None:
+        if self._ran_nothing:
+            from pytest_loop.rules import garbage
+
+            garbage.rest()
         self._dismiss()
         if self.is_spread and not self.is_worker:
             self.exchange.clear()

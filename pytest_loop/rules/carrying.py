@@ -14,10 +14,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pytest_loop.rules.listening import are_of, impls
 from pytest_loop.rules.passing import packed, unpacked
 
-MOST = 20
+MOST = 50
 LONGEST = 0.1
+_NAME = "loop-carrier"
+# The last one is xdist in its workers, which run its module without a name.
+QUIET = ("_pytest.", "pytest_loop.", "xdist.", "__channelexec__")
 _CARRIED = "loop_carried"
 _DONE = "runtest_protocol_complete"
 
@@ -96,7 +100,24 @@ class Delivery:
             self._controller.worker_runtest_protocol_complete(report.node, **done)
 
 
-def part_of_xdist(config: pytest.Config) -> Any:
+def carrier(config: pytest.Config) -> Carrier | None:
+    """The one of this worker; None in other processes, and where anybody wants to hear of every item at once."""
+    if config.pluginmanager.has_plugin(_NAME):
+        return config.pluginmanager.getplugin(_NAME)  # type: ignore[no-any-return]
+    worker = _part_of_xdist(config)
+    if worker is None or config.workerinput.get("loop_heard", True) or not are_of(QUIET, listeners(config)):  # type: ignore[attr-defined]
+        return None
+    made = Carrier(worker)
+    config.pluginmanager.register(made, _NAME)
+    return made
+
+
+def listeners(config: pytest.Config) -> list[Any]:
+    """Everybody who hears of the items of this process."""
+    return impls(config, "pytest_runtest_logstart", "pytest_runtest_logreport", "pytest_runtest_logfinish")
+
+
+def _part_of_xdist(config: pytest.Config) -> Any:
     """What runs the items of a worker, if it is as we know it."""
     plugins = config.pluginmanager.get_plugins()
     return next((one for one in plugins if hasattr(one, "sendevent") and hasattr(one, "torun")), None)

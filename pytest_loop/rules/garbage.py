@@ -11,6 +11,7 @@ from functools import cache
 MANY = 20_000
 # Whether this process forks sessions, and keeps frozen what it has loaded; to ask the collector is slow there.
 is_frozen = False
+_is_resting = False
 
 
 @contextmanager
@@ -38,3 +39,19 @@ def kept() -> Iterator[None]:
 @cache
 def _let_end() -> None:
     atexit.register(gc.freeze)
+
+
+def rest() -> None:
+    """Nothing is garbage from now on: pytest looks twice for what tests have left, and none was run."""
+    global _is_resting
+    if not gc.get_freeze_count():
+        gc.freeze()
+        _is_resting = True
+
+
+def wake() -> None:
+    """The session is over; who lives on has garbage again."""
+    global _is_resting
+    if _is_resting:
+        gc.unfreeze()
+        _is_resting = False

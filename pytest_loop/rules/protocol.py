@@ -17,6 +17,7 @@ import pytest
 
 from pytest_loop.core.model import Evidence, Outcome
 from pytest_loop.rules import garbage
+from pytest_loop.rules.carrying import Carrier, carrier
 from pytest_loop.rules.checks.base import broken
 from pytest_loop.rules.collect import RuleFailed, RuleItem
 from pytest_loop.rules.listening import are_of, impls, is_each_named, is_end_heard
@@ -33,6 +34,7 @@ class SlimProtocol:
         self.is_end_heard = is_end_heard(config)
         self.is_finish_heard = not are_of(("_pytest.logging",), impls(config, "pytest_runtest_logfinish"))
         self.left: dict[str, _Judged] = {}
+        self._carrier = carrier(config)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -40,10 +42,21 @@ class SlimProtocol:
             return None
         if known := self.left.pop(item.nodeid, None):
             self.report(item, _warned(item, known))
-        else:
+        elif self._carrier is None:
             item.parent.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
             self.report(item, _judged(item))
+        else:
+            self._judge_for(self._carrier, item)
         return True
+
+    def _judge_for(self, carrier: Carrier, item: RuleItem) -> None:
+        """Among workers nobody hears that a rule begins which only looks at files, unless it does not pass."""
+        judged = _judged(item)
+        if judged.error is None:
+            carrier.send(item, _passing(item, judged))
+        else:
+            item.parent.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+            self.report(item, judged)
 
     def report(self, item: RuleItem, judged: _Judged) -> None:
         """Report a rule; one that does not pass is reported in the ordinary way."""
@@ -130,14 +143,14 @@ def _go_on(session: pytest.Session) -> None:
         raise session.Interrupted(session.shouldstop)
 
 
+def is_quiet(item: pytest.Item) -> TypeGuard[RuleItem]:
+    """Whether it only looks at files: nothing of the user is run."""
+    return isinstance(item, RuleItem) and item.judged.is_quiet
+
+
 def _is_slim(item: pytest.Item, following: pytest.Item | None) -> TypeGuard[RuleItem]:
     """The last rule of a file goes the ordinary way: with it pytest takes down what earlier tests have left."""
-    return (
-        isinstance(item, RuleItem)
-        and item.judged.is_quiet
-        and isinstance(following, RuleItem)
-        and following.parent is item.parent
-    )
+    return is_quiet(item) and isinstance(following, RuleItem) and following.parent is item.parent
 
 
 class _Judged(NamedTuple):

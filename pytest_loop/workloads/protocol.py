@@ -11,15 +11,13 @@ import time
 
 import pytest
 
-from pytest_loop.rules.carrying import Carrier, part_of_xdist
-from pytest_loop.rules.listening import are_of, impls, is_alone, is_each_named, is_end_heard
+from pytest_loop.rules.carrying import QUIET, carrier, listeners
+from pytest_loop.rules.listening import are_of, is_alone, is_each_named, is_end_heard
 from pytest_loop.rules.passing import passed
 from pytest_loop.rules.reports import Reports, note_passed
 from pytest_loop.workloads.collect import CaseItem
 
 NAME = "loop-cases"
-# The last one is xdist in its workers, which run its module without a name.
-_QUIET = ("_pytest.", "pytest_loop.", "xdist.", "__channelexec__")
 
 
 def watch_cases(config: pytest.Config) -> None:
@@ -30,11 +28,9 @@ def watch_cases(config: pytest.Config) -> None:
 
 def _is_more_heard(config: pytest.Config) -> bool:
     """A worker of xdist tells what it is told to tell."""
-    worker = getattr(config, "workerinput", None)
-    others = impls(config, "pytest_runtest_logstart", "pytest_runtest_logreport", "pytest_runtest_logfinish")
-    if worker is not None:
-        return bool(worker.get("loop_heard", True)) or not are_of(_QUIET, others)
-    return is_each_named(config) or is_end_heard(config) or not are_of(_QUIET, others)
+    if hasattr(config, "workerinput"):
+        return carrier(config) is None
+    return is_each_named(config) or is_end_heard(config) or not are_of(QUIET, listeners(config))
 
 
 class CaseProtocol:
@@ -42,10 +38,7 @@ class CaseProtocol:
 
     def __init__(self, config: pytest.Config) -> None:
         self._plugins = config.pluginmanager
-        worker = part_of_xdist(config)
-        self._carrier = Carrier(worker) if worker else None
-        if self._carrier is not None:
-            config.pluginmanager.register(self._carrier, "loop-carrier")
+        self._carrier = carrier(config)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
