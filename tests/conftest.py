@@ -18,6 +18,8 @@ pytest_plugins = ["pytester"]
 # How long an example takes depends on who else is at work.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+# Plugins that are installed for other tests, and make sessions take the long way.
+ALONE = ("-p", "no:randomly", "-p", "no:asyncio", "-p", "no:timeout", "-p", "no:anyio", "-p", "no:cov", "-q")
 # A story that others tell among workers: it is told in one process every day, and twice by who is thorough.
 SELDOM_AMONG_WORKERS = pytest.mark.parametrize(
     "workers", [(), pytest.param(("-n2",), marks=pytest.mark.thorough)], ids=["plain", "n2"]

@@ -55,6 +55,16 @@ def test_both_streams_and_the_exit_code_are_told(run: Run) -> None:
     assert done.output == "out\n\nerr\n"
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_command_that_is_silent_long_before_its_end_is_waited_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch, is_told: bool
+) -> None:
+    if not is_told:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+    done = run("import os, time\nos.close(1); os.close(2)\ntime.sleep(0.3)\nos._exit(4)")
+    assert done == Completed(4, "", "", Ending.ITSELF)
+
+
 def test_there_is_no_terminal_and_nothing_to_read(run: Run) -> None:
     done = run(
         "import os, sys\nprint(repr(sys.stdin.read()))\ntry: os.open('/dev/tty', os.O_RDWR)\nexcept OSError: print('none')"

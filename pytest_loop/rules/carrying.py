@@ -1,8 +1,7 @@
 """Among workers of xdist, what is said of quick items that passed travels together: a message takes as long as one.
 
-A report waits together with xdist's own word that its item is done, and both are carried by the next report that is
-sent: at the latest by the last one of a session, and always before the worker has to wait for more items. What is
-carried by a worker that dies is lost; xdist takes its items for not done.
+A report waits, with xdist's own word that its item is done, until there are many, or the next report is sent, or the
+worker has nothing more to do. What waits in a worker that dies is lost; xdist takes its items for not done.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ _NAME = "loop-carrier"
 QUIET = ("_pytest.", "pytest_loop.", "xdist.", "__channelexec__")
 _CARRIED = "loop_carried"
 _DONE = "runtest_protocol_complete"
+_KNOWN = ("sendevent", "torun", "workerid", "testrunuid")
 
 
 class _Waiting(NamedTuple):
@@ -34,37 +34,48 @@ class _Waiting(NamedTuple):
 class Carrier:
     """In a worker: keeps reports until one of them is sent. `worker` is the part of xdist that runs there."""
 
-    def __init__(self, worker: Any) -> None:
+    def __init__(self, config: pytest.Config, worker: Any) -> None:
+        self._config = config
         self._worker = worker
-        self._tell = worker.sendevent
-        worker.sendevent = self._told
         self._waiting: list[_Waiting] = []
         self._left = 0.0
+        self._tell, worker.sendevent = worker.sendevent, self._told
+        self._next, worker.torun.get = worker.torun.get, self._following
 
-    def send(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        """Report that an item has passed: at once where that is rare, else together with the next ones."""
-        is_due = len(self._waiting) >= MOST or time.monotonic() - self._left >= LONGEST
-        if is_due or self._has_no_more():
-            self._leave(item, report)
-        else:
-            self._waiting.append(_Waiting(report, {}))
-
-    def _has_no_more(self) -> bool:
-        """Whether the worker waits after the next item; it would wait forever for somebody who does not know that."""
-        with self._worker.torun.lock() as queue:
-            return not queue
-
-    def _leave(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        """It carries the others."""
-        item.ihook.pytest_runtest_logreport(report=report)
-        self._left = time.monotonic()
+    def send(self, report: pytest.TestReport) -> None:
+        """Report that an item has passed: at once where that is rare, else together with others."""
+        self._waiting.append(_Waiting(report, {}))
 
     def _told(self, name: str, **fields: Any) -> None:
         """What xdist tells the controller; that an item is done waits with its report."""
-        if name == _DONE and self._waiting and not self._waiting[-1].done:
-            self._waiting[-1].done.update(fields)
-        else:
+        if name != _DONE or not self._waiting or self._waiting[-1].done:
             self._tell(name, **fields)
+            return
+        self._waiting[-1].done.update(fields)
+        if len(self._waiting) >= MOST or time.monotonic() - self._left >= LONGEST:
+            self._leave()
+
+    def _following(self) -> Any:
+        """The next item; who has to wait for one would wait forever for a controller that was not told."""
+        with self._worker.torun.lock() as queue:
+            if queue:
+                return queue.popleft()
+        self._leave()
+        return self._next()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        """The last report carries the others."""
+        self._left = time.monotonic()
+        if self._waiting:
+            report, done = self._waiting.pop()
+            data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
+            data |= {"item_index": done["item_index"], "worker_id": self._worker.workerid}
+            self._tell("testreport", data={**data, "testrun_uid": self._worker.testrunuid})
+            self._tell(_DONE, **done)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_to_serializable(
@@ -75,14 +86,6 @@ class Carrier:
             waiting, self._waiting = self._waiting, []
             data[_CARRIED] = json.dumps([(packed(one.report), one.done) for one in waiting], default=str)
         return data
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Where a session ends early, no other report follows."""
-        if self._waiting:
-            last = self._waiting.pop()
-            self._leave(session.items[0], last.report)
-            self._tell(_DONE, **last.done)
 
 
 class Delivery:
@@ -107,7 +110,7 @@ def carrier(config: pytest.Config) -> Carrier | None:
     worker = _part_of_xdist(config)
     if worker is None or config.workerinput.get("loop_heard", True) or not are_of(QUIET, listeners(config)):  # type: ignore[attr-defined]
         return None
-    made = Carrier(worker)
+    made = Carrier(config, worker)
     config.pluginmanager.register(made, _NAME)
     return made
 
@@ -120,11 +123,10 @@ def listeners(config: pytest.Config) -> list[Any]:
 def _part_of_xdist(config: pytest.Config) -> Any:
     """What runs the items of a worker, if it is as we know it."""
     plugins = config.pluginmanager.get_plugins()
-    return next((one for one in plugins if hasattr(one, "sendevent") and hasattr(one, "torun")), None)
+    return next((one for one in plugins if all(hasattr(one, name) for name in _KNOWN)), None)
 
 
 def can_deliver(config: pytest.Config) -> bool:
-    """Whether this controller can hear of several items at once, and takes none back that a worker has."""
+    """Whether this controller can hear of several items at once."""
     controller = config.pluginmanager.getplugin("dsession")
-    knows = all(hasattr(controller, name) for name in ("worker_testreport", f"worker_{_DONE}"))
-    return knows and config.getoption("dist", "no") != "worksteal"
+    return all(hasattr(controller, name) for name in ("worker_testreport", f"worker_{_DONE}"))

@@ -53,7 +53,7 @@ class SlimProtocol:
         """Among workers nobody hears that a rule begins which only looks at files, unless it does not pass."""
         judged = _judged(item)
         if judged.error is None:
-            carrier.send(item, _passing(item, judged))
+            carrier.send(_passing(item, judged))
         else:
             item.parent.hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
             self.report(item, judged)

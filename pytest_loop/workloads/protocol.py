@@ -55,5 +55,5 @@ class CaseProtocol:
         if self._carrier is None:
             item.parent.hook.pytest_runtest_logreport(report=report)
         else:
-            self._carrier.send(item, report)
+            self._carrier.send(report)
         return True

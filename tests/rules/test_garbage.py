@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import atexit
 import gc
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from pytest_loop.rules import garbage
+
+Write = Callable[..., Path]
 
 
 @pytest.fixture
@@ -61,3 +65,49 @@ def test_a_collector_that_was_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_the_collector_rests_until_the_session_is_over() -> None:
+    garbage.rest()
+    assert gc.get_freeze_count()
+    garbage.wake()
+    assert not gc.get_freeze_count()
+
+
+def test_what_somebody_else_froze_is_not_thawed() -> None:
+    gc.freeze()
+    try:
+        garbage.rest()
+        garbage.wake()
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
+
+
+LEAVES = """
+import pytest
+
+class Leaves:
+    def __init__(self):
+        self.itself = self
+    def __del__(self):
+        raise RuntimeError("left behind")
+
+def test_leaves_garbage():
+    Leaves()
+"""
+
+
+def test_a_session_of_rules_alone_leaves_nothing_frozen(pytester: pytest.Pytester, rule_file: Write) -> None:
+    rule_file("artifact: doc.md\nrules: [{id: a.one, description: one, check: {contains: x}}]")
+    (pytester.path / "doc.md").write_text("x")
+    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+    assert not gc.get_freeze_count()
+
+
+def test_what_a_test_leaves_behind_is_found_beside_rules(pytester: pytest.Pytester, rule_file: Write) -> None:
+    rule_file("artifact: doc.md\nrules: [{id: a.one, description: one, check: {contains: x}}]")
+    (pytester.path / "doc.md").write_text("x")
+    pytester.makepyfile(LEAVES)
+    result = pytester.runpytest_subprocess("-W", "error")
+    assert "left behind" in result.stdout.str() + result.stderr.str()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ALONE
 from tests.workloads.conftest import Make
 
 LISTENER = """
@@ -49,7 +50,6 @@ def test_a_case_that_passes_is_one_report_where_nobody_minds(make: Make, pyteste
 
 
 QUICK = {f"cases/{at:02}.txt": "ONE\n" for at in range(45)} | {f"expected/{at:02}.txt": "ONE\n" for at in range(45)}
-ALONE = ("-p", "no:randomly", "-p", "no:asyncio", "-p", "no:timeout", "-p", "no:anyio", "-p", "no:cov", "-q")
 MESSAGES = """
 def pytest_report_from_serializable(data):
     with open("messages", "a") as file:
