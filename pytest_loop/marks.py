@@ -22,6 +22,13 @@ def marked(env: Mapping[str, str], mark: str) -> dict[str, str]:
     return {**env, MARK: f"{env[MARK]}:{mark}" if env.get(MARK) else mark}
 
 
+def inherited(mark: str) -> dict[bytes, bytes]:
+    """The environment of this process with a mark; as bytes, which nobody has to decode and encode again."""
+    name, value = MARK.encode(), mark.encode()
+    before = os.environb.get(name)
+    return {**os.environb, name: before + b":" + value if before else value}
+
+
 def mark_of(folder: Path) -> str:
     """A mark that one folder of this machine has, today and tomorrow."""
     return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]

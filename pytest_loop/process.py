@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from pytest_loop.errors import LoopError
-from pytest_loop.marks import end_stragglers, marked
+from pytest_loop.marks import end_stragglers, inherited, marked
 from pytest_loop.wires import Bounded, Wires
 
 KEPT = 4 * 1024 * 1024
@@ -227,7 +227,7 @@ def started(order: Order, mark: str) -> Child:
             order.command,
             shell=isinstance(order.command, str),  # only for a person who wrote `shell: true`
             cwd=order.cwd,
-            env=marked(os.environ if order.env is None else order.env, mark),
+            env=inherited(mark) if order.env is None else marked(order.env, mark),
             stdin=subprocess.PIPE if order.stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

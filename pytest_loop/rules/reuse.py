@@ -56,7 +56,7 @@ class Reuse:
         return self._hashes[key]
 
 
-def signature(path: Path) -> tuple[int, ...]:
+def signature(path: Path | str) -> tuple[int, ...]:
     """What changes when a file does; empty where there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a third of the time of Path.stat, and asked for every rule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +39,7 @@ class Pipeline:
         self.manifest = workload.source.manifest
         self.timeout = timeout
         self.ask = ask
-        self._root = workload.root.resolve()
+        self._inside = os.path.join(os.path.realpath(workload.root), "")
 
     def build(self) -> None:
         """What has to happen once before the cases are run; raises `CheckError`."""
@@ -82,7 +83,7 @@ class Pipeline:
     def _output(self, case: Case) -> Path:
         """Where the output goes, and nothing is there: inside the project, also where a folder on the way is a link."""
         path = self.workload.folder / case.output
-        if not path.parent.resolve().is_relative_to(self._root):
+        if not os.path.join(os.path.realpath(path.parent), "").startswith(self._inside):
             raise Hopeless(f"expected a place inside the project for the output {case.output}, found a link out of it")
         try:
             path.unlink(missing_ok=True)

@@ -34,6 +34,8 @@ class Memory:
     def __init__(self, folder: Path, workload: Workload) -> None:
         self._folder = folder
         self._workload = workload
+        self._root = str(workload.folder)
+        self._there = _names(folder)
         self._name = hashlib.sha256(os.fsencode(workload.source.path)).hexdigest()[:16]
         self._hashes: dict[tuple[object, ...], str] = {}
         manifest = workload.source.manifest
@@ -57,8 +59,11 @@ class Memory:
 
     def known(self, case: Case, key: str) -> CaseResult | None:
         """The result that was kept under this key, if the output is still the one that was judged."""
+        name = self._file(case)
+        if name not in self._there:
+            return None
         try:
-            kept = _Kept.model_validate_json(self._place(case).read_bytes())
+            kept = _Kept.model_validate_json((self._folder / name).read_bytes())
         except (OSError, ValidationError):
             return None
         if kept.key != key or kept.output != self._content(case.output):
@@ -70,26 +75,35 @@ class Memory:
         if result.outcome is CaseOutcome.INFRASTRUCTURE:
             return
         kept = _Kept(key=key, output=self._content(case.output), result=result)
-        with contextlib.suppress(OSError):
-            self._place(case).write_text(kept.model_dump_json(exclude_defaults=True), encoding="utf-8")
+        name = self._file(case)
+        with contextlib.suppress(OSError), open(os.path.join(self._folder, name), "wb", 0) as file:
+            file.write(kept.model_dump_json(exclude_defaults=True).encode())
+            self._there.add(name)
 
-    def _place(self, case: Case) -> Path:
-        name = hashlib.sha256(case.id.encode()).hexdigest()[:16]
-        return self._folder / f"{self._name}-{name}.json"
+    def _file(self, case: Case) -> str:
+        return f"{self._name}-{hashlib.sha256(case.id.encode()).hexdigest()[:16]}.json"
 
     def _content(self, name: str) -> str:
         """A hash of a file; of a program that is installed, what changes when it does; empty where there is none."""
-        path = self._workload.folder / name
+        path = os.path.join(self._root, name)
         stamp = signature(path)
         if not stamp:
-            return str(signature(Path(program))) if (program := _program(name)) else ""
+            return str(signature(program)) if (program := _program(name)) else ""
         key = (name, stamp)
         if key not in self._hashes:
             try:
-                self._hashes[key] = hashlib.sha256(path.read_bytes()).hexdigest()
+                with open(path, "rb", 0) as file:
+                    self._hashes[key] = hashlib.sha256(file.read()).hexdigest()
             except OSError:
                 self._hashes[key] = ""
         return self._hashes[key]
+
+
+def _names(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
 
 
 @cache
