@@ -22,7 +22,14 @@ _MACHINERY = (
     "pytest_loop.judging",
 )
 # What only some sessions need: those with cases, and those with workers.
-_SOMETIMES = ("pytest_loop.leaving", "pytest_loop.rules.carrying", "pytest_loop.workloads.protocol")
+_SOMETIMES = (
+    "pytest_loop.leaving",
+    "pytest_loop.rules.carrying",
+    "pytest_loop.rules.kept",
+    "pytest_loop.workloads.protocol",
+)
+# What pytest itself needs in every session, and imports later than a session is forked.
+_LATER = ("encodings.utf_8_sig", "faulthandler", "getpass", "pdb")
 
 
 def load() -> None:
@@ -40,7 +47,7 @@ def get_ready() -> None:
     from pytest_loop.rules.meanings import MEANINGS
 
     load()
-    for name in _SOMETIMES:
+    for name in (*_SOMETIMES, *_LATER):
         import_module(name)
     garbage.is_frozen = True
     for one in (Order, model.Plan, model.Criteria, model.Rule, model.Evidence, model.Finding, CaseResult):

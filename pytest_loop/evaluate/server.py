@@ -65,14 +65,14 @@ class Server:
     def open(self, config: pytest.Config, door: object) -> None:
         """Get ready, and wait for orders; only a forked process returns."""
         reason = self._unfit(config, door)
+        if "xdist" in sys.modules:
+            workers.get_ready()
         self.fingerprint = Fingerprint(self.places, _settings(config))
         self.fingerprint.add(sys.modules.values())
         self.prctl = ctypes.CDLL(None).prctl
         self.prctl(_ADOPT, 1, 0, 0, 0)
         self.selector = selectors.PollSelector()  # one that a forked process does not share
         self.selector.register(self.driver, selectors.EVENT_READ, self._hear_driver)
-        if "xdist" in sys.modules:
-            workers.get_ready()
         gc.collect()
         gc.freeze()
         send(self.driver, {"reason": reason})

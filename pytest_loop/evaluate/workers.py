@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 from contextlib import suppress
+from importlib import import_module
 from typing import IO, Any
 
 from execnet import gateway_io
@@ -54,7 +55,8 @@ class _Wires(gateway_io.Popen2IOMaster):
 
 
 def get_ready() -> None:
-    """Ask once, before anybody is forked, what xdist asks in every session; Python remembers the answers."""
+    """Once, before anybody is forked: import and ask what xdist does in every session; Python remembers."""
+    import_module("xdist.dsession")
     platform.platform()
     inspect.getsource(get_ready)
 
