@@ -87,7 +87,9 @@ class Examination:
         modules = [rule for rule in state.criteria.active(state.phase) if is_module(rule)]
         reported = judgement.by_rule() | {rule.key: judgement.of_module(rule.id) for rule in modules}
         missing = judgement.missing()
-        return assessment(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing), judgement
+        own = self.tools.hook.pytest_loop_score
+        made = assessment(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, own)
+        return made, judgement
 
     def _remember(self, project: SealedFiles) -> None:
         """The files as they are judged, to come back to; a repository that takes none is no reason to stop."""

@@ -107,7 +107,7 @@ class Gate:
         own = self._own_state()
         judgement = self._session()
         bad = [text for name, text in judgement.problems.items() if name.endswith(tuple(FORMATS))]
-        criteria, one = judged(judgement, self.options.thresholds)
+        criteria, one = judged(judgement, self.options.thresholds, self.config.hook.pytest_loop_score)
         if criteria.rules and (reason := self._against(criteria, one, judgement)):
             return reason
         if not own.may_stop:

@@ -31,7 +31,8 @@ def pytest_loop_checks() -> Mapping[str, type[BaseModel]]:  # type: ignore[empty
 def pytest_loop_score(rules: Sequence[Rule], verdicts: Mapping[str, Verdict]) -> float | None:
     """Score an evaluation in a way of your own.
 
-    Called for every set of criteria when all reports are in; the first result wins. Rules that block still block.
+    Called for every set of criteria when all reports are in; in a run for all its rules together, and by the process
+    that drives it. The first result wins. Rules that block still block.
 
     :param rules: the rules that were judged.
     :param verdicts: the verdict of each, by its id.

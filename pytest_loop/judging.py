@@ -253,26 +253,19 @@ class Judging:
         if self.plan is None or not self.recorder.heard:
             return
         from pytest_loop.core.model import Phase
+        from pytest_loop.core.scoring import rescored
         from pytest_loop.leaving import note_seconds, note_suite_score
         from pytest_loop.rules import garbage
 
         with garbage.kept():
             found = self.recorder.evaluations(self.plan, Phase(self.asked.phase))
-        self.evaluations = [self._scored(one) for one in found]
+        self.evaluations = [rescored(one, self.config.hook.pytest_loop_score) for one in found]
         note_suite_score(self.config, self.evaluations)
         if self.order is None:
             note_seconds(self.config, self.recorder.seconds())
         self._save(session)
         if session.exitstatus == pytest.ExitCode.OK and not self._is_acceptable:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-    def _scored(self, one: Evaluation) -> Evaluation:
-        """The evaluation with the score of a plugin, where one has a way of its own."""
-        from pytest_loop.core.scoring import with_score
-
-        verdicts = {result.rule.id: result.verdict for result in one.results}
-        own = self.config.hook.pytest_loop_score(rules=[result.rule for result in one.results], verdicts=verdicts)
-        return one if own is None else with_score(one, own)
 
     @property
     def _is_acceptable(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pytest_loop.core.assessing import assessment
 from pytest_loop.core.drafting import is_module, run_criteria, with_modules
@@ -11,9 +11,12 @@ from pytest_loop.core.run import Assessment, RunCriteria
 from pytest_loop.evaluate.session import Judgement
 
 
-def judged(judgement: Judgement, thresholds: Mapping[str, str]) -> tuple[RunCriteria, Assessment]:
-    """What the session collected, and what its rules say; all of them are active."""
+def judged(
+    judgement: Judgement, thresholds: Mapping[str, str], ask: Callable[..., float | None]
+) -> tuple[RunCriteria, Assessment]:
+    """What the session collected, and what its rules say; all of them are active, and `ask` may score them."""
     plan = with_modules(judgement.plan or Plan(), (one for one in judgement.problems if one.endswith(".py")))
     criteria = run_criteria(plan, thresholds, plan.sentences)
     modules = {rule.key: judgement.of_module(rule.id) for rule in criteria.rules if is_module(rule)}
-    return criteria, assessment(criteria, Phase.B, judgement.by_rule() | modules, "", None, judgement.missing())
+    reported = judgement.by_rule() | modules
+    return criteria, assessment(criteria, Phase.B, reported, "", None, judgement.missing(), ask)

@@ -47,6 +47,7 @@ class Watching:
     order: Order
     thresholds: Mapping[str, str]
     say: Callable[[str], None]
+    ask: Callable[..., float | None]
     has_passed: bool = False
     _own: set[str] = field(default_factory=set)
     _suspects: set[str] = field(default_factory=set)
@@ -89,7 +90,7 @@ class Watching:
 
     def _judge(self) -> None:
         try:
-            _, found = judged(self.session.evaluate(self.order), self.thresholds)
+            _, found = judged(self.session.evaluate(self.order), self.thresholds, self.ask)
         except SessionError as error:
             self.has_passed = False
             self.say(f"{error}")
@@ -136,7 +137,8 @@ def _watched(config: pytest.Config, values: argparse.Namespace, options: RunOpti
         )
         runs = Store(root, options.folder).root
         inside = runs.relative_to(root).as_posix() if runs.is_relative_to(root) else ""
-        watching = Watching(root, Scope(inside), session, order, options.thresholds, running.say)
+        own = config.hook.pytest_loop_score
+        watching = Watching(root, Scope(inside), session, order, options.thresholds, running.say, own)
         try:
             with interruptible():
                 watching.go_on()

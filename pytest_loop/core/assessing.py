@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Result, Verdict, weight
 from pytest_loop.core.run import HASH_SHOWN, Assessment, Complaint, RuleResult, RunCriteria
-from pytest_loop.core.scoring import MISSING, evaluation
+from pytest_loop.core.scoring import MISSING, evaluation, rescored
 from pytest_loop.core.text import cleaned, clipped, fingerprint, one_line
 
 # How much of a failure is remembered: of each, and less where there are many.
@@ -24,11 +24,15 @@ def assessment(
     artifact_hash: str,
     previous: Assessment | None = None,
     absent: Evidence = MISSING,
+    ask: Callable[..., float | None] = lambda **_: None,
 ) -> Assessment:
-    """Judge all active rules of a run: one that nobody reported on has not passed, and `absent` says why."""
+    """Judge all active rules of a run: one that nobody reported on has not passed, and `absent` says why.
+
+    `ask` is asked for another score than the usual one.
+    """
     unreported = (absent,)
     found = {rule.id: reported.get(rule.key or rule.id, unreported) for rule in criteria.active(phase)}
-    judged = evaluation(criteria.plain, phase, found)
+    judged = rescored(evaluation(criteria.plain, phase, found), ask)
     others = judged.others
     share = max(LEAST_DETAILS, min(DETAILS, ALL_DETAILS // max(1, len(others))))
     kept = {one.rule.id: _kept(one, share) for one in others}

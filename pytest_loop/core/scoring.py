@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -65,6 +65,13 @@ def _voted(rule: Rule, pieces: tuple[Evidence, ...]) -> Result:
         details = f"{details}: {worst}"
     answer = verdict(rule, Outcome.PASSED if certain else worst.outcome)
     return Result(rule=rule, verdict=answer, details=details, evidence=pieces)
+
+
+def rescored(one: Evaluation, ask: Callable[..., float | None]) -> Evaluation:
+    """The evaluation with the score of whoever has a way of their own; `ask` is the hook for that."""
+    verdicts = {result.rule.id: result.verdict for result in one.results}
+    own = ask(rules=[result.rule for result in one.results], verdicts=verdicts)
+    return one if own is None else with_score(one, own)
 
 
 def with_score(one: Evaluation, score: float) -> Evaluation:

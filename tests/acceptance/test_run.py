@@ -332,3 +332,24 @@ def test_a_session_with_an_order_never_starts_a_run(project: pytest.Pytester) ->
     result = loop(project, f'{{"PRODUCE": "{GOOD}"}}')
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     assert state(project)["max_iterations"] == 3
+
+
+HALF = "def pytest_loop_score(rules, verdicts):\n    return 0.5 if len(rules) == {count} else None\n"
+
+
+def test_a_plugin_scores_a_run_in_its_own_way(project: pytest.Pytester) -> None:
+    (project.path / "scoring.py").write_text(HALF.format(count=3))
+    args = ("-p", "scoring", "--loop-max-iterations", "1", "-o", "pythonpath=.")
+    result = loop(project, f'{{"PRODUCE": "{GOOD}"}}', *args)
+    result.stdout.fnmatch_lines(
+        ["Iteration 1/1 | Phase A | Score 1 | PASS", "Iteration 1/1 | Phase B | Score 0.5 | FAIL"]
+    )
+    assert state(project)["last_score"] == 0.5
+
+
+def test_a_conftest_scores_a_session_in_its_own_way(project: pytest.Pytester) -> None:
+    project.makeconftest(HALF.format(count=3))
+    (project.path / "guide.md").write_text(GOOD.replace("\\n", "\n"))
+    result = project.runpytest_subprocess()
+    result.stdout.fnmatch_lines(["guide  FAIL  0.5 (0.5 of 1) < 0.9 in phase B, 3 rules: 3 passed"])
+    assert result.ret == 1
