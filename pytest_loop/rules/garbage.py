@@ -47,6 +47,7 @@ def rest() -> None:
     if not gc.get_freeze_count():
         gc.freeze()
         _is_resting = True
+        _let_end()
 
 
 def wake() -> None:
