@@ -16,6 +16,7 @@ from pytest_loop.court import answer, opened
 from pytest_loop.exchange import Exchange
 from pytest_loop.options import Options, options
 from pytest_loop.serving import load
+from pytest_loop.spreading import Spreading
 
 if TYPE_CHECKING:
     from pytest_loop.core.model import Evaluation, Plan
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from pytest_loop.rules.checks.base import Answer
 
 NAME = "loop-judging"
-FEW = 2
 CANARY = "loop_canary"
 ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
 CHANNEL: pytest.StashKey[int] = pytest.StashKey()
@@ -40,12 +40,11 @@ class Judging:
         self.plan: Plan | None = None
         self.evaluations: list[Evaluation] = []
         self.trouble = ""
-        self._was_told = False
         self._ran_nothing = False
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         self.is_worker = bool(worker)
         self.exchange = Exchange(Path(worker["loop_exchange"]) if self.is_worker else None)
-        self.is_spread = self.is_worker
+        self.spreading: Spreading | None = None
         self._seat: tuple[str, str] | None = tuple(worker["loop_judge"]) if "loop_judge" in worker else None
         self._dismiss: Callable[[], None] = lambda: None
 
@@ -189,56 +188,21 @@ class Judging:
             self._heard_canary(has_failed)
 
     def introduce(self, node: Any) -> None:
-        """To a worker of xdist: name the folder for what workers have to tell; it exists only once one does."""
-        if not self.is_spread:
-            from pytest_loop.rules.carrying import Delivery
-
-            self.is_spread = True
-            self.config.pluginmanager.register(Delivery(self.config), "loop-delivery")
-            self.config.pluginmanager.register(_AtFirstReport(self._read_plan), "loop-first-report")
-        node.workerinput["loop_exchange"] = str(self.exchange.path)
-        node.workerinput["loop_heard"] = self._heard_here
+        """To a worker of xdist: what it has to know."""
+        if self.spreading is None:
+            tell = self.channel.tell_plan if self.channel is not None else None
+            self.spreading = Spreading(self.config, self.exchange, tell, self._hear_workers)
+        self.spreading.introduce(node)
         if self._seat is not None and self.order is None:
             node.workerinput["loop_judge"] = list(self._seat)
         if ORDER_PATH in self.config.stash:
             node.workerinput["loop_order"] = str(self.config.stash[ORDER_PATH])
 
-    @cached_property
-    def _heard_here(self) -> bool:
-        """Whether anybody here wants to know more of an item that passed than that it did, or at once."""
-        from pytest_loop.rules.carrying import can_deliver
-        from pytest_loop.rules.listening import is_each_named, is_end_heard
-
-        return is_each_named(self.config) or is_end_heard(self.config) or not can_deliver(self.config)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self) -> None:
-        """The first worker that has collected has left the plan, and a run wants to know it early."""
-        if self.exchange.is_uneven:
-            self._share_finely()
-        self._pass_on()
-
-    def _pass_on(self) -> None:
-        """Tell the run what workers are going to judge; as it stands, for they wait for their first items."""
-        if self.channel is not None and not self._was_told and (plan := self.exchange.left()):
-            self._was_told = True
-            self.channel.tell_plan(plan)
-
-    def _read_plan(self, first: pytest.TestReport | None = None) -> None:
-        """What the workers judge, if they judge: they made it when they had collected. `first` is what they report."""
-        if self.plan is None and (plan := self.exchange.left()):
-            from pytest_loop.core.model import Plan
-
-            self.plan = Plan.model_validate_json(plan)
-            is_late = "recorder" not in vars(self)
-            if is_late and first is not None:
-                self.recorder.pytest_runtest_logreport(first)
-
-    def _share_finely(self) -> None:
-        """Where slow rules stand among cheap ones, a worker gets no more than it needs, unless the person said more."""
-        scheduler = getattr(self.config.pluginmanager.getplugin("dsession"), "sched", None)
-        if getattr(scheduler, "maxschedchunk", 0) is None:
-            scheduler.maxschedchunk = FEW  # type: ignore[union-attr]
+    def _hear_workers(self, first: pytest.TestReport) -> None:
+        """The first report is there; who begins to listen now would miss it."""
+        self.plan = self.spreading.plan() if self.spreading is not None else None
+        if self.plan is not None and "recorder" not in vars(self):
+            self.recorder.pytest_runtest_logreport(first)
 
     # -- the end
 
@@ -247,9 +211,9 @@ class Judging:
         """Where the reports come together: score them, and let the criteria decide the exit code."""
         if self.is_worker:
             return
-        if self.is_spread:
-            self._pass_on()
-            self._read_plan()
+        if self.spreading is not None:
+            self.spreading.pass_on()
+            self.plan = self.plan or self.spreading.plan()
         if self.plan is None or not self.recorder.heard:
             return
         from pytest_loop.core.model import Phase
@@ -311,20 +275,8 @@ class Judging:
 
             garbage.rest()
         self._dismiss()
-        if self.is_spread and not self.is_worker:
+        if self.spreading is not None:
             self.exchange.clear()
-
-
-class _AtFirstReport:
-    """Does something when the first report is there: all workers are busy, so that none of them waits for it."""
-
-    def __init__(self, do: Callable[[pytest.TestReport], None]) -> None:
-        self._todo = [do]
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if self._todo:
-            self._todo.pop()(report)
 
 
 def judging(config: pytest.Config) -> Judging:

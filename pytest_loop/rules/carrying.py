@@ -73,9 +73,10 @@ class Carrier:
         if self._waiting:
             report, done = self._waiting.pop()
             data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
-            data |= {"item_index": done["item_index"], "worker_id": self._worker.workerid}
+            data |= {"item_index": done.get("item_index", -1), "worker_id": self._worker.workerid}
             self._tell("testreport", data={**data, "testrun_uid": self._worker.testrunuid})
-            self._tell(_DONE, **done)
+            if done:  # else somebody interrupted
+                self._tell(_DONE, **done)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_to_serializable(
@@ -92,7 +93,6 @@ class Delivery:
     """In the controller: passes on what a report has carried, before the report itself."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self._hook = config.hook
         self._controller: Any = config.pluginmanager.getplugin("dsession")
 
     @pytest.hookimpl(tryfirst=True)
@@ -100,7 +100,8 @@ class Delivery:
         carried = vars(report).pop(_CARRIED, None)
         for data, done in json.loads(carried) if carried else ():
             self._controller.worker_testreport(report.node, unpacked(data))
-            self._controller.worker_runtest_protocol_complete(report.node, **done)
+            if done:
+                self._controller.worker_runtest_protocol_complete(report.node, **done)
 
 
 def carrier(config: pytest.Config) -> Carrier | None:

@@ -44,9 +44,9 @@ def _let_end() -> None:
 def rest() -> None:
     """Nothing is garbage from now on: pytest looks twice for what tests have left, and none was run."""
     global _is_resting
-    if not gc.get_freeze_count():
+    if is_frozen or not gc.get_freeze_count():
         gc.freeze()
-        _is_resting = True
+        _is_resting = not is_frozen  # a forked process ends with its session
         _let_end()
 
 

@@ -8,34 +8,32 @@ import pytest
 
 
 def passed(item: pytest.Item, when: Any, started: float, ended: float, *keywords: str) -> pytest.TestReport:
-    """The report of an item that was run without pytest's own machinery, and passed."""
-    return pytest.TestReport(
-        nodeid=item.nodeid,
-        location=item.location,
-        keywords=dict.fromkeys((item.name, *keywords), 1),
-        outcome="passed",
-        longrepr=None,
-        when=when,
-        duration=ended - started,
-        start=started,
-        stop=ended,
-        user_properties=item.user_properties,
-    )
+    """The report of such an item."""
+    names = dict.fromkeys((item.name, *keywords), 1)
+    return _made(item.nodeid, item.location, names, when, started, ended, item.user_properties)
 
 
 def packed(report: pytest.TestReport) -> list[Any]:
     """Such a report as plain data: a few fields where pytest would send them all."""
-    noted = getattr(report, "loop", None)
-    times = (report.start, report.stop)
-    return [report.nodeid, report.location, report.keywords, report.when, *times, report.user_properties, noted]
+    fields = (report.nodeid, report.location, report.keywords, report.when, report.start, report.stop)
+    return [*fields, report.user_properties, getattr(report, "loop", None)]
 
 
 def unpacked(data: list[Any]) -> pytest.TestReport:
     """What was packed."""
-    nodeid, location, keywords, when, started, ended, properties, noted = data
-    report = pytest.TestReport(
+    nodeid, location, keywords, when, started, ended, pairs, noted = data
+    report = _made(nodeid, tuple(location), keywords, when, started, ended, [(name, value) for name, value in pairs])
+    if noted is not None:
+        report.loop = noted  # type: ignore[attr-defined]
+    return report
+
+
+def _made(
+    nodeid: str, location: Any, keywords: Any, when: Any, started: float, ended: float, properties: Any
+) -> pytest.TestReport:
+    return pytest.TestReport(
         nodeid=nodeid,
-        location=tuple(location),
+        location=location,
         keywords=keywords,
         outcome="passed",
         longrepr=None,
@@ -43,8 +41,5 @@ def unpacked(data: list[Any]) -> pytest.TestReport:
         duration=ended - started,
         start=started,
         stop=ended,
-        user_properties=[(name, value) for name, value in properties],
+        user_properties=properties,
     )
-    if noted is not None:
-        report.loop = noted  # type: ignore[attr-defined]
-    return report
