@@ -1,7 +1,7 @@
 """Among workers of xdist, what is said of quick items that passed travels together: a message takes as long as one.
 
-A report waits, with xdist's own word that its item is done, until there are many, or the next report is sent, or the
-worker has nothing more to do. What waits in a worker that dies is lost; xdist takes its items for not done.
+A report waits, with xdist's own word that its item is done, until there are many, or an item of another kind begins, or
+the worker has nothing more to do. What waits in a worker that dies is lost; xdist takes its items for not done.
 """
 
 from __future__ import annotations
@@ -62,6 +62,11 @@ class Carrier:
                 return queue.popleft()
         self._leave()
         return self._next()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        """An item of another kind begins: should it end this process, then nobody else is suspected."""
+        self._leave()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:

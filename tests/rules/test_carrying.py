@@ -69,3 +69,16 @@ def test_workers_of_a_project_without_rules_cost_no_import(pytester: pytest.Pyte
     words = [word for word in ALONE if word != "-q"]
     result = pytester.run(sys.executable, "-m", "pytest", "-n2", "-s", *words, "-p", "no:hypothesispytest", timeout=60)
     result.stdout.fnmatch_lines(["*imported []*"])
+
+
+def test_who_ends_a_worker_is_named_and_those_before_it_have_passed(
+    pytester: pytest.Pytester, rule_file: Write
+) -> None:
+    quiet = [f"  - {{id: a.{at:03}, description: one, check: {{contains: Title}}}}" for at in range(30)]
+    quiet.insert(20, "  - {id: a.ends, description: ends, check: {python: 'judges:judge'}}")
+    rule_file("artifact: doc.md\nrules:\n" + "\n".join(quiet))
+    (pytester.path / "doc.md").write_text("# Title\n")
+    (pytester.path / "judges.py").write_text("import os\n\ndef judge(path, root):\n    os._exit(3)\n")
+    result = pytester.runpytest_subprocess("-n2", "--max-worker-restart=0", "--maxschedchunk=40", *ALONE, timeout=60)
+    result.stdout.fnmatch_lines(["*crashed while running 'it.rules.yaml::a.ends'*"])
+    assert result.parseoutcomes()["failed"] == 1
