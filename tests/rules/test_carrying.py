@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pytest_loop.rules.carrying import Delivery, carrier
+from pytest_loop.rules.passing import packed, unpacked
 from tests.conftest import ALONE
 
 Write = Callable[..., Path]
@@ -82,3 +88,119 @@ def test_who_ends_a_worker_is_named_and_those_before_it_have_passed(
     result = pytester.runpytest_subprocess("-n2", "--max-worker-restart=0", "--maxschedchunk=40", *ALONE, timeout=60)
     result.stdout.fnmatch_lines(["*crashed while running 'it.rules.yaml::a.ends'*"])
     assert result.parseoutcomes()["failed"] == 1
+
+
+class Queue:
+    """The items that are left to a worker, as xdist keeps them."""
+
+    def __init__(self) -> None:
+        self.items: list[int] = []
+
+    @contextmanager
+    def lock(self) -> Iterator[list[int]]:
+        yield self.items
+
+    def get(self) -> int:
+        return -1
+
+
+class Worker:
+    """As much of the part of xdist that runs in a worker as is used."""
+
+    workerid, testrunuid = "gw0", "uid"
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self.torun = Queue()
+
+    def sendevent(self, name: str, **fields: Any) -> None:
+        self.told.append((name, fields))
+
+
+class Controller:
+    """As much of the controller as is used: what it would have heard one by one."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def worker_testreport(self, _node: object, rep: pytest.TestReport) -> None:
+        self.heard.append(rep.nodeid)
+
+    def worker_runtest_protocol_complete(self, _node: object, item_index: int, duration: float) -> None:
+        self.heard.append((item_index, duration))
+
+
+def report(name: str) -> pytest.TestReport:
+    return pytest.TestReport(name, ("it", 0, name), {name: 1}, "passed", None, "call", start=1.0, stop=3.0)
+
+
+@pytest.fixture
+def worker(pytester: pytest.Pytester) -> tuple[pytest.Config, Worker]:
+    config, worker = pytester.parseconfig(), Worker()
+    config.workerinput = {"loop_heard": False}  # type: ignore[attr-defined]
+    config.pluginmanager.register(worker)
+    return config, worker
+
+
+def test_there_is_one_for_a_worker_and_none_elsewhere(
+    worker: tuple[pytest.Config, Worker], pytester: pytest.Pytester
+) -> None:
+    assert carrier(worker[0]) is not None
+    assert carrier(worker[0]) is carrier(worker[0])
+    assert carrier(pytester.parseconfig()) is None
+
+
+def test_what_was_interrupted_is_reported_and_not_done(worker: tuple[pytest.Config, Worker]) -> None:
+    config, xdist = worker
+    made = carrier(config)
+    assert made is not None
+    made._left = time.monotonic()
+    made.send(report("one"))
+    xdist.sendevent("runtest_protocol_complete", item_index=0, duration=2.0)
+    made.send(report("two"))
+    assert xdist.told == []
+    made.pytest_sessionfinish()
+    [(name, fields)] = xdist.told
+    assert (name, fields["data"]["nodeid"], fields["data"]["worker_id"]) == ("testreport", "two", "gw0")
+
+
+def test_everything_arrives_as_if_it_came_by_itself(
+    worker: tuple[pytest.Config, Worker], pytester: pytest.Pytester
+) -> None:
+    config, xdist = worker
+    made = carrier(config)
+    assert made is not None
+    made._left = time.monotonic()
+    for index, name in enumerate(("one", "two")):
+        made.send(report(name))
+        xdist.sendevent("runtest_protocol_complete", item_index=index, duration=2.0)
+    made.send(report("interrupted"))
+    assert xdist.torun.get() == -1
+    last = report("interrupted")
+    last.node = None  # type: ignore[attr-defined]
+    vars(last).update(xdist.told[0][1]["data"])
+    elsewhere, controller = pytester.parseconfig(), Controller()
+    elsewhere.pluginmanager.register(controller, "dsession")
+    Delivery(elsewhere).pytest_runtest_logreport(last)
+    assert controller.heard == ["one", (0, 2.0), "two", (1, 2.0)]
+    vars(last)["loop_carried"] = json.dumps([(packed(report("lost")), {})])
+    Delivery(elsewhere).pytest_runtest_logreport(last)
+    assert controller.heard[4:] == ["lost"]
+
+
+def test_a_report_is_unpacked_as_it_was() -> None:
+    one, other = report("one"), unpacked(json.loads(json.dumps(packed(report("one")), default=str)))
+    assert vars(other) | {"duration": one.duration} == vars(one)
+
+
+def test_nothing_waits_while_an_item_of_another_kind_is_run(worker: tuple[pytest.Config, Worker]) -> None:
+    config, xdist = worker
+    made = carrier(config)
+    assert made is not None
+    made._left = time.monotonic()
+    xdist.torun.items = [7]
+    made.send(report("one"))
+    xdist.sendevent("runtest_protocol_complete", item_index=0, duration=2.0)
+    assert (xdist.torun.get(), xdist.told) == (7, [])
+    made.pytest_runtest_logstart()
+    assert [name for name, _ in xdist.told] == ["testreport", "runtest_protocol_complete"]
