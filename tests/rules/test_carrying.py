@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,10 +95,10 @@ class Queue:
     """The items that are left to a worker, as xdist keeps them."""
 
     def __init__(self) -> None:
-        self.items: list[int] = []
+        self.items: deque[int] = deque()
 
     @contextmanager
-    def lock(self) -> Iterator[list[int]]:
+    def lock(self) -> Iterator[deque[int]]:
         yield self.items
 
     def get(self) -> int:
@@ -198,7 +199,7 @@ def test_nothing_waits_while_an_item_of_another_kind_is_run(worker: tuple[pytest
     made = carrier(config)
     assert made is not None
     made._left = time.monotonic()
-    xdist.torun.items = [7]
+    xdist.torun.items.append(7)
     made.send(report("one"))
     xdist.sendevent("runtest_protocol_complete", item_index=0, duration=2.0)
     assert (xdist.torun.get(), xdist.told) == (7, [])
