@@ -33,7 +33,6 @@ class Memory:
 
     def __init__(self, folder: Path, workload: Workload) -> None:
         self._folder = folder
-        self._workload = workload
         self._root = str(workload.folder)
         self._there = _names(folder)
         self._name = hashlib.sha256(os.fsencode(workload.source.path)).hexdigest()[:16]
