@@ -20,6 +20,8 @@ from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.manifest import command_words
 
 VERSION = 1
+# For each case that is known, before old ones are left out.
+MOST_LINES = 4
 
 
 class _Kept(Value):
@@ -29,13 +31,15 @@ class _Kept(Value):
 
 
 class Memory:
-    """The results of earlier sessions, a file for each case, in a folder that may be emptied at any time."""
+    """The results of earlier sessions, a line each in a file that may be deleted at any time; a case's last one counts.
+
+    A file for each case would take longer than many a case does.
+    """
 
     def __init__(self, folder: Path, workload: Workload) -> None:
-        self._folder = folder
+        self._path = folder / f"{hashlib.sha256(os.fsencode(workload.source.path)).hexdigest()[:16]}.jsonl"
         self._root = str(workload.folder)
-        self._there = _names(folder)
-        self._name = hashlib.sha256(os.fsencode(workload.source.path)).hexdigest()[:16]
+        self._kept = self._read()
         self._hashes: dict[tuple[object, ...], str] = {}
         manifest = workload.source.manifest
         commands = (manifest.build_command, manifest.run_command, manifest.evaluate_command, manifest.review_command)
@@ -58,29 +62,41 @@ class Memory:
 
     def known(self, case: Case, key: str) -> CaseResult | None:
         """The result that was kept under this key, if the output is still the one that was judged."""
-        name = self._file(case)
-        if name not in self._there:
-            return None
-        try:
-            kept = _Kept.model_validate_json((self._folder / name).read_bytes())
-        except (OSError, ValidationError):
-            return None
-        if kept.key != key or kept.output != self._content(case.output):
+        kept = self._kept.get(case.id)
+        if kept is None or kept.key != key or kept.output != self._content(case.output):
             return None
         return kept.result.model_copy(update={"reused": True})
 
     def keep(self, case: Case, key: str, result: CaseResult) -> None:
-        """Keep a result; that the infrastructure failed is not worth it. What is written half is not read again."""
+        """Keep a result; that the infrastructure failed is not worth it."""
         if result.outcome is CaseOutcome.INFRASTRUCTURE:
             return
         kept = _Kept(key=key, output=self._content(case.output), result=result)
-        name = self._file(case)
-        with contextlib.suppress(OSError), open(os.path.join(self._folder, name), "wb", 0) as file:
-            file.write(kept.model_dump_json(exclude_defaults=True).encode())
-            self._there.add(name)
+        self._kept[case.id] = kept
+        with contextlib.suppress(OSError), self._path.open("ab", 0) as file:
+            file.write(_line(kept))
 
-    def _file(self, case: Case) -> str:
-        return f"{self._name}-{hashlib.sha256(case.id.encode()).hexdigest()[:16]}.json"
+    def _read(self) -> dict[str, _Kept]:
+        """What was kept; what was written half, or by somebody else, was not."""
+        try:
+            lines = self._path.read_bytes().split(b"\n")
+        except OSError:
+            return {}
+        kept: dict[str, _Kept] = {}
+        for line in lines:
+            with contextlib.suppress(ValidationError):
+                one = _Kept.model_validate_json(line)
+                kept[one.result.id] = one
+        if len(lines) > MOST_LINES * (len(kept) + 1):
+            self._tidy(kept)
+        return kept
+
+    def _tidy(self, kept: dict[str, _Kept]) -> None:
+        """Leave out what does not count any more; what somebody else adds just now may be lost."""
+        new = self._path.with_suffix(f".{os.getpid()}")
+        with contextlib.suppress(OSError):
+            new.write_bytes(b"".join(map(_line, kept.values())))
+            new.replace(self._path)
 
     def _content(self, name: str) -> str:
         """A hash of a file; of a program that is installed, what changes when it does; empty where there is none."""
@@ -98,11 +114,9 @@ class Memory:
         return self._hashes[key]
 
 
-def _names(folder: Path) -> set[str]:
-    try:
-        return set(os.listdir(folder))
-    except OSError:
-        return set()
+def _line(kept: _Kept) -> bytes:
+    """The end of the line before comes first, so that one that was written half spoils no other."""
+    return b"\n" + kept.model_dump_json(exclude_defaults=True).encode()
 
 
 @cache

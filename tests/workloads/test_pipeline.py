@@ -135,16 +135,33 @@ def test_a_reviewer_without_words_says_no_all_the_same(opened: Opened) -> None:
 
 def test_what_is_kept_is_lost_without_harm(opened: Opened, tmp_path: Path) -> None:
     workload = opened()
-    case = workload.cases[0]
+    case, other = workload.cases
     memory = Memory(tmp_path, workload)
     key = memory.key(case)
     found = Pipeline(workload).result(case)
     memory.keep(case, key, found)
     assert memory.known(case, key) == found.model_copy(update={"reused": True})
-    (kept,) = tmp_path.glob("????????????????-*.json")
-    kept.write_text("{")
-    assert memory.known(case, key) is None
+    (kept,) = tmp_path.glob("????????????????.jsonl")
+    kept.write_bytes(kept.read_bytes()[:-1])
+    late = Memory(tmp_path, workload)
+    assert late.known(case, key) is None
+    late.keep(other, key, Pipeline(workload).result(other))
+    assert Memory(tmp_path, workload).known(other, key)
     Memory(tmp_path / "gone", workload).keep(case, key, found)
+
+
+def test_what_is_kept_does_not_grow_with_every_session(opened: Opened, tmp_path: Path) -> None:
+    workload = opened()
+    case, other = workload.cases
+    results = {one: Pipeline(workload).result(one) for one in (case, other)}
+    Memory(tmp_path, workload).keep(other, "key", results[other])
+    for number in range(50):
+        Memory(tmp_path, workload).keep(case, f"key {number}", results[case])
+    (kept,) = tmp_path.glob("????????????????.*")
+    assert len(kept.read_text().splitlines()) < 20
+    last = Memory(tmp_path, workload)
+    assert last.known(case, "key 49")
+    assert last.known(other, "key")
 
 
 def test_a_program_that_is_installed_again_is_another_program(
