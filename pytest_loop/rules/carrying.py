@@ -16,8 +16,10 @@ import pytest
 from pytest_loop.rules.listening import are_of, impls
 from pytest_loop.rules.passing import packed, unpacked
 
-MOST = 50
-LONGEST = 0.1
+# Each message wakes the controller, which takes a core from a worker.
+MOST = 1000
+LONGEST = 0.5
+FEW = 25
 _NAME = "loop-carrier"
 # The last one is xdist in its workers, which run its module without a name.
 QUIET = ("_pytest.", "pytest_loop.", "xdist.", "__channelexec__")
@@ -56,12 +58,13 @@ class Carrier:
             self._leave()
 
     def _following(self) -> Any:
-        """The next item; who has to wait for one would wait forever for a controller that was not told."""
+        """The next item. A controller that is told while few are left sends more in time; one that was not, never."""
         with self._worker.torun.lock() as queue:
-            if queue:
-                return queue.popleft()
-        self._leave()
-        return self._next()
+            item = queue.popleft() if queue else None
+            left = len(queue)
+        if item is None or left == FEW:
+            self._leave()
+        return self._next() if item is None else item
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.rules.carrying import Delivery, carrier
+from pytest_loop.rules.carrying import FEW, Delivery, carrier
 from pytest_loop.rules.passing import packed, unpacked
 from tests.conftest import ALONE
 
@@ -47,6 +47,11 @@ def test_rules_are_counted_alike_however_they_are_shared(many: pytest.Pytester, 
     heard = (many.path / "messages").read_text().splitlines()
     assert len(heard) < 60 or way == "loadgroup", "which hands out one rule at a time"
     assert any(line.startswith("it.rules.yaml::a.060 ") for line in heard)
+
+
+def test_two_workers_that_judge_the_same_rules_are_both_heard(many: pytest.Pytester) -> None:
+    result = many.runpytest_subprocess("-n2", "--dist=each", *ALONE, timeout=60)
+    result.assert_outcomes(passed=238, failed=2)
 
 
 @pytest.mark.parametrize("more", ["-vv", "--durations=1", "--junitxml=it.xml"])
@@ -149,6 +154,18 @@ def test_there_is_one_for_a_worker_and_none_elsewhere(
     assert carrier(worker[0]) is not None
     assert carrier(worker[0]) is carrier(worker[0])
     assert carrier(pytester.parseconfig()) is None
+
+
+def test_the_controller_is_told_while_a_few_items_are_left(worker: tuple[pytest.Config, Worker]) -> None:
+    config, xdist = worker
+    made = carrier(config)
+    assert made is not None
+    made._left = time.monotonic()
+    xdist.torun.items.extend(range(FEW + 2))
+    made.send(report("one"))
+    xdist.sendevent("runtest_protocol_complete", item_index=7, duration=2.0)
+    assert (xdist.torun.get(), xdist.told) == (0, [])
+    assert (xdist.torun.get(), [name for name, _ in xdist.told]) == (1, ["testreport", "runtest_protocol_complete"])
 
 
 def test_what_was_interrupted_is_reported_and_not_done(worker: tuple[pytest.Config, Worker]) -> None:

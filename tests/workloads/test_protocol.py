@@ -90,11 +90,10 @@ def test_a_session_that_ends_early_loses_no_report(quick: Make, pytester: pytest
     pytester.runpytest_subprocess("-n1", *ALONE).assert_outcomes(passed=8)
 
 
-@pytest.mark.parametrize("dist", ["load", "loadscope", "loadfile", "loadgroup", "worksteal", "each"])
+@pytest.mark.parametrize("dist", ["load", "loadscope", "loadfile", "loadgroup", "worksteal"])
 def test_no_way_of_sharing_waits_for_reports_that_wait(quick: Make, pytester: pytest.Pytester, dist: str) -> None:
     quick({"pytest.ini": "[pytest]\n"})
-    result = pytester.runpytest_subprocess("-n2", f"--dist={dist}", *ALONE, timeout=60)
-    result.assert_outcomes(passed=90 if dist == "each" else 45)
+    pytester.runpytest_subprocess("-n2", f"--dist={dist}", *ALONE, timeout=60).assert_outcomes(passed=45)
 
 
 DIES = """
