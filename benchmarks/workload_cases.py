@@ -87,9 +87,10 @@ def as_a_run(folder: Path, count: int, rounds: int) -> list[float]:
 
 def _sessions(name: str, folder: Path, proof: str) -> list[Candidate]:
     """In one process and in two; results of the round before are forgotten, and kept as in every first session."""
+    file = "test_cases.py" if name == "tests" else "loop.manifest.json"
     return [
-        Candidate(name, folder, pytest_command("-n0", "--cache-clear"), proof),
-        Candidate(f"{name} -n2", folder, pytest_command("-n2", "--cache-clear"), proof),
+        Candidate(name, folder, pytest_command("-n0", "--cache-clear", file), proof),
+        Candidate(f"{name} -n2", folder, pytest_command("-n2", "--cache-clear", file), proof),
     ]
 
 

@@ -61,6 +61,9 @@ class Server:
     learning: Learning
     judges: Any
     children: list[Child] = field(default_factory=list)
+    # Workers that are forked ahead, and how many this session has asked for: the next one will want as many.
+    spare: list[Child] = field(default_factory=list)
+    asked: int = 0
 
     def open(self, config: pytest.Config, door: object) -> None:
         """Get ready, and wait for orders; only a forked process returns."""
@@ -120,7 +123,7 @@ class Server:
             self.learning.prepared.offer()
             if "xdist" in sys.modules:
                 workers.install(self.driver)
-            receive(self.driver)  # that it may go on; a session of a server that is out of date is killed here
+            self._heard()  # that it may go on; a session of a server that is out of date ends here
             if order["words"] == sys.argv[1:]:
                 return True
             sys.argv[1:] = order["words"]
@@ -135,20 +138,37 @@ class Server:
         child.handle = os.pidfd_open(child.pid)
         self.selector.register(child.handle, selectors.EVENT_READ, lambda: self._has_ended(child))
         send(self.driver, {"pid": child.pid})
+        expected, self.asked = min(self.asked, os.cpu_count() or 1), 0
+        self.spare = [self._worker(child) for _ in range(expected)]
         return False
 
-    def _run_worker(self, order: dict[str, Any], files: list[int], boss: Child) -> bool:
+    def _worker(self, boss: Child) -> Child:
+        """A worker of a session, which waits for its order."""
         worker = self._fork(boss.pid)
-        if worker is None:
-            forked.connect(files)
-            os.environ.clear()
-            forked.become(order["variables"], self.places)
-            self.learning.prepared.offer()
-            sys.argv[:] = ["-c"]
-            raise Leave(_worker)
-        _close(files)
+        if worker is not None:
+            return worker
+        message, files = self._heard()
+        forked.connect(files)
+        os.environ.clear()
+        forked.become(message["variables"], self.places)
+        self.learning.prepared.offer()
+        sys.argv[:] = ["-c"]
+        raise Leave(_worker)
+
+    def _heard(self) -> tuple[dict[str, Any], list[int]]:
+        """What a forked process is told before it begins; one that is not needed any more is gone."""
+        try:
+            return receive(self.driver)
+        except EOFError:
+            os._exit(0)
+
+    def _run_worker(self, order: dict[str, Any], files: list[int], boss: Child) -> bool:
+        self.asked += 1
+        worker = self.spare.pop() if self.spare else self._worker(boss)
         with suppress(OSError):
+            send(worker.wire, order, files)
             send(boss.wire, {"pid": worker.pid})
+        _close(files)
         return False
 
     def _hear_child(self, child: Child) -> bool:
@@ -218,7 +238,7 @@ class Server:
             child.wire.close()
             if child.handle is not None:
                 os.close(child.handle)
-        self.children = []
+        self.children, self.spare = [], []
 
     def leave(self, code: int) -> None:
         """The end of a forked process: tell the server what was imported from outside of the project."""

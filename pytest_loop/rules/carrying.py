@@ -19,7 +19,6 @@ from pytest_loop.rules.passing import packed, unpacked
 # Each message wakes the controller, which takes a core from a worker.
 MOST = 1000
 LONGEST = 0.5
-FEW = 25
 _NAME = "loop-carrier"
 # The last one is xdist in its workers, which run its module without a name.
 QUIET = ("_pytest.", "pytest_loop.", "xdist.", "__channelexec__")
@@ -41,6 +40,7 @@ class Carrier:
         self._worker = worker
         self._waiting: list[_Waiting] = []
         self._left = 0.0
+        self._batch = self._ahead = 0
         self._tell, worker.sendevent = worker.sendevent, self._told
         self._next, worker.torun.get = worker.torun.get, self._following
 
@@ -58,11 +58,17 @@ class Carrier:
             self._leave()
 
     def _following(self) -> Any:
-        """The next item. A controller that is told while few are left sends more in time; one that was not, never."""
+        """The next item; the controller is told before the last quarter, so that more items come before they run out.
+
+        Who has to wait for an item would wait forever for a controller that was not told.
+        """
+        before = self._ahead
         with self._worker.torun.lock() as queue:
             item = queue.popleft() if queue else None
-            left = len(queue)
-        if item is None or left == FEW:
+            self._ahead = len(queue)
+        if self._ahead >= before:  # more have come
+            self._batch = self._ahead
+        if item is None or self._ahead == -(-self._batch // 4):
             self._leave()
         return self._next() if item is None else item
 

@@ -97,6 +97,35 @@ def test_a_worker_that_dies_is_replaced_as_xdist_does_it(project: Callable[..., 
     assert made.both() == {"test_a": "error", "test_b": "passed"}
 
 
+def children(pid: int) -> set[str]:
+    return set(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+
+@pytest.mark.measured
+def test_workers_that_wait_for_a_session_know_nothing_of_the_one_before(project: Callable[..., Any]) -> None:
+    made = project("-n2")
+    servers = set()
+    for number in range(3):  # the first session needs a third worker
+        made.write(
+            "test_it.py",
+            f"""
+            import os, signal
+            import shop
+            def test_a():
+                assert shop.number == {number}
+                assert "spoiled" not in os.environ
+            def test_b():
+                os.environ["spoiled"] = "yes"
+                if {number} == 0: os.kill(os.getpid(), signal.SIGKILL)
+            """,
+        )
+        made.write("shop.py", f"number = {number}\n")
+        assert made.both() == {"test_a": "passed", "test_b": "passed" if number else "error"}
+        servers.add(made.server)
+        assert children(made.server) == set()
+    assert len(servers) == 1
+
+
 def test_a_session_that_hangs_ends_at_its_deadline(project: Callable[..., Any]) -> None:
     made = project()
     made.write("test_it.py", PASSES)

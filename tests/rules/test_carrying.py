@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.rules.carrying import FEW, Delivery, carrier
+from pytest_loop.rules.carrying import Delivery, carrier
 from pytest_loop.rules.passing import packed, unpacked
 from tests.conftest import ALONE
 
@@ -156,16 +156,22 @@ def test_there_is_one_for_a_worker_and_none_elsewhere(
     assert carrier(pytester.parseconfig()) is None
 
 
-def test_the_controller_is_told_while_a_few_items_are_left(worker: tuple[pytest.Config, Worker]) -> None:
+def test_the_controller_is_told_before_the_items_run_out(worker: tuple[pytest.Config, Worker]) -> None:
     config, xdist = worker
     made = carrier(config)
     assert made is not None
     made._left = time.monotonic()
-    xdist.torun.items.extend(range(FEW + 2))
-    made.send(report("one"))
-    xdist.sendevent("runtest_protocol_complete", item_index=7, duration=2.0)
-    assert (xdist.torun.get(), xdist.told) == (0, [])
-    assert (xdist.torun.get(), [name for name, _ in xdist.told]) == (1, ["testreport", "runtest_protocol_complete"])
+    left = []
+    for batch in (9, 5):
+        xdist.torun.items.extend(range(batch))
+        for index in range(batch):
+            before = len(xdist.told)
+            assert xdist.torun.get() == index
+            if len(xdist.told) > before:
+                left.append(batch - 1 - index)
+            made.send(report("one"))
+            xdist.sendevent("runtest_protocol_complete", item_index=index, duration=2.0)
+    assert left == [2, 1]
 
 
 def test_what_was_interrupted_is_reported_and_not_done(worker: tuple[pytest.Config, Worker]) -> None:
@@ -216,7 +222,7 @@ def test_nothing_waits_while_an_item_of_another_kind_is_run(worker: tuple[pytest
     made = carrier(config)
     assert made is not None
     made._left = time.monotonic()
-    xdist.torun.items.append(7)
+    xdist.torun.items.extend([7, 8, 9, 10])
     made.send(report("one"))
     xdist.sendevent("runtest_protocol_complete", item_index=0, duration=2.0)
     assert (xdist.torun.get(), xdist.told) == (7, [])
