@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
@@ -52,6 +53,19 @@ def _interrupts_are_heeded() -> None:
     """What a shell starts in the background ignores them, and so does all that it starts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def _programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`python3` as the interpreter itself: a shim of a version manager takes ten times as long to start."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "python3").symlink_to(os.path.realpath(sys.executable))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _quick_interpreter(monkeypatch: pytest.MonkeyPatch, _programs: Path) -> None:
+    monkeypatch.setenv("PATH", str(_programs), prepend=os.pathsep)
 
 
 @pytest.fixture(autouse=True)
