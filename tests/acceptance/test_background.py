@@ -111,7 +111,6 @@ def test_four_runs_a_fifth_is_refused_one_is_killed_and_goes_on_and_none_disturb
     assert [events(project, alias) for alias in NAMES] == [plain] * len(NAMES)
 
 
-@pytest.mark.measured
 def test_it_has_no_terminal_and_is_followed_live(run: Pytest, project: Path) -> None:
     detached(run, project, "alpha")
     pid = int(Store(project).run("alpha").pid)
@@ -128,7 +127,6 @@ def test_it_has_no_terminal_and_is_followed_live(run: Pytest, project: Path) -> 
     assert json.loads(again.stdout)["status"] == "completed"
 
 
-@pytest.mark.measured
 def test_who_stops_to_follow_leaves_it_at_work(run: Pytest, project: Path) -> None:
     detached(run, project, "alpha")
     command = [sys.executable, "-m", "pytest", "--loop-attach=alpha"]
@@ -162,7 +160,6 @@ def test_pause_interrupts_a_working_agent_and_resume_goes_on(run: Pytest, projec
     assert run("--loop-attach").returncode == 0
 
 
-@pytest.mark.measured
 def test_words_of_a_task_send_it_to_the_background(run: Pytest, project: Path) -> None:
     done = detached(
         run, project, "alpha", "--loop-task", "Write a guide to our backups, and run this in the background"
@@ -184,7 +181,6 @@ def test_what_keeps_it_from_going_on_is_told(run: Pytest, project: Path, monkeyp
     assert conditions(run) == {"alpha": "paused"}
 
 
-@pytest.mark.measured
 def test_run_without_a_log_cannot_be_followed(run: Pytest, project: Path) -> None:
     assert "there is no run in" in run("--loop-attach").stderr
     assert "there is no active run to pause: --loop-list shows all of them" in run("--loop-pause").stderr
@@ -204,7 +200,6 @@ def test_run_without_a_log_cannot_be_followed(run: Pytest, project: Path) -> Non
 # -- three attempts
 
 
-@pytest.mark.measured
 def test_run_that_dies_each_time_is_taken_up_three_times_and_then_only_by_force(run: Pytest, project: Path) -> None:
     detached(run, project, "alpha")
     files = Store(project).run("alpha")

@@ -52,7 +52,6 @@ BAD: dict[str, tuple[str | bytes, str]] = {
 }
 
 
-@pytest.mark.measured
 def test_every_bad_file_is_one_clear_line_and_the_others_still_run(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

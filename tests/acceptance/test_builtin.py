@@ -60,7 +60,6 @@ def test_it_mends_where_nobody_is_named_and_nobody_is_installed(project: Path, r
     assert "plausible: shop.py, line 2: `return max(prices)` becomes `return min(prices)` (1 test passes by it)" in said
 
 
-@pytest.mark.measured
 def test_a_tool_that_helps_stays_and_one_that_does_not_is_undone(project: Path, run: Pytest) -> None:
     (project / "notes.md").write_text("teh plan\n")
     (project / "tidy.py").write_text(
@@ -174,7 +173,6 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-@pytest.mark.measured
 def test_killed_while_it_searches_it_leaves_nobody_and_goes_on(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

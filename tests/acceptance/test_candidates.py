@@ -90,7 +90,6 @@ def is_tidy(project: Path) -> bool:
     return not left and len(git(project, "worktree", "list").splitlines()) == 1
 
 
-@pytest.mark.measured
 def test_best_score_stays_then_the_smallest_change_and_all_are_paid_for(run: Pytest, project: Path) -> None:
     done = run(*WORDS, "3", "--loop-agent", "python:agents:work", "--loop-json", "result.json")
     assert done.returncode == 0, done
@@ -123,7 +122,6 @@ def test_candidates_work_at_the_same_time(run: Pytest, project: Path, monkeypatc
     assert [one["kept"] for one in refined(project)] == [True, False]
 
 
-@pytest.mark.measured
 def test_candidate_that_touches_what_judges_is_never_kept(run: Pytest, project: Path) -> None:
     done = run(*WORDS, "2", "--loop-agent", "python:agents:cheat", "--loop-max-iterations", "2")
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done
@@ -144,7 +142,6 @@ def test_candidate_that_fails_is_told_and_the_others_count(run: Pytest, project:
     assert (project / "product" / "__init__.py").read_text() == "ONE = 1\n"
 
 
-@pytest.mark.measured
 def test_a_run_that_dies_while_a_candidate_is_judged_goes_on_from_before(
     run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -77,7 +77,6 @@ def test_a_scripted_agent_makes_it_green_and_the_run_tells_how(
     assert (restored.returncode, git(project, "status", "--short", "ledger.py")) == (0, "")
 
 
-@pytest.mark.measured
 def test_the_real_codex_makes_it_green_after_a_wrong_edit(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,7 +95,6 @@ def gate(project: Path) -> Gate:
 # -- block or allow
 
 
-@pytest.mark.measured
 def test_failing_rules_block_with_the_critique_and_passing_ones_allow(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(FAILING)
     reason = gate().reason
@@ -176,7 +175,6 @@ def test_pytest_that_was_patched_judges_nothing(gate: Gate, project: Path) -> No
 # -- how often
 
 
-@pytest.mark.measured
 def test_it_lets_go_after_so_many_blocks_in_a_row_and_judges_anew_afterwards(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(FAILING)
     words = ("-o", "loop_gate_blocks=2")
@@ -212,7 +210,6 @@ def test_who_cannot_be_counted_is_kept_once(gate: Gate, project: Path) -> None:
 # -- whatever happens
 
 
-@pytest.mark.measured
 @pytest.mark.parametrize(
     ("files", "words", "text", "reason"),
     [
@@ -244,7 +241,6 @@ def test_who_cannot_be_judged_may_stop(
     assert gate(*words, text=text).allowed.startswith(reason)
 
 
-@pytest.mark.measured
 def test_state_of_the_agents_own_loop_has_a_word_too(gate: Gate, project: Path) -> None:
     own = project / ".loop" / "state.json"
     own.parent.mkdir()

@@ -41,7 +41,6 @@ def worked(run: Pytest) -> Callable[..., str]:
     return work
 
 
-@pytest.mark.measured
 def test_the_iterations_stand_side_by_side_and_the_best_is_named(worked: Callable[..., str], run: Pytest) -> None:
     worked("--loop-max-iterations", "3")
     told = run("--loop-history").stdout

@@ -83,7 +83,6 @@ def frames(text: str) -> list[list[str]]:
     return [shown(one.replace("\r\n", "\n")).split("\n") for one in found]
 
 
-@pytest.mark.measured
 def test_the_region_tells_how_it_goes_and_leaves_nothing_behind(watched: Watched) -> None:
     text = watched("--loop-alias", "words")
     drawn = frames(text)
@@ -127,7 +126,6 @@ def test_quiet_says_what_each_iteration_came_to(watched: Watched) -> None:
     assert [line for line in left if "thinking" in line or line.endswith("...")] == []
 
 
-@pytest.mark.measured
 def test_very_quiet_says_no_more_than_that(watched: Watched) -> None:
     text = watched("--loop-alias", "words", "-qq")
     assert not UP.search(text)

@@ -99,7 +99,6 @@ def test_a_person_is_asked_after_each_iteration_and_before_the_end(project: Path
     assert state(project)["manner"]["confirmed_by"] == "terminal"
 
 
-@pytest.mark.measured
 def test_who_does_not_want_to_go_on_stops_there(project: Path) -> None:
     ask_always(project)
     said = at_terminal(project, *start(), answers="y\nn\n", expected=1)
@@ -107,7 +106,6 @@ def test_who_does_not_want_to_go_on_stops_there(project: Path) -> None:
     assert "verdict: RESEARCH, because it is not done (user_stop)" in said
 
 
-@pytest.mark.measured
 def test_a_review_without_an_answer_is_asked_for_again(project: Path) -> None:
     ask_always(project)
     said = at_terminal(project, *start(), answers="y\n\n", expected=1)
@@ -246,7 +244,6 @@ def in_shop(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
 
 
-@pytest.mark.measured
 def test_a_shape_file_says_when_it_is_done_and_what_must_not_happen(shop: Path) -> None:
     done = in_shop(shop)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -273,7 +270,6 @@ def test_what_a_shape_file_forbids_stops_at_once(shop: Path) -> None:
     assert "stopped: must_not after iteration 2" in done.stdout
 
 
-@pytest.mark.measured
 def test_the_context_of_an_ai_factory_is_in_the_prompt_and_its_rules_judge(shop: Path) -> None:
     factory = shop / ".ai-factory"
     (factory / "skill-context/aif-loop").mkdir(parents=True)

@@ -10,7 +10,6 @@ import pytest
 Write = Callable[..., Path]
 
 
-@pytest.mark.measured
 def test_marked_tests_form_criteria_of_their_own(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     pytester.makepyfile(
         test_it="""

@@ -93,7 +93,6 @@ def test_damage_of_the_history_is_told(command: Command, project: Path) -> None:
     assert "wrote it.html\ndamage: line 2 of the history cannot be read" in said
 
 
-@pytest.mark.measured
 def test_a_run_that_is_at_work_can_be_looked_at(command: Command, project: Path) -> None:
     at_work, go_on = project / "at-work", project / "go-on"
     os.mkfifo(at_work)
@@ -114,7 +113,6 @@ def test_a_run_that_is_at_work_can_be_looked_at(command: Command, project: Path)
     assert "Nothing was judged yet." in text
 
 
-@pytest.mark.measured
 def test_a_run_writes_it_at_its_end_with_what_was_said_on_the_way(command: Command, project: Path) -> None:
     words = ("--loop-task", "Write a guide", "--loop-rules", "guide.rules.yaml", "--loop-yes", "--loop-session", "cold")
     code, said = command(*words, "--loop-agent", "python:writer:work", "--loop-report", "it.html")

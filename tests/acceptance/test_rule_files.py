@@ -54,7 +54,6 @@ def project(pytester: pytest.Pytester, rule_file: Write) -> pytest.Pytester:
     return pytester
 
 
-@pytest.mark.measured
 def test_rules_are_judged_scored_and_what_blocks_is_named(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = project.runpytest(*workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -288,7 +287,6 @@ def test_a_forbidden_thing_that_is_true_fails_the_session(pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["*FAILED it.rules.yaml::a.x.never - expected this never to be true, found that it is"])
 
 
-@pytest.mark.measured
 def test_an_error_is_told_apart_and_is_never_a_pass(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

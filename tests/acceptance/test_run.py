@@ -139,7 +139,6 @@ def test_an_agent_may_edit_the_document_in_place(project: pytest.Pytester) -> No
     assert (project.path / ".loop/write-a-guide/artifact.md").read_text() == GOOD.replace("\\n", "\n")
 
 
-@pytest.mark.measured
 def test_a_run_that_reaches_its_limit_escalates_and_goes_on_with_a_higher_one(project: pytest.Pytester) -> None:
     answers = f'{{"PRODUCE": "# Guide\\n", "REFINE": ["# Guide two\\n", "{GOOD}"]}}'
     result = loop(project, answers, "--loop-max-iterations", "2")
@@ -247,7 +246,6 @@ def test_a_session_that_the_code_under_test_kills_is_not_a_pass(pytester: pytest
     }
 
 
-@pytest.mark.measured
 def test_rules_that_cannot_be_collected_are_told_before_anything_starts(
     project: pytest.Pytester, rule_file: Write
 ) -> None:

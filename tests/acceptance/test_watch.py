@@ -66,7 +66,6 @@ def order(said: list[str]) -> list[str]:
     return [found[1] for line in said if (found := re.match(r"test_\w+.py::(\w+) ", line))]
 
 
-@pytest.mark.measured
 def test_it_judges_again_what_failed_first_and_its_exit_code_is_the_last_verdict(watch: Watch, project: Path) -> None:
     watched = watch()
     said = watched.round()
@@ -114,7 +113,6 @@ def test_many_changes_are_one(watch: Watch, project: Path) -> None:
     assert watched.round()[0] == "changed: new/0.txt, new/1.txt, new/2.txt, new/3.txt, new/4.txt and 2 more"
 
 
-@pytest.mark.measured
 def test_question_of_a_rule_goes_to_the_judge(watch: Watch, project: Path) -> None:
     (project / "doc.md").write_text("It is short.\n")
     (project / "it.rules.yaml").write_text(

@@ -61,7 +61,6 @@ def payloads(project: Path, kind: str) -> list[dict[str, Any]]:
     return [one["payload"] for one in history(project) if one["event"] == kind]
 
 
-@pytest.mark.measured
 def test_three_edits_one_of_them_a_regression_make_all_cases_pass(project: Path, run: Pytest) -> None:
     done = run(*START, "--loop-yes", *ACCEPT, "--loop-debrief", "debrief.md", "--loop-json", "result.json")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -86,7 +85,6 @@ def test_three_edits_one_of_them_a_regression_make_all_cases_pass(project: Path,
     assert "Labels: `Total`\n" in (project / "prompt.md").read_text()
 
 
-@pytest.mark.measured
 def test_a_regression_is_the_end_unless_somebody_says_otherwise_and_is_gone_on_from(project: Path, run: Pytest) -> None:
     done = run(*START, "--loop-yes")
     assert done.returncode == 1
@@ -98,7 +96,6 @@ def test_a_regression_is_the_end_unless_somebody_says_otherwise_and_is_gone_on_f
     assert "completed: converged after iteration 4 of 5, phase A" in done.stdout, done.stdout + done.stderr
 
 
-@pytest.mark.measured
 def test_a_run_that_was_killed_ends_as_it_would_have_ended(project: Path, run: Pytest) -> None:
     composer = project / "scripted_composer.py"
     waiting = "    if request.iteration == 2 and not os.path.exists('killed'):\n        open('killed', 'w').close()\n        os.kill(os.getppid(), 9)\n"
@@ -138,7 +135,6 @@ def test_calibration_that_fails_three_times_ends_the_run(project: Path, run: Pyt
     assert payloads(project, "calibration_done")[0]["attempts"] == 3
 
 
-@pytest.mark.measured
 def test_cases_that_are_held_out_are_not_in_the_prompt_and_their_gap_is_told(project: Path, run: Pytest) -> None:
     text = (project / "loop.manifest.yaml").read_text()
     (project / "loop.manifest.yaml").unlink()
@@ -186,7 +182,6 @@ def compose(request):
 """
 
 
-@pytest.mark.measured
 def test_options_without_a_mechanism_are_sent_back_once(project: Path, run: Pytest) -> None:
     (project / "vague.py").write_text(VAGUE)
     words = [word.replace("scripted_composer", "vague") for word in START]
@@ -195,7 +190,6 @@ def test_options_without_a_mechanism_are_sent_back_once(project: Path, run: Pyte
     assert "expected a mechanism" in payloads(project, "phase_error")[0]["reason"]
 
 
-@pytest.mark.measured
 def test_a_part_of_the_cases_a_plan_and_a_mode(project: Path, run: Pytest) -> None:
     plan = {
         "problem": "Totals are missing.",
@@ -213,7 +207,6 @@ def test_a_part_of_the_cases_a_plan_and_a_mode(project: Path, run: Pytest) -> No
     assert done.returncode == 0
 
 
-@pytest.mark.measured
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -264,7 +257,6 @@ def at_a_terminal(project: Path, words: tuple[str, ...], answers: dict[str, str]
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown
 
 
-@pytest.mark.measured
 def test_a_person_decides_at_a_terminal(project: Path) -> None:
     answers = {"start? [y/N] ": "y", "which edit? [1 is recommended": "2", "accept it, try something": "s"}
     code, shown = at_a_terminal(project, (*START, "--loop-max-iterations", "3"), answers)

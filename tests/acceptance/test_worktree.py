@@ -87,7 +87,6 @@ def test_project_in_a_folder_of_its_repository(run: Pytest, project: Path) -> No
     assert (inner / "value.txt").read_text() == "2\n"
 
 
-@pytest.mark.measured
 def test_run_that_is_green_leaves_no_branch_and_one_that_stopped_its_work_tree(run: Pytest, project: Path) -> None:
     stopped = run(
         *TASK, "--loop-agent", "command:sed -i s/2/3/ src/product.py", "--loop-alias", "one", "--loop-worktree"
@@ -106,7 +105,6 @@ def test_run_that_is_green_leaves_no_branch_and_one_that_stopped_its_work_tree(r
     assert git(project, "branch", "--format=%(refname:short)").split() == ["loop/one", "main"]
 
 
-@pytest.mark.measured
 def test_run_in_a_work_tree_is_paused_and_resumed_from_the_project(run: Pytest, project: Path) -> None:
     detached = run(
         *TASK,
@@ -137,7 +135,6 @@ def test_nothing_stays_of_a_run_that_does_not_begin(run: Pytest, project: Path) 
     assert len(git(project, "worktree", "list").splitlines()) == 1
 
 
-@pytest.mark.measured
 def test_second_run_on_the_same_files_is_refused_and_one_apart_is_not(run: Pytest, project: Path) -> None:
     first = run(*TASK, *WAITS, "--loop-alias", "one", "--loop-allow", "src/a/", "--loop-detach")
     assert first.returncode == 0, first
@@ -154,7 +151,6 @@ def test_second_run_on_the_same_files_is_refused_and_one_apart_is_not(run: Pytes
     assert [files.alias for files in Store(project).busy()] == ["one"]
 
 
-@pytest.mark.measured
 def test_two_runs_on_one_document_are_refused(run: Pytest, project: Path) -> None:
     (project / "it.rules.yaml").write_text("rules: [{id: a.x.y, description: It is good, check: {contains: good}}]")
     words = (

@@ -112,7 +112,6 @@ def test_a_conversation_goes_on_where_the_agent_can_load_it(agent: Agent, tmp_pa
         assert one.answer(AgentRequest("REFINE", "x", tmp_path), Watch()).text == f"code {loaded} {YES}"
 
 
-@pytest.mark.measured
 @pytest.mark.parametrize(
     ("prompt", "kind", "message"),
     [

@@ -27,7 +27,6 @@ Function = Callable[..., PythonAgent]
 SCHEMA = {"type": "object"}
 
 
-@pytest.mark.measured
 def test_a_function_answers_with_text_a_reply_a_mapping_or_nothing(function: Function, ask: Ask) -> None:
     agent = function(
         """
@@ -49,7 +48,6 @@ def test_a_function_answers_with_text_a_reply_a_mapping_or_nothing(function: Fun
     assert agent.answer(ask(prompt="nothing"), Watch()) == AgentReply()
 
 
-@pytest.mark.measured
 def test_where_a_schema_is_given_a_mapping_is_the_answer_itself(function: Function, ask: Ask) -> None:
     agent = function("def work(request): return {'plan': ['one'], 'text': 'two'}")
     assert agent.answer(ask(schema=SCHEMA), Watch()).data == {"plan": ["one"], "text": "two"}
@@ -107,7 +105,6 @@ def test_it_keeps_its_globals_and_its_prints_are_heard(function: Function, ask: 
     assert text.count("no end of line") == 3
 
 
-@pytest.mark.measured
 def test_standard_input_is_empty_and_the_answer_pipe_is_its_own(function: Function, ask: Ask) -> None:
     agent = function(
         """
@@ -289,14 +286,12 @@ def test_what_somebody_else_writes_into_its_pipe_is_no_answer(function: Function
         agent.answer(ask(), Watch(timeout=20))
 
 
-@pytest.mark.measured
 def test_an_answer_beyond_all_measure_is_refused(function: Function, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(python, "_LONGEST", 1_000_000)
     with pytest.raises(AgentError, match="expected an answer of at most 8 MB, found more"):
         function("def work(request): return 'x' * 2_000_000").answer(ask(), Watch())
 
 
-@pytest.mark.measured
 @pytest.mark.parametrize(
     ("module", "message"),
     [

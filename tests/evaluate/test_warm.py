@@ -57,7 +57,6 @@ def test_a_server_that_died_between_sessions_is_replaced(project: Callable[..., 
     assert made.server not in (None, before)
 
 
-@pytest.mark.measured
 def test_a_server_that_dies_at_work_leaves_the_judging_to_a_cold_session(project: Callable[..., Any]) -> None:
     made = project()
     kills = "import os, signal, pytest_loop\n"
@@ -101,7 +100,6 @@ def children(pid: int) -> set[str]:
     return set(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
 
-@pytest.mark.measured
 def test_workers_that_wait_for_a_session_know_nothing_of_the_one_before(project: Callable[..., Any]) -> None:
     made = project("-n2")
     servers = set()
@@ -140,7 +138,6 @@ def test_a_session_that_hangs_ends_at_its_deadline(project: Callable[..., Any]) 
     assert made.outcomes() == {"test_it": "passed"}
 
 
-@pytest.mark.measured
 def test_a_session_that_runs_out_of_memory_fails_and_the_next_one_does_not(project: Callable[..., Any]) -> None:
     made = project()
     made.write(
@@ -194,7 +191,6 @@ def test_what_a_session_leaves_behind_ends_with_it(
     assert ends(noted(made.path / "pid"))
 
 
-@pytest.mark.measured
 def test_an_interrupt_ends_session_and_workers(project: Callable[..., Any], workers: tuple[str, ...]) -> None:
     made = project(*workers, "-s")
     made.write("test_it.py", PASSES)
@@ -345,7 +341,6 @@ def test_coverage_is_measured_as_ever(
 # -- when it cannot be
 
 
-@pytest.mark.measured
 def test_a_plugin_of_the_project_makes_sessions_cold(project: Callable[..., Any]) -> None:
     made = project("-p", "own")
     made.write("own.py", "import pytest\n@pytest.fixture\ndef size(): return 1\n")
@@ -356,7 +351,6 @@ def test_a_plugin_of_the_project_makes_sessions_cold(project: Callable[..., Any]
     assert made.said == ["sessions start cold: a plugin has loaded own, which is a part of the project"]
 
 
-@pytest.mark.measured
 @pytest.mark.parametrize(
     ("plugin", "reason"),
     [
@@ -419,7 +413,6 @@ def test_a_server_that_is_never_ready_is_given_up(project: Callable[..., Any], e
     assert made.said == ["sessions start cold: the server that they are forked from was not ready after 3 s"]
 
 
-@pytest.mark.measured
 def test_a_session_with_other_words_is_forked_too(project: Callable[..., Any]) -> None:
     made = project()
     made.write("test_it.py", PASSES)

@@ -49,7 +49,6 @@ TWO_BUGS = {
 }
 
 
-@pytest.mark.measured
 def test_bugs_that_have_nothing_to_do_with_each_other_are_mended_step_by_step(write: Write, repair: Repair) -> None:
     found = repair(write(TWO_BUGS), after=0.5)
     assert len(found.failing) == 2
