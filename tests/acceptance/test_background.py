@@ -127,6 +127,7 @@ def test_it_has_no_terminal_and_is_followed_live(run: Pytest, project: Path) -> 
     assert json.loads(again.stdout)["status"] == "completed"
 
 
+@pytest.mark.thorough
 def test_who_stops_to_follow_leaves_it_at_work(run: Pytest, project: Path) -> None:
     detached(run, project, "alpha")
     command = [sys.executable, "-m", "pytest", "--loop-attach=alpha"]

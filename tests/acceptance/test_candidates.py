@@ -142,6 +142,7 @@ def test_candidate_that_fails_is_told_and_the_others_count(run: Pytest, project:
     assert (project / "product" / "__init__.py").read_text() == "ONE = 1\n"
 
 
+@pytest.mark.thorough
 def test_a_run_that_dies_while_a_candidate_is_judged_goes_on_from_before(
     run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

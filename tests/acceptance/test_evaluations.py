@@ -107,7 +107,7 @@ FIXER = """
 """
 
 
-@pytest.mark.parametrize("workers", [(), pytest.param(("-n2",), marks=pytest.mark.measured)], ids=["plain", "n2"])
+@SELDOM_AMONG_WORKERS
 def test_an_evaluation_that_cannot_pass_may_end_early(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     pytester.makepyfile(test_shop=TESTS, shop="def slow(): return 1\ndef broken(): return 0\ndef late(): return 0\n")
     agent = "\n".join(line.removeprefix("    ") for line in FIXER.splitlines())

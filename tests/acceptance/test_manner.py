@@ -106,6 +106,7 @@ def test_who_does_not_want_to_go_on_stops_there(project: Path) -> None:
     assert "verdict: RESEARCH, because it is not done (user_stop)" in said
 
 
+@pytest.mark.thorough
 def test_a_review_without_an_answer_is_asked_for_again(project: Path) -> None:
     ask_always(project)
     said = at_terminal(project, *start(), answers="y\n\n", expected=1)

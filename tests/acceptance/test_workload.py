@@ -96,6 +96,7 @@ def test_a_regression_is_the_end_unless_somebody_says_otherwise_and_is_gone_on_f
     assert "completed: converged after iteration 4 of 5, phase A" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_killed_ends_as_it_would_have_ended(project: Path, run: Pytest) -> None:
     composer = project / "scripted_composer.py"
     waiting = "    if request.iteration == 2 and not os.path.exists('killed'):\n        open('killed', 'w').close()\n        os.kill(os.getppid(), 9)\n"

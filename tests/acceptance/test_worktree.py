@@ -105,6 +105,7 @@ def test_run_that_is_green_leaves_no_branch_and_one_that_stopped_its_work_tree(r
     assert git(project, "branch", "--format=%(refname:short)").split() == ["loop/one", "main"]
 
 
+@pytest.mark.thorough
 def test_run_in_a_work_tree_is_paused_and_resumed_from_the_project(run: Pytest, project: Path) -> None:
     detached = run(
         *TASK,
@@ -151,6 +152,7 @@ def test_second_run_on_the_same_files_is_refused_and_one_apart_is_not(run: Pytes
     assert [files.alias for files in Store(project).busy()] == ["one"]
 
 
+@pytest.mark.thorough
 def test_two_runs_on_one_document_are_refused(run: Pytest, project: Path) -> None:
     (project / "it.rules.yaml").write_text("rules: [{id: a.x.y, description: It is good, check: {contains: good}}]")
     words = (

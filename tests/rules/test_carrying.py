@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.rules.carrying import Delivery, carrier
+from pytest_loop.rules.carrying import LONGEST, Delivery, carrier
 from pytest_loop.rules.passing import packed, unpacked
 from tests.conftest import ALONE
 
@@ -172,6 +172,16 @@ def test_the_controller_is_told_before_the_items_run_out(worker: tuple[pytest.Co
             made.send(report("one"))
             xdist.sendevent("runtest_protocol_complete", item_index=index, duration=2.0)
     assert left == [2, 1]
+
+
+def test_nothing_waits_long_while_other_items_are_done(worker: tuple[pytest.Config, Worker]) -> None:
+    config, xdist = worker
+    made = carrier(config)
+    assert made is not None
+    made._left = time.monotonic() - LONGEST
+    made.send(report("one"))
+    xdist.sendevent("runtest_protocol_complete", item_index=0, duration=2.0)
+    assert [name for name, _ in xdist.told] == ["testreport", "runtest_protocol_complete"]
 
 
 def test_what_was_interrupted_is_reported_and_not_done(worker: tuple[pytest.Config, Worker]) -> None:

@@ -87,7 +87,7 @@ def test_a_plain_session_keeps_the_places_of_tests(items: Sequence[pytest.Item])
     assert is_uneven
 
 
-@pytest.mark.parametrize("slow", [1, 2])
+@pytest.mark.parametrize("slow", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_slow_rules_run_side_by_side(pytester: pytest.Pytester, rule_file: Callable[..., Path], slow: int) -> None:
     """Each waits for the other; without another order both would be in the first batch that a worker gets."""
     rows = [f'{{id: a.slow.{n}, description: slow, check: {{command: "python slow.py {n}"}}}}' for n in range(slow)]

@@ -12,6 +12,7 @@ import pytest
 from pytest_loop.core.composing import Ground, edited, received
 from pytest_loop.workloads.cases import workload
 from pytest_loop.workloads.manifest import load
+from tests.conftest import SELDOM_AMONG_WORKERS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "workload"
 
@@ -23,6 +24,7 @@ def example(pytester: pytest.Pytester) -> Path:
     return Path(shutil.copytree(EXAMPLE, pytester.path / "workload", ignore=ignored))
 
 
+@SELDOM_AMONG_WORKERS
 @pytest.mark.usefixtures("example")
 def test_twelve_of_twenty_cases_pass(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = pytester.runpytest(*workers)
