@@ -167,8 +167,9 @@ class Server:
         worker = self.spare.pop() if self.spare else self._worker(boss)
         with suppress(OSError):
             send(worker.wire, order, files)
+        _close(files)  # a session whose worker has died meanwhile hears nothing but the end
+        with suppress(OSError):
             send(boss.wire, {"pid": worker.pid})
-        _close(files)
         return False
 
     def _hear_child(self, child: Child) -> bool:

@@ -124,6 +124,27 @@ def test_workers_that_wait_for_a_session_know_nothing_of_the_one_before(project:
     assert len(servers) == 1
 
 
+def test_a_worker_that_died_before_it_was_needed_is_heard_of_and_no_verdict(project: Callable[..., Any]) -> None:
+    made = project("-n2")
+    made.write("test_it.py", PASSES)
+    made.write(
+        "conftest.py",
+        """
+        import os, pathlib, signal
+        server = os.getppid()
+        if os.path.exists("spoil") and "PYTEST_XDIST_WORKER" not in os.environ:
+            for pid in map(int, pathlib.Path(f"/proc/{server}/task/{server}/children").read_text().split()):
+                if pid != os.getpid(): os.kill(pid, signal.SIGKILL)
+        """,
+    )
+    assert made.outcomes() == {"test_it": "passed"}
+    made.write("spoil", "")
+    with pytest.raises(SessionError, match="could not be carried out"):
+        made.judge()
+    (made.path / "spoil").unlink()
+    assert made.outcomes() == {"test_it": "passed"}
+
+
 def test_a_session_that_hangs_ends_at_its_deadline(project: Callable[..., Any]) -> None:
     made = project()
     made.write("test_it.py", PASSES)
