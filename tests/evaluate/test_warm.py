@@ -118,7 +118,7 @@ def test_workers_that_wait_for_a_session_know_nothing_of_the_one_before(project:
             """,
         )
         made.write("shop.py", f"number = {number}\n")
-        assert made.both() == {"test_a": "passed", "test_b": "passed" if number else "error"}
+        assert made.outcomes() == {"test_a": "passed", "test_b": "passed" if number else "error"}
         servers.add(made.server)
         assert children(made.server) == set()
     assert len(servers) == 1
