@@ -131,10 +131,11 @@ def test_a_worker_that_died_before_it_was_needed_is_heard_of_and_no_verdict(proj
         "conftest.py",
         """
         import os, pathlib, signal
-        server = os.getppid()
-        if os.path.exists("spoil") and "PYTEST_XDIST_WORKER" not in os.environ:
-            for pid in map(int, pathlib.Path(f"/proc/{server}/task/{server}/children").read_text().split()):
-                if pid != os.getpid(): os.kill(pid, signal.SIGKILL)
+        def pytest_configure(config):
+            children = pathlib.Path(f"/proc/{os.getppid()}/task/{os.getppid()}/children")
+            if os.path.exists("spoil") and not hasattr(config, "workerinput"):
+                while len(found := set(map(int, children.read_text().split()))) < 3: pass
+                for pid in found - {os.getpid()}: os.kill(pid, signal.SIGKILL)
         """,
     )
     assert made.outcomes() == {"test_it": "passed"}
