@@ -134,7 +134,7 @@ def test_a_worker_that_died_before_it_was_needed_is_heard_of_and_no_verdict(proj
         def pytest_configure(config):
             children = pathlib.Path(f"/proc/{os.getppid()}/task/{os.getppid()}/children")
             if os.path.exists("spoil") and not hasattr(config, "workerinput"):
-                while len(found := set(map(int, children.read_text().split()))) < 3: pass
+                while len(found := set(map(int, children.read_text().split()))) < 2: pass
                 for pid in found - {os.getpid()}: os.kill(pid, signal.SIGKILL)
         """,
     )
