@@ -16,9 +16,8 @@ import pytest
 from pytest_loop.rules.listening import are_of, impls
 from pytest_loop.rules.passing import packed, unpacked
 
-# Each message wakes the controller, which takes a core from a worker.
-MOST = 1000
-LONGEST = 0.5
+MOST = 50
+LONGEST = 0.1
 _NAME = "loop-carrier"
 # The last one is xdist in its workers, which run its module without a name.
 QUIET = ("_pytest.", "pytest_loop.", "xdist.", "__channelexec__")
@@ -40,7 +39,6 @@ class Carrier:
         self._worker = worker
         self._waiting: list[_Waiting] = []
         self._left = 0.0
-        self._batch = self._ahead = 0
         self._tell, worker.sendevent = worker.sendevent, self._told
         self._next, worker.torun.get = worker.torun.get, self._following
 
@@ -58,19 +56,12 @@ class Carrier:
             self._leave()
 
     def _following(self) -> Any:
-        """The next item; the controller is told before the last quarter, so that more items come before they run out.
-
-        Who has to wait for an item would wait forever for a controller that was not told.
-        """
-        before = self._ahead
+        """The next item; who has to wait for one would wait forever for a controller that was not told."""
         with self._worker.torun.lock() as queue:
-            item = queue.popleft() if queue else None
-            self._ahead = len(queue)
-        if self._ahead >= before:  # more have come
-            self._batch = self._ahead
-        if item is None or self._ahead == -(-self._batch // 4):
-            self._leave()
-        return self._next() if item is None else item
+            if queue:
+                return queue.popleft()
+        self._leave()
+        return self._next()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:

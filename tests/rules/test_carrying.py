@@ -156,24 +156,6 @@ def test_there_is_one_for_a_worker_and_none_elsewhere(
     assert carrier(pytester.parseconfig()) is None
 
 
-def test_the_controller_is_told_before_the_items_run_out(worker: tuple[pytest.Config, Worker]) -> None:
-    config, xdist = worker
-    made = carrier(config)
-    assert made is not None
-    made._left = time.monotonic()
-    left = []
-    for batch in (9, 5):
-        xdist.torun.items.extend(range(batch))
-        for index in range(batch):
-            before = len(xdist.told)
-            assert xdist.torun.get() == index
-            if len(xdist.told) > before:
-                left.append(batch - 1 - index)
-            made.send(report("one"))
-            xdist.sendevent("runtest_protocol_complete", item_index=index, duration=2.0)
-    assert left == [2, 1]
-
-
 def test_nothing_waits_long_while_other_items_are_done(worker: tuple[pytest.Config, Worker]) -> None:
     config, xdist = worker
     made = carrier(config)
