@@ -204,8 +204,12 @@ def test_everything_arrives_as_if_it_came_by_itself(
     assert controller.heard[4:] == ["lost"]
 
 
-def test_a_report_is_unpacked_as_it_was() -> None:
-    one, other = report("one"), unpacked(json.loads(json.dumps(packed(report("one")), default=str)))
+@pytest.mark.parametrize("noted", [None, {"rule": "one", "score": 1.0}], ids=["plain", "noted"])
+def test_a_report_is_unpacked_as_it_was(noted: dict[str, Any] | None) -> None:
+    one = report("one")
+    if noted:
+        one.loop = noted  # type: ignore[attr-defined]
+    other = unpacked(json.loads(json.dumps(packed(one), default=str)))
     assert vars(other) | {"duration": one.duration} == vars(one)
 
 
