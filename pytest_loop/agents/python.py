@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import uuid
 from collections.abc import Callable
+from importlib.machinery import PathFinder
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -44,10 +46,19 @@ class PythonAgent:
         if not module or not function:
             raise AgentUnavailableError(f"expected python:module:callable, found 'python:{reference}'")
         self.name = name or f"python:{reference}"
+        self._module = module
         self._command = [sys.executable, "-c", _SERVE, module, function]
         self._root = root
         self._lock = Lock()
         self._server: _Server | None = None
+
+    def missing(self) -> str:
+        """What is wrong with the module, as far as can be seen without running any of it."""
+        top = self._module.partition(".")[0]
+        with contextlib.suppress(ValueError):  # a name that nobody could import
+            if importlib.util.find_spec(top) or PathFinder.find_spec(top, [str(self._root)]):
+                return ""
+        return f"cannot import {self._module}: no module named {top!r} (modules are found from the root of the project)"
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         with self._lock:

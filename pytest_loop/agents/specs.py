@@ -30,7 +30,7 @@ def make(spec: str, root: Path, declared: dict[str, str]) -> Agent:
             raise AgentUnavailableError(problem)
         return agent
     if kind == "python":
-        return PythonAgent(argument, root, spec)
+        return _of_the_project(PythonAgent(argument, root, spec))
     if kind == "replay":
         return ReplayAgent(root / argument, spec)
     if kind == BUILTIN:
@@ -41,6 +41,12 @@ def make(spec: str, root: Path, declared: dict[str, str]) -> Agent:
         return _client(PresetAgent(presets()[kind], argument, spec))
     names = ", ".join(sorted({*declared, *presets()}))
     raise AgentUnavailableError(f"expected {KINDS} or one of {names} for an agent, found {spec!r}")
+
+
+def _of_the_project(agent: PythonAgent) -> PythonAgent:
+    if problem := agent.missing():
+        raise AgentUnavailableError(problem)
+    return agent
 
 
 def _builtin(argument: str, spec: str) -> Agent:

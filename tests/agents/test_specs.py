@@ -18,10 +18,11 @@ NAMES = "aider, claude, codex, copilot, gemini, goose, opencode, qwen"
 
 def test_each_kind_has_its_agent_and_keeps_its_name(tmp_path: Path) -> None:
     (tmp_path / "run.jsonl").touch()
-    declared = {"mine": "command:cat", "yours": "python:a:b", "theirs": "replay:run.jsonl"}
+    (tmp_path / "agents.py").touch()
+    declared = {"mine": "command:cat", "yours": "python:agents.mine:ask", "theirs": "replay:run.jsonl"}
     for kind, specs in (
         (CommandAgent, ("command:cat {prompt_file}", "mine")),
-        (PythonAgent, ("python:module:call", "yours")),
+        (PythonAgent, ("python:agents:ask", "python:json:loads", "yours")),
         (ReplayAgent, ("replay:run.jsonl", "theirs")),
     ):
         for spec in specs:
@@ -43,6 +44,11 @@ def test_each_kind_has_its_agent_and_keeps_its_name(tmp_path: Path) -> None:
         ("command:no-such-program -x", "cannot run 'no-such-program': no such command is installed here"),
         ("command:./plain", "cannot run './plain': Permission denied (make it executable)"),
         ("python:module", "expected python:module:callable, found 'python:module'"),
+        (
+            "python:agnets.mine:ask",
+            "cannot import agnets.mine: no module named 'agnets' (modules are found from the root",
+        ),
+        ("python:.mine:ask", "cannot import .mine: no module named ''"),
         ("replay:none.jsonl", "none.jsonl: No such file or directory"),
     ],
 )
