@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,28 +18,25 @@ VARIABLE = "PYTHONPYCACHEPREFIX"
 class Bytecode:
     """A folder that Python keeps compiled modules in.
 
-    What belongs to the interpreter stays in it: what this process has loaded, and, where the run is new, so that nobody
-    has edited anything yet, what its first session needed. Everything else that a session has left there is gone
-    before the next one begins.
+    What belongs to the interpreter stays in it: what this process has loaded, as it was when the run began, and, where
+    the run is new, so that nobody has edited anything yet, what its first session needed. Everything else that a
+    session has left there is gone before the next one begins.
     """
 
     def __init__(self, root: Path, *, is_new: bool) -> None:
         self._places = Places(root)
         self._is_new = is_new
         self._sessions = 0
+        self._loaded = dict(self._compiled())
         self._begin()
 
     def _begin(self) -> None:
-        """A folder with what this process has loaded."""
         self._folder = tempfile.TemporaryDirectory(prefix="pytest-loop-", ignore_cleanup_errors=True)
         self._known: dict[str, tuple[int, int, int]] = {}
-        for module in list(sys.modules.values()):
-            spec = getattr(module, "__spec__", None)
-            if spec is not None and spec.cached and spec.origin and self._places.is_installed(spec.origin):
-                self._take(Path(spec.cached), Path(spec.origin).resolve().parent)
+        self._is_full = False
 
-    def fresh(self) -> Path:
-        """The folder, for another session."""
+    def fresh(self, *, is_full: bool = True) -> Path:
+        """The folder, for another session; full for one that has to load everything."""
         self._sessions += 1
         if self._sessions == 2 and self._is_new:
             self._learn()
@@ -47,6 +45,8 @@ class Bytecode:
         except OSError:  # a session has put something else in its place
             self._folder.cleanup()
             self._begin()
+        if is_full and not self._is_full:
+            self._fill()
         return Path(self._folder.name)
 
     def close(self) -> None:
@@ -77,13 +77,25 @@ class Bytecode:
             elif self._known.get(entry.path) != _signature(entry.path):
                 os.unlink(entry.path)
 
-    def _take(self, compiled: Path, source: Path) -> None:
-        """Keep a compiled module whose source lies in this folder."""
-        place = Path(self._folder.name, source.relative_to(source.anchor))
-        with suppress(OSError):
-            place.mkdir(parents=True, exist_ok=True)
-            kept = str(shutil.copyfile(compiled, place / compiled.name))
-            self._known[kept] = _signature(kept)
+    def _compiled(self) -> Iterator[tuple[str, bytes]]:
+        """What this process has loaded of the interpreter, by the place that it has in such a folder."""
+        for module in list(sys.modules.values()):
+            spec = getattr(module, "__spec__", None)
+            if spec is not None and spec.cached and spec.origin and self._places.is_installed(spec.origin):
+                place = os.path.join(os.path.dirname(os.path.abspath(spec.origin)), os.path.basename(spec.cached))
+                with suppress(OSError), open(spec.cached, "rb") as file:
+                    yield place.lstrip(os.sep), file.read()
+
+    def _fill(self) -> None:
+        """Put what this process has loaded where an interpreter finds it."""
+        self._is_full = True
+        with suppress(OSError):  # whatever is missing is compiled once more
+            for place, data in self._loaded.items():
+                path = os.path.join(self._folder.name, place)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(data)
+                self._known[path] = _signature(path)
 
 
 def _signature(path: str) -> tuple[int, int, int]:

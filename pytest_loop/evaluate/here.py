@@ -25,6 +25,7 @@ class Here:
     """Forks a session where that can be done: for one that judges once, a server would cost more than it saves."""
 
     is_possible = sys.platform == "linux"
+    is_ready = True
 
     def start(self, order: process.Order, mark: str) -> process.Child:
         """A session with the words of the order."""

@@ -115,7 +115,10 @@ class ChildSession:
         return found
 
     def _judged(self, order: Order, extra: tuple[str, ...]) -> Judgement:
-        own = {COMPILED: str(self.bytecode.fresh()), "PYTHONDONTWRITEBYTECODE": ""} if self.bytecode else {}
+        own: dict[str, str] = {}
+        if self.bytecode is not None:
+            is_cold = self.warm is None or not self.warm.is_ready
+            own = {COMPILED: str(self.bytecode.fresh(is_full=is_cold)), "PYTHONDONTWRITEBYTECODE": ""}
         if self.warm is not None:
             try:
                 return self._evaluated(order, extra, own, self.warm.start)

@@ -181,6 +181,11 @@ class Warm:
         """The process that sessions are forked from now."""
         return self._server.pid if self._server else None
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is a server, which has loaded everything but the project."""
+        return self._server is not None
+
     def start(self, order: process.Order, mark: str) -> process.Child:
         """The process of a session."""
         for _ in range(2):

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import shutil
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 from pytest_loop.evaluate.bytecode import Bytecode
 
@@ -32,6 +36,31 @@ def test_modules_of_the_interpreter_are_there_and_those_of_the_project_are_not(t
     assert list(folder.rglob("json/*.pyc")) == known
     bytecode.close()
     assert not folder.exists()
+
+
+def test_who_has_loaded_them_finds_none_and_who_has_not_finds_them_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = tmp_path / "site" / "__pycache__" / "tool.pyc"
+    compiled.parent.mkdir(parents=True)
+    compiled.write_bytes(b"true")
+    module = ModuleType("tool")
+    module.__spec__ = ModuleSpec("tool", None, origin=str(tmp_path / "site" / "tool.py"))
+    module.__spec__.cached = str(compiled)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "site"))
+    monkeypatch.setitem(sys.modules, "tool", module)
+    bytecode = Bytecode(tmp_path / "project", is_new=False)
+    compiled.write_bytes(b"forged")
+    folder = bytecode.fresh(is_full=False)
+    assert list(folder.iterdir()) == []
+    for _ in range(2):
+        [found] = bytecode.fresh().rglob("tool.pyc")
+        assert found.read_bytes() == b"true"
+        assert found == folder / tmp_path.relative_to("/") / "site" / "tool.pyc"
+    shutil.rmtree(folder)
+    [found] = bytecode.fresh().rglob("tool.pyc")
+    assert found.read_bytes() == b"true"
+    bytecode.close()
 
 
 def test_a_project_inside_the_folder_of_the_interpreter_is_none_of_it() -> None:
