@@ -3,7 +3,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -14,6 +15,7 @@ from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untype
 
 # pytester forgets what a session inside this process imported, and libyaml's loader does not stand being imported again.
 import pytest_loop.rules.collect  # noqa: F401
+from tests.calling import Caller
 
 pytest_plugins = ["pytester"]
 # How long an example takes depends on who else is at work.
@@ -21,6 +23,7 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 # Plugins that are installed for other tests, and make sessions take the long way.
 ALONE = ("-p", "no:randomly", "-p", "no:asyncio", "-p", "no:timeout", "-p", "no:anyio", "-p", "no:cov", "-q")
+QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_loop.plugin,xdist.plugin"}
 # A story that others tell among workers: it is told in one process every day, and twice by who is thorough.
 SELDOM_AMONG_WORKERS = pytest.mark.parametrize(
     "workers", [(), pytest.param(("-n2",), marks=pytest.mark.thorough)], ids=["plain", "n2"]
@@ -77,8 +80,8 @@ def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _quick_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions of their own load this plugin and xdist: the other plugins of this environment cost more than the rest."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_loop.plugin,xdist.plugin")
+    for name, value in QUICK.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
 
 
@@ -87,6 +90,29 @@ def _nobody_builds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs inside these tests do not speak to the build that the tests are part of."""
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def caller(_measuring: dict[str, str], _interrupts_are_heeded: None) -> Iterator[Caller]:
+    """Calls pytest in a process of its own, quickly."""
+    made = Caller({**{name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}, **QUICK})
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def pytester(pytester: pytest.Pytester, caller: Caller, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Sessions in a process of their own are called like all others here."""
+
+    def call(*words: str | Path, timeout: float | None = None) -> pytest.RunResult:
+        begun = time.monotonic()
+        done = caller.call(f"--basetemp={pytester.path / 'basetemp'}", *map(str, words), folder=pytester.path)
+        print(done.stdout, done.stderr, sep="\n")
+        took = time.monotonic() - begun
+        return pytest.RunResult(done.returncode, done.stdout.splitlines(), done.stderr.splitlines(), took)
+
+    monkeypatch.setattr(pytester, "runpytest_subprocess", call)
+    return pytester
 
 
 @pytest.fixture

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+
+from tests.calling import Caller
 
 Made = Callable[..., Path]
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -30,11 +31,10 @@ def made(tmp_path: Path) -> Made:
 
 
 @pytest.fixture
-def run(project: Path) -> Pytest:
+def run(project: Path, caller: Caller) -> Pytest:
     """Calls pytest in the folder `project`."""
 
     def pytest_(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pytest", *words]
-        return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=300)
+        return caller.call(*words, folder=project)
 
     return pytest_

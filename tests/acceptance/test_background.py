@@ -72,7 +72,7 @@ def kill(project: Path, alias: str) -> None:
     gone(pid)
 
 
-def asked_again(project: Path, alias: str, times: int) -> None:
+def asked(project: Path, alias: str, times: int) -> None:
     """Wait until the agent was asked so often."""
     command = [sys.executable, "-m", "pytest", f"--loop-attach={alias}"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
@@ -94,10 +94,11 @@ def test_four_runs_a_fifth_is_refused_one_is_killed_and_goes_on_and_none_disturb
     assert "4 runs are active already:\n  alpha\n  bravo\n  charlie\n  delta\n" in fifth.stderr
     assert conditions(run) == dict.fromkeys(NAMES, "running")
 
+    asked(project, "charlie", 1)
     kill(project, "charlie")
     assert conditions(run) == {**dict.fromkeys(NAMES, "running"), "charlie": "crashed"}
     assert run("--loop-resume=charlie", "--loop-detach").returncode == 0
-    asked_again(project, "charlie", 2)
+    asked(project, "charlie", 2)
     assert conditions(run) == dict.fromkeys(NAMES, "running")
 
     for alias in reversed(NAMES):
@@ -204,11 +205,12 @@ def test_run_without_a_log_cannot_be_followed(run: Pytest, project: Path) -> Non
 def test_run_that_dies_each_time_is_taken_up_three_times_and_then_only_by_force(run: Pytest, project: Path) -> None:
     detached(run, project, "alpha")
     files = Store(project).run("alpha")
+    asked(project, "alpha", 1)
     for attempt in (1, 2, 3):
         kill(project, "alpha")
         assert files.owner is Owner.DEAD
         assert run("--loop-resume", "--loop-detach").returncode == 0
-        asked_again(project, "alpha", attempt + 1)
+        asked(project, "alpha", attempt + 1)
         assert f"alpha: its process died; going on (attempt {attempt})\n" in files.log.path.read_text()
     kill(project, "alpha")
     for _ in range(2):
@@ -220,7 +222,7 @@ def test_run_that_dies_each_time_is_taken_up_three_times_and_then_only_by_force(
         ) in refused.stderr
     assert run("--loop-resume", "--loop-detach").returncode == pytest.ExitCode.USAGE_ERROR
     assert run("--loop-resume", "--loop-force", "--loop-detach").returncode == 0
-    asked_again(project, "alpha", 5)
+    asked(project, "alpha", 5)
     (project / "go-alpha").write_text("# Guide\n")
     assert run("--loop-attach").returncode == 0
 

@@ -18,6 +18,7 @@ import pytest
 
 from tests.agents.model_server import ModelServer, Turn
 from tests.agents.test_codex import CONFIG
+from tests.calling import Caller
 
 HOOKS = Path(__file__).parents[2] / "examples" / "hooks"
 FAILING = "def test_sum():\n    print('noise')\n    assert 1 + 1 == 3\n"
@@ -77,15 +78,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def gate(project: Path) -> Gate:
+def gate(project: Path, caller: Caller) -> Gate:
     """Ask as an agent does; the answer has to be one JSON object, the exit code 0."""
 
     def ask(*words: str, message: Any = None, text: str | None = None, **more: Any) -> Answer:
         said = text if text is not None else json.dumps({"session_id": "s", **(message or {}), **more})
-        command = [sys.executable, "-m", "pytest", "--loop-gate", *words]
-        done = subprocess.run(
-            command, cwd=project, input=said, capture_output=True, text=True, timeout=120, check=False
-        )
+        done = caller.call("--loop-gate", *words, folder=project, said=said)
         assert done.returncode == 0, done
         return Answer(json.loads(done.stdout), done.stderr)
 

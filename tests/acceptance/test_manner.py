@@ -9,11 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
+
+from tests.calling import Caller
 
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
 RULES = """\
@@ -239,14 +242,21 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def in_shop(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    words = ["--loop-task", "make the shop right", "--loop-agent", "python:agent:work", "--loop-alias", "notes", *more]
-    command = [sys.executable, "-m", "pytest", *words, "--loop-yes"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+@pytest.fixture
+def call(shop: Path, caller: Caller) -> Pytest:
+    """Calls pytest in the shop."""
+    return partial(caller.call, folder=shop)
 
 
-def test_a_shape_file_says_when_it_is_done_and_what_must_not_happen(shop: Path) -> None:
-    done = in_shop(shop)
+@pytest.fixture
+def mended(call: Pytest) -> Pytest:
+    """A run that makes the shop right."""
+    task = ("--loop-task", "make the shop right", "--loop-agent", "python:agent:work", "--loop-alias", "notes")
+    return partial(call, *task, "--loop-yes")
+
+
+def test_a_shape_file_says_when_it_is_done_and_what_must_not_happen(shop: Path, mended: Pytest, call: Pytest) -> None:
+    done = mended()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "a.shape.the-total-is-a-sum  The total is a sum  [.loop/shape/SHAPE.md:5]" in done.stdout
     assert "a.must-not.grep-q-eval-shop-py" in done.stdout
@@ -255,23 +265,21 @@ def test_a_shape_file_says_when_it_is_done_and_what_must_not_happen(shop: Path) 
     assert "project  FAIL" in done.stdout
     assert " of 10, colleague\n" in done.stdout
     assert "verdict: SHIP" in done.stdout
-    listed = subprocess.run(
-        [sys.executable, "-m", "pytest", "--loop-list"], cwd=shop, capture_output=True, text=True, check=False
-    )
+    listed = call("--loop-list")
     assert "shape" not in listed.stdout
 
 
-def test_what_a_shape_file_forbids_stops_at_once(shop: Path) -> None:
+def test_what_a_shape_file_forbids_stops_at_once(shop: Path, mended: Pytest) -> None:
     (shop / "agent.py").write_text(
         "from pathlib import Path\ndef work(request):\n"
         "    Path('shop.py').write_text('def total(prices):\\n    return eval(\"sum(prices)\")\\n')\n"
     )
-    done = in_shop(shop)
+    done = mended()
     assert done.returncode == 1
     assert "stopped: must_not after iteration 2" in done.stdout
 
 
-def test_the_context_of_an_ai_factory_is_in_the_prompt_and_its_rules_judge(shop: Path) -> None:
+def test_the_context_of_an_ai_factory_is_in_the_prompt_and_its_rules_judge(shop: Path, mended: Pytest) -> None:
     factory = shop / ".ai-factory"
     (factory / "skill-context/aif-loop").mkdir(parents=True)
     (factory / "DESCRIPTION.md").write_text("A shop that sells bread.\n")
@@ -279,14 +287,14 @@ def test_the_context_of_an_ai_factory_is_in_the_prompt_and_its_rules_judge(shop:
     (factory / "skill-context/aif-loop/SKILL.md").write_text(
         "### Totals\n**Rule**: `grep -q total shop.py`\n\nmax_iterations: 2\n"
     )
-    done = in_shop(shop)
+    done = mended()
     assert done.returncode == 1, done.stdout + done.stderr  # nobody can judge the sentence about cents
     assert "b.project.totals  Totals" in done.stdout
     assert "b.project.prices-are-whole-cents" in done.stdout
     assert "limits      2 iterations" in done.stdout
     (factory / "RULES.md").write_text("- Run `grep -q prices shop.py`\n")
     (shop / "shop.py").write_text("def total(prices):\n    return 0\n")
-    done = in_shop(shop, "--loop-alias", "other")
+    done = mended("--loop-alias", "other")
     assert done.returncode == 0, done.stdout + done.stderr
     prompt = (shop / "prompt.txt").read_text()
     assert "## What the project says of itself" in prompt
@@ -294,21 +302,11 @@ def test_the_context_of_an_ai_factory_is_in_the_prompt_and_its_rules_judge(shop:
 
 
 @pytest.mark.measured
-def test_sentences_that_nobody_here_can_judge_stay_words(shop: Path) -> None:
+def test_sentences_that_nobody_here_can_judge_stay_words(shop: Path, call: Pytest) -> None:
     (shop / ".ai-factory").mkdir()
     (shop / ".ai-factory/RULES.md").write_text("- Prices are whole cents\n")
     (shop / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--loop-task",
-        "fix until green",
-        "--loop-yes",
-        "--loop-agent",
-        "builtin",
-    ]
-    done = subprocess.run(command, cwd=shop, capture_output=True, text=True, check=False, timeout=120)
+    done = call("--loop-task", "fix until green", "--loop-yes", "--loop-agent", "builtin")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "note        .ai-factory/RULES.md: 1 rule that only an agent could judge" in done.stdout
 
@@ -334,7 +332,7 @@ def test_sentences_that_nobody_here_can_judge_stay_words(shop: Path) -> None:
     ids=["makefile", "tests of a command", "tests of another language"],
 )
 def test_what_a_command_judges_by_is_sealed(
-    shop: Path, task: str, before: dict[str, str], edit: tuple[str, str]
+    shop: Path, call: Pytest, task: str, before: dict[str, str], edit: tuple[str, str]
 ) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     for name, text in before.items():
@@ -344,9 +342,7 @@ def test_what_a_command_judges_by_is_sealed(
         f"from pathlib import Path\ndef work(request):\n    Path({edit[0]!r}).write_text({edit[1]!r})\n"
     )
     command = ["--loop-task", task, "--loop-agent", "python:agent:work", "--loop-yes", "--loop-max-iterations", "2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *command], cwd=shop, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = call(*command)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"sealed: {edit[0]}: was changed, and was put back" in done.stdout
     assert (shop / edit[0]).read_text() == before[edit[0]]
@@ -370,7 +366,7 @@ def test_what_a_command_judges_by_is_sealed(
     ids=["makefile", "tests of a command", "function"],
 )
 def test_what_rules_of_a_person_judge_by_is_sealed_as_well(
-    shop: Path, check: str, before: dict[str, str], edit: tuple[str, str]
+    shop: Path, mended: Pytest, check: str, before: dict[str, str], edit: tuple[str, str]
 ) -> None:
     for name, text in before.items():
         (shop / name).parent.mkdir(exist_ok=True)
@@ -379,12 +375,12 @@ def test_what_rules_of_a_person_judge_by_is_sealed_as_well(
     (shop / "agent.py").write_text(
         f"from pathlib import Path\ndef work(request):\n    Path({edit[0]!r}).write_text({edit[1]!r})\n"
     )
-    done = in_shop(shop, "--loop-rules", "it.rules.yaml", "--loop-workspace", "--loop-max-iterations", "2")
+    done = mended("--loop-rules", "it.rules.yaml", "--loop-workspace", "--loop-max-iterations", "2")
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"sealed: {edit[0]}: was changed, and was put back" in done.stdout
 
 
-def test_a_task_that_needs_new_tests_may_add_them_and_change_none(shop: Path) -> None:
+def test_a_task_that_needs_new_tests_may_add_them_and_change_none(shop: Path, call: Pytest) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     (shop / "test_shop.py").unlink()
     (shop / "tests").mkdir()
@@ -396,31 +392,25 @@ def test_a_task_that_needs_new_tests_may_add_them_and_change_none(shop: Path) ->
     )
     task = "loop until coverage > 80%, as `sh coverage.sh` prints it"
     command = ["--loop-task", task, "--loop-agent", "python:agent:work", "--loop-yes", "--loop-max-iterations", "2"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *command], cwd=shop, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = call(*command)
     assert (shop / "tests/test_new.py").exists(), done.stdout + done.stderr
     assert (shop / "tests/test_old.py").read_text() == "def test_old():\n    pass\n"
     assert not (shop / "tests/conftest.py").exists()
 
 
-def test_what_was_not_asked_for_by_any_rule_is_not_shipped(shop: Path) -> None:
+def test_what_was_not_asked_for_by_any_rule_is_not_shipped(shop: Path, call: Pytest) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     (shop / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")
     command = ["--loop-task", "add a discount function to shop.py", "--loop-agent", "builtin", "--loop-yes"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *command], cwd=shop, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = call(*command)
     assert "verdict: RESEARCH, because everything passed before anything was done" in done.stdout
 
 
 @pytest.mark.measured
-def test_tests_that_happen_to_be_there_do_not_say_what_a_vague_task_wants(shop: Path) -> None:
+def test_tests_that_happen_to_be_there_do_not_say_what_a_vague_task_wants(shop: Path, call: Pytest) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     command = ["test_shop.py", "--loop-task", "make it better", "--loop-agent", "builtin", "--loop-yes"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *command], cwd=shop, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = call(*command)
     assert done.returncode == 4
     assert "this cannot be measured: make it better" in done.stderr
 

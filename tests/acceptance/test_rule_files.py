@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -347,7 +348,7 @@ def test_installed_but_unused_it_changes_nothing(pytester: pytest.Pytester, work
     pytester.makepyfile(
         "import sys\ndef test_it(): assert not [n for n in sys.modules if n.startswith('pytest_loop.rules')]"
     )
-    result = pytester.runpytest_subprocess(*workers, "-p", "no:cacheprovider")
+    result = pytester.run(sys.executable, "-m", "pytest", *workers, "-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
     assert "loop" not in "\n".join(line for line in result.outlines if not line.startswith("plugins:"))
     assert not [path.name for path in pytester.path.iterdir() if "loop" in path.name]

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_loop.options import child_arguments
 from pytest_loop.store import Store, slug
+from tests.calling import Caller
 
 RULES = "artifact: doc.md\nrules: [{id: a.x.green, description: It is green, check: {contains: green}}]\n"
 AGENT = "from pytest_loop import ScriptedAgent\nagent = ScriptedAgent({'PRODUCE': lambda r: 'green\\n' + r.prompt})\n"
@@ -44,21 +45,14 @@ def refused(pytester: pytest.Pytester) -> Refused:
 
 
 @pytest.fixture
-def loop(project: Path) -> Loop:
+def loop(project: Path, caller: Caller) -> Loop:
     """A run from the command line, in a process of its own."""
 
     def run(
         *words: str, stdin: str | None = None, agent: str = "python:agents:agent"
     ) -> subprocess.CompletedProcess[str]:
         rules = ("--loop-rules", "it.rules.yaml", "--loop-agent", agent)
-        return subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", *rules, *words],
-            cwd=project,
-            input=stdin or "",
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return caller.call("-q", *rules, *words, folder=project, said=stdin or "")
 
     return run
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -15,6 +13,7 @@ import pytest
 from pytest_loop.core.run import Place, RunState, Step
 from pytest_loop.errors import StateError
 from pytest_loop.store import ADOPTED, Store
+from tests.calling import Caller
 
 ARTIFACT = "# Courses\n\nGET /courses\n"
 RULES: list[dict[str, Any]] = [
@@ -226,21 +225,16 @@ def test_rules_of_a_foreign_run_become_a_rule_file(store: Store) -> None:
     assert files.read()[1].events[-1].event == ADOPTED
 
 
-def _pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-
-
-def test_foreign_run_is_listed_and_resumed_and_keeps_what_only_its_tool_knows(store: Store) -> None:
+def test_foreign_run_is_listed_and_resumed_and_keeps_what_only_its_tool_knows(store: Store, caller: Caller) -> None:
     _write(store)
     project = store.project
     (project / "writers.py").write_text(dedent(AGENT))
-    listed = _pytest(project, "--loop-list")
+    listed = caller.call("--loop-list", folder=project)
     assert listed.stdout.splitlines() == [
         "alias        status            iteration  last_score  updated_at",
         "courses-api  running (paused)  1          0           2026-01-01T12:05:00Z",
     ]
-    done = _pytest(project, "--loop-resume", "--loop-agent", "python:writers:writer")
+    done = caller.call("--loop-resume", "--loop-agent", "python:writers:writer", folder=project)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     files = store.exactly("courses-api")
     state, history = files.read()
@@ -264,10 +258,10 @@ def test_foreign_run_is_listed_and_resumed_and_keeps_what_only_its_tool_knows(st
     assert not (store.root / "current.json").exists()
 
 
-def test_foreign_run_is_resumed_at_its_critique(store: Store) -> None:
+def test_foreign_run_is_resumed_at_its_critique(store: Store, caller: Caller) -> None:
     _write(store, current_step="CRITIQUE", evaluation=EVALUATION)
     (store.project / "writers.py").write_text(dedent(AGENT))
-    done = _pytest(store.project, "--loop-resume=courses-api", "--loop-agent", "python:writers:writer")
+    done = caller.call("--loop-resume=courses-api", "--loop-agent", "python:writers:writer", folder=store.project)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     names = [one.event for one in store.exactly("courses-api").read()[1].events]
     assert names[5:9] == [ADOPTED, "critique_done", "refinement_done", "iteration_advanced"]
