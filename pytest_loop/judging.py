@@ -291,6 +291,10 @@ def judging(config: pytest.Config) -> Judging:
 def summoned(config: pytest.Config, word: str) -> None:
     """A run has started this session, and hears it through an open file."""
     load()
+    if any(getattr(config.known_args_namespace, name, None) for name in ("numprocesses", "tx")):
+        from pytest_loop.evaluate import workers
+
+        workers.shield()
     channel, _, path = word.partition(" ")
     config.stash[CHANNEL] = int(channel)
     obey(config, Path(path))

@@ -153,7 +153,7 @@ class ChildSession:
             [sys.executable, "-c", START, *self.arguments, *extra],
             self.folder,
             self.timeout,
-            env={**self.environment, **own, "PYTHONSAFEPATH": "1", VARIABLE: f"{channel} {path}"},
+            env={**self.environment, **own, VARIABLE: f"{channel} {path}"},
             pass_fds=(channel,),
             heard=self.heard,
             wanted=self.wanted,

@@ -1,4 +1,4 @@
-"""Workers of xdist that are forked by the server; the rest of xdist does not know."""
+"""Workers of xdist in sessions of a run: how they begin; the rest of xdist does not know."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import platform
 import select
 import signal
 import socket
+import sys
 from contextlib import suppress
 from importlib import import_module
 from typing import IO, Any
@@ -19,6 +20,7 @@ from execnet.xspec import XSpec
 from pytest_loop.evaluate.wire import receive, send
 
 _PYTHON = "PYTHON"
+_CAN_SHIELD = sys.version_info >= (3, 11)
 _OURS = frozenset({"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"})
 
 
@@ -73,6 +75,20 @@ def install(server: socket.socket) -> None:
         return _Wires(_Worker(server), execmodel)
 
     gateway_io.create_io = create_io
+
+
+def shield() -> None:
+    """From now on, in this process: a worker that is started takes nothing of its working folder for Python's own.
+
+    By an option, because a variable would reach whatever tests start, whose scripts import what lies beside them.
+    """
+    args = gateway_io.popen_args
+
+    def popen_args(spec: XSpec) -> list[str]:
+        first, *others = args(spec)
+        return [first, *(["-P"] if first == sys.executable and _CAN_SHIELD else []), *others]
+
+    gateway_io.popen_args = popen_args
 
 
 def _interpreter() -> dict[str, str]:

@@ -345,6 +345,26 @@ def test_capture_timeouts_and_the_rest_work_as_ever(project: Callable[..., Any])
         assert ("hello" in seen.judge().output) is (mode != "sys")
 
 
+def test_scripts_that_tests_start_import_what_lies_beside_them_and_judges_do_not(
+    project: Callable[..., Any], workers: tuple[str, ...]
+) -> None:
+    made = project(*workers)
+    made.write("app.py", "import helper\nprint(helper.word)\n")
+    made.write("helper.py", "word = 'right'\n")
+    if sys.version_info >= (3, 11):  # a worker of an older one could be misled
+        made.write("struct.py", "raise SystemExit(3)\n")
+    made.write(
+        "test_it.py",
+        """
+        import subprocess, sys
+        def test_it():
+            done = subprocess.run([sys.executable, "app.py"], capture_output=True, text=True)
+            assert (done.stdout, done.stderr) == ("right\\n", "")
+        """,
+    )
+    assert made.both() == {"test_it": "passed"}
+
+
 @SELDOM_AMONG_WORKERS
 def test_coverage_is_measured_as_ever(
     project: Callable[..., Any], workers: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
