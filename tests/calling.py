@@ -50,14 +50,14 @@ class Caller:
         self._wire.close()
         self._process.wait()
 
-    def call(self, *words: str, folder: Path, said: str | None = None) -> subprocess.CompletedProcess[str]:
+    def call(self, *words: str, folder: Path, said: str = "") -> subprocess.CompletedProcess[str]:
         """What `python -m pytest` came to; `said` is what it can read."""
         command = [sys.executable, "-m", "pytest", *words]
         if _early(os.environ) != self._early:
             return subprocess.run(
-                command, cwd=folder, input=said or "", capture_output=True, text=True, check=False, timeout=300
+                command, cwd=folder, input=said, capture_output=True, text=True, check=False, timeout=300
             )
-        with _file(said or "") as stdin, _file() as out, _file() as err:
+        with _file(said) as stdin, _file() as out, _file() as err:
             code = self._forked(words, folder, [file.fileno() for file in (stdin, out, err)])
             return subprocess.CompletedProcess(command, code, _text(out), _text(err))
 
