@@ -30,15 +30,21 @@ IMPORTED = (
     *(f"pytest_loop.{name}" for name in ("starting", "judging", "rules.collect", "workloads.collect")),
     "execnet",
 )
+# Sessions load this plugin and xdist: the other plugins of this environment cost more than the rest.
+QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_loop.plugin,xdist.plugin"}
 # What an interpreter heeds when it starts, and pytest when it looks for plugins.
 _EARLY = ("PYTHON", "COVERAGE", "LC_", "LANG", "TZ", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+# Nobody compiles what every session needs again and again.
+NOT_KEPT = ("PYTHONDONTWRITEBYTECODE",)
 _MOST = 1 << 20
 
 
 class Caller:
-    """Forks calls of pytest, as long as their environment is as these variables in what Python heeds."""
+    """Forks calls of pytest, as long as their variables are in what Python heeds as those of a quick session here."""
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
+    def __init__(self, more: Mapping[str, str] | None = None) -> None:
+        kept = {name: value for name, value in os.environ.items() if name not in NOT_KEPT}
+        variables = {**kept, **QUICK, **(more or {})}
         self._early = _early(variables)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -50,27 +56,30 @@ class Caller:
         self._wire.close()
         self._process.wait()
 
-    def call(self, *words: str, folder: Path, said: str = "") -> subprocess.CompletedProcess[str]:
-        """What `python -m pytest` came to; `said` is what it can read."""
+    def call(
+        self, *words: str, folder: Path, said: str = "", more: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """What `python -m pytest` came to; `said` is what it can read, `more` are further variables."""
         command = [sys.executable, "-m", "pytest", *words]
-        if _early(os.environ) != self._early:
+        env = {**os.environ, **(more or {})}
+        if _early(env) != self._early:
             return subprocess.run(
-                command, cwd=folder, input=said, capture_output=True, text=True, check=False, timeout=300
+                command, cwd=folder, env=env, input=said, capture_output=True, text=True, check=False, timeout=300
             )
         with _file(said) as stdin, _file() as out, _file() as err:
-            code = self._forked(words, folder, [file.fileno() for file in (stdin, out, err)])
+            order = {"words": words, "folder": str(folder), "variables": env}
+            code = self._forked(order, [file.fileno() for file in (stdin, out, err)])
             return subprocess.CompletedProcess(command, code, _text(out), _text(err))
 
-    def _forked(self, words: tuple[str, ...], folder: Path, streams: list[int]) -> int:
+    def _forked(self, order: dict[str, Any], streams: list[int]) -> int:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        order = json.dumps({"words": words, "folder": str(folder), "variables": dict(os.environ)}).encode()
         with ours:
             with theirs:
-                socket.send_fds(self._wire, [order], [theirs.fileno(), *streams])
+                socket.send_fds(self._wire, [json.dumps(order).encode()], [theirs.fileno(), *streams])
             pid = int(ours.recv(_MOST))
             if not select.select([ours], [], [], 300)[0]:
                 os.kill(pid, signal.SIGKILL)
-                raise subprocess.TimeoutExpired(words, 300)
+                raise subprocess.TimeoutExpired(order["words"], 300)
             return int(ours.recv(_MOST))
 
 

@@ -15,7 +15,7 @@ from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untype
 
 # pytester forgets what a session inside this process imported, and libyaml's loader does not stand being imported again.
 import pytest_loop.rules.collect  # noqa: F401
-from tests.calling import Caller
+from tests.calling import NOT_KEPT, QUICK, Caller
 
 pytest_plugins = ["pytester"]
 # How long an example takes depends on who else is at work.
@@ -23,7 +23,6 @@ settings.register_profile("patient", deadline=None, suppress_health_check=[Healt
 settings.load_profile("patient")
 # Plugins that are installed for other tests, and make sessions take the long way.
 ALONE = ("-p", "no:randomly", "-p", "no:asyncio", "-p", "no:timeout", "-p", "no:anyio", "-p", "no:cov", "-q")
-QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_loop.plugin,xdist.plugin"}
 # A story that others tell among workers: it is told in one process every day, and twice by who is thorough.
 SELDOM_AMONG_WORKERS = pytest.mark.parametrize(
     "workers", [(), pytest.param(("-n2",), marks=pytest.mark.thorough)], ids=["plain", "n2"]
@@ -79,10 +78,10 @@ def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _quick_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions of their own load this plugin and xdist: the other plugins of this environment cost more than the rest."""
     for name, value in QUICK.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    for name in NOT_KEPT:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +94,7 @@ def _nobody_builds(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def caller(_measuring: dict[str, str], _interrupts_are_heeded: None) -> Iterator[Caller]:
     """Calls pytest in a process of its own, quickly."""
-    made = Caller({**{name: os.environ[name] for name in os.environ if name != "PYTHONDONTWRITEBYTECODE"}, **QUICK})
+    made = Caller()
     yield made
     made.close()
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
 
 import pytest
+
+from tests.calling import Caller
 
 FILES = {
     "shop.py": """
@@ -104,6 +104,8 @@ class Court:
     def __init__(self, base: Path) -> None:
         self.base = base
         self.shop = base / "shop"
+        self._own = {"PYTHONPATH": str(self.base), "PYTHONUSERBASE": str(self.base / "user")}
+        self.caller = Caller(self._own)
         self._saved: set[str] = set()
 
     def fresh(self) -> None:
@@ -137,23 +139,15 @@ class Court:
         return Verdict(done.returncode, state, done.stdout + done.stderr)
 
     def _pytest(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        own = {"PYTHONPATH": str(self.base), "PYTHONUSERBASE": str(self.base / "user")}
-        return subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", *words],
-            cwd=self.shop,
-            env={**os.environ, **own, **variables},
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
+        return self.caller.call("-q", *words, folder=self.shop, more={**self._own, **variables})
 
 
 @pytest.fixture(scope="session")
-def _court(tmp_path_factory: pytest.TempPathFactory) -> Court:
+def _court(tmp_path_factory: pytest.TempPathFactory, _measuring: dict[str, str]) -> Iterator[Court]:
     made = Court(tmp_path_factory.mktemp("court"))
     (made.base / "agent_of_the_test.py").write_text("def work(request): return None\n")
-    return made
+    yield made
+    made.caller.close()
 
 
 @pytest.fixture
