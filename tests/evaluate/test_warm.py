@@ -263,16 +263,16 @@ def measured(server: int) -> tuple[int, int, int]:
     return len(list((folder / "fd").iterdir())), len(list(Path("/proc/self/fd").iterdir())), memory
 
 
-@pytest.mark.parametrize("words", [(), ("-n2",)], ids=["plain", "n2"])
+@SELDOM_AMONG_WORKERS
 def test_many_sessions_leave_nothing(
-    project: Callable[..., Any], words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Callable[..., Any], workers: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setenv("TMPDIR", str(scratch))
     monkeypatch.setattr("tempfile.tempdir", None)
-    often = int(os.environ.get("PYTEST_LOOP_SESSIONS", "12" if words else "16"))
-    made = project(*words, f"--basetemp={tmp_path / 'base'}")
+    often = int(os.environ.get("PYTEST_LOOP_SESSIONS", "12" if workers else "16"))
+    made = project(*workers, f"--basetemp={tmp_path / 'base'}")
     verdicts = {0: "passed", 1: "failed", 2: "error"}
     flat: list[tuple[int, int, int]] = []
     for number in range(often):
@@ -319,7 +319,7 @@ def test_capture_timeouts_and_the_rest_work_as_ever(project: Callable[..., Any])
             logging.warning("seen")
             assert "seen" in caplog.text
 
-        @pytest.mark.timeout(1)
+        @pytest.mark.timeout(0.2)
         def test_slow():
             import time
             time.sleep(30)
