@@ -18,8 +18,9 @@ from pytest_loop.intake.shell import needs_shell
 from pytest_loop.intake.tools import Purpose
 from pytest_loop.intake.verbs import Threshold
 
+TESTS_PASS = "a.tests.pass"  # noqa: S105 - not a password
 _IDS = {
-    Purpose.TEST: ("a.tests.pass", "the tests pass"),
+    Purpose.TEST: (TESTS_PASS, "the tests pass"),
     Purpose.COVERAGE: ("a.tests.coverage", "the tests cover enough"),
     Purpose.TYPES: ("a.types.clean", "the type checker has no complaint"),
     Purpose.LINT: ("a.lint.clean", "the linter has no complaint"),

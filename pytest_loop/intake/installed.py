@@ -8,13 +8,17 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 from pytest_loop.intake.commands import COVERAGE_PLUGIN, needed
+from pytest_loop.intake.criteria import TESTS_PASS
 from pytest_loop.intake.project import Project, in_folder
 from pytest_loop.intake.proposal import Criterion
-from pytest_loop.intake.shell import Step, steps
+from pytest_loop.intake.shell import Step, needs_shell, steps
+from pytest_loop.intake.tools import names
 
 # Finds a program by its name, a module by `python -m NAME`, a plugin by what installs it; None where it is not here.
 Find = Callable[[str], str | None]
 _MODULE = "python -m "
+# What runs the same tests in environments of its own.
+_RUNNERS = names("tox nox")
 
 
 def find_here(name: str) -> str | None:
@@ -35,7 +39,10 @@ def _is_importable(name: str) -> bool:
 
 
 def with_missing(one: Criterion, project: Project, find: Find) -> Criterion:
-    """The criterion with what its command would need and is not here, if anything; pytest itself runs tests here."""
+    """The criterion with what its command would need and is not here, if anything; pytest itself runs tests here.
+
+    It also runs those of a project whose tox or nox is not here: a run that can never pass would help nobody.
+    """
     is_run_here = one.is_own_tests or (isinstance(one.check, dict) and "tests" in one.check)
     wanted = (
         name
@@ -43,7 +50,12 @@ def with_missing(one: Criterion, project: Project, find: Find) -> Criterion:
         for name in needed(step.command)
         if not _is_ours(name, step, project) and (name == COVERAGE_PLUGIN or not is_run_here)
     )
-    return replace(one, missing=next((name for name in wanted if find(name) is None), ""))
+    missing = next((name for name in wanted if find(name) is None), "")
+    if missing in _RUNNERS and one.id == TESTS_PASS and project.python_tests() and not needs_shell(one.command):
+        return replace(
+            one, description=f"the tests pass (`pytest`, for {missing} is not here)", command="pytest", check=None
+        )
+    return replace(one, missing=missing)
 
 
 def _is_ours(name: str, step: Step, project: Project) -> bool:
