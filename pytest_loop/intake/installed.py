@@ -51,9 +51,10 @@ def with_missing(one: Criterion, project: Project, find: Find) -> Criterion:
         if not _is_ours(name, step, project) and (name == COVERAGE_PLUGIN or not is_run_here)
     )
     missing = next((name for name in wanted if find(name) is None), "")
-    if missing in _RUNNERS and one.id == TESTS_PASS and project.python_tests() and not needs_shell(one.command):
+    runner = missing.removeprefix(_MODULE)
+    if runner in _RUNNERS and one.id == TESTS_PASS and project.python_tests() and not needs_shell(one.command):
         return replace(
-            one, description=f"the tests pass (`pytest`, for {missing} is not here)", command="pytest", check=None
+            one, description=f"the tests pass (`pytest`, for {runner} is not here)", command="pytest", check=None
         )
     return replace(one, missing=missing)
 
