@@ -87,13 +87,13 @@ class Bytecode:
                     yield place.lstrip(os.sep), file.read()
 
     def _fill(self) -> None:
-        """Put what this process has loaded where an interpreter finds it."""
+        """Put what this process has loaded where an interpreter finds it, beside what was learned."""
         self._is_full = True
-        with suppress(OSError):  # whatever is missing is compiled once more
-            for place, data in self._loaded.items():
-                path = os.path.join(self._folder.name, place)
+        for place, data in self._loaded.items():
+            path = os.path.join(self._folder.name, place)
+            with suppress(OSError):  # it is there, or is compiled once more
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "wb") as file:
+                with open(path, "xb") as file:  # never through a link
                     file.write(data)
                 self._known[path] = _signature(path)
 

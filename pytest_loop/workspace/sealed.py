@@ -14,6 +14,7 @@ from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace.change import Change, change
 from pytest_loop.workspace.globs import Globs
+from pytest_loop.workspace.hiding import hiding
 from pytest_loop.workspace.kept import LARGEST, Kept, PutBack
 from pytest_loop.workspace.tree import Difference, Kind, Scope, Tree, difference, look, read
 
@@ -119,7 +120,9 @@ class SealedFiles:
         outputs: Iterable[str] = (),
     ) -> None:
         self.root = root
-        self.sealed = Globs(sealed)
+        given = tuple(sealed)
+        self.sealed = Globs(given)
+        self._closed = Globs(("*", *given))  # all but what somebody has unsealed
         self.allow = Globs(allow)
         inside = folder.is_relative_to(root)
         runs = folder.parent.relative_to(root).as_posix() if inside else ""
@@ -220,8 +223,12 @@ class SealedFiles:
         self.now = look(self.root, self.scope, self.start)
         found = difference(self.start, self.now)
         sealed = found.only(self.sealed)
-        outside = found.outside(self.sealed).outside(self.allow) if self.allow else Difference()
-        findings = [*self._put_back(sealed, "sealed"), *self._put_back(outside, "allow")]
+        others = found.outside(self.sealed)
+        outside = others.outside(self.allow) if self.allow else Difference()
+        allowed = others.only(self.allow) if self.allow else others
+        hidden = hiding(self.root, self.start, allowed).only(self._closed)
+        wrong = ((sealed, "sealed"), (hidden, "sealed"), (outside, "allow"))
+        findings = [one for paths, kind in wrong for one in self._put_back(paths, kind)]
         if findings:
             self.now = look(self.root, self.scope, self.start)
         return findings

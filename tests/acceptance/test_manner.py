@@ -380,6 +380,21 @@ def test_what_rules_of_a_person_judge_by_is_sealed_as_well(
     assert f"sealed: {edit[0]}: was changed, and was put back" in done.stdout
 
 
+def test_a_new_module_that_a_command_would_take_for_pytest_is_removed(shop: Path, mended: Pytest) -> None:
+    command = f"{sys.executable} -m pytest -q -p no:cacheprovider unit"
+    (shop / "unit").mkdir()
+    (shop / "unit/test_it.py").write_text("def test_it():\n    assert 0\n")
+    (shop / "it.rules.yaml").write_text(f"rules: [{{id: a.x, description: x, check: {{command: {command!r}}}}}]\n")
+    (shop / "agent.py").write_text(
+        "from pathlib import Path\ndef work(request):\n    Path('pytest.py').write_text('')\n    Path('sum.py').touch()\n"
+    )
+    done = mended("--loop-rules", "it.rules.yaml", "--loop-workspace", "--loop-max-iterations", "2")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "sealed: pytest.py: was new, and was removed" in done.stdout
+    assert not (shop / "pytest.py").exists()
+    assert (shop / "sum.py").exists()
+
+
 def test_a_task_that_needs_new_tests_may_add_them_and_change_none(shop: Path, call: Pytest) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     (shop / "test_shop.py").unlink()
