@@ -48,6 +48,7 @@ CONFIGURATION = (
     "/.gitlab-ci.yml",
     "/.circleci/",
     "*.pth",
+    "*.pyc",  # beside its source one is imported in the place of another module, and git ignores it
 )
 # What commands of other tools are told by; they judge where such a command does.
 BUILD = (

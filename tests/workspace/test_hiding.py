@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.workspace.hiding import hiding
-from pytest_loop.workspace.sealed import SealedFiles
+from pytest_loop.workspace.sealed import SealedFiles, patterns
 from pytest_loop.workspace.tree import Scope, difference, look
 
 
@@ -68,4 +68,16 @@ def test_it_is_removed_unless_somebody_has_unsealed_it(tmp_path: Path, unsealed:
     found = [(one.kind, one.path, one.detail) for one in project.settle()]
     assert found == ([] if stays else [("sealed", "json.py", "was new, and was removed")])
     assert (tmp_path / "json.py").exists() is stays
+    project.close()
+
+
+def test_a_compiled_module_is_seen_though_git_ignores_it(tmp_path: Path) -> None:
+    (tmp_path / ".gitignore").write_text("*.py[cod]\n")
+    project = SealedFiles(tmp_path, tmp_path / ".loop/run", patterns(()))
+    project.begin()
+    (tmp_path / "__pycache__").mkdir()
+    for name in ("json.pyc", "__pycache__/shop.cpython-311.pyc"):
+        (tmp_path / name).touch()
+    assert [one.path for one in project.settle()] == ["json.pyc"]
+    assert not (tmp_path / "json.pyc").exists()
     project.close()
