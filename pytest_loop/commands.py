@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop import keeping, reporting
-from pytest_loop.agents.installed import installed
+from pytest_loop.agents.installed_clients import installed
 from pytest_loop.core import machine, outcome, records
 from pytest_loop.core.closing import status_block
 from pytest_loop.core.run import Event, Kind, Reason, RunState

@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.broker import Broker
-from pytest_loop.agents.judge import Judge
 from pytest_loop.core.assessing import assessment
 from pytest_loop.core.drafting import is_module, is_test
 from pytest_loop.core.order import Order

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents import prompts
-from pytest_loop.agents.builtin import NAME as BUILTIN
+from pytest_loop.agents.answers import PlanAnswer, PrepareAnswer, blocked, unwrapped, validated
+from pytest_loop.agents.builtin_agent import NAME as BUILTIN
 from pytest_loop.agents.protocol import (
     Agent,
     AgentError,
@@ -17,7 +18,6 @@ from pytest_loop.agents.protocol import (
     AgentUnavailableError,
     StopAskedError,
 )
-from pytest_loop.agents.structured import PlanAnswer, PrepareAnswer, blocked, unwrapped, validated
 from pytest_loop.core import critique as critic
 from pytest_loop.core import machine
 from pytest_loop.core.drafting import plan_steps

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from pytest_loop.agents.answers import said
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
-from pytest_loop.agents.structured import said
 from pytest_loop.core.composing import Analysis, Ground, Option, edited, received
 from pytest_loop.core.experiment import RECOMMENDED, Decide, Decision
 from pytest_loop.core.judged import SealFinding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pytest_loop.agents.events import Event, an_object, at, members, prose, word
+from pytest_loop.agents.json_values import Event, an_object, at, members, prose, word
 from pytest_loop.core.text import one_line
 
 LONGEST = 1024 * 1024

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.command import CommandAgent
+from pytest_loop.agents.command_agent import CommandAgent
 from pytest_loop.agents.protocol import (
     LARGEST_ANSWER,
     AgentError,

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_loop.agents.discreet import Discreet
 from pytest_loop.agents.protocol import (
     AgentError,
     AgentReply,
@@ -16,6 +15,7 @@ from pytest_loop.agents.protocol import (
     StopAskedError,
     Watch,
 )
+from pytest_loop.agents.redacted_agent import Discreet
 from pytest_loop.core.redacting import redactor
 from pytest_loop.core.run import Blocked, Issue, Usage
 

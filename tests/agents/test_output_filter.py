@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.glimpse import LONGEST, Glimpse, spoken
+from pytest_loop.agents.output_filter import LONGEST, Glimpse, spoken
 
 RECORDINGS = Path(__file__).parent / "recordings"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.agents.client import PresetAgent
+from pytest_loop.agents.client_agent import PresetAgent
 from pytest_loop.agents.presets import Preset
 from pytest_loop.agents.protocol import (
     AgentError,

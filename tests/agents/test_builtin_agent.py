@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.builtin import BuiltinAgent, apply
+from pytest_loop.agents.builtin_agent import BuiltinAgent, apply
+from pytest_loop.agents.factory import make
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, Case, StopAskedError, Watch
-from pytest_loop.agents.specs import make
 from pytest_loop.core.model import Remedy
 from pytest_loop.repair.order import Patch
 
@@ -134,7 +134,7 @@ def test_tests_that_cannot_be_collected_are_said(project: Path) -> None:
 
 
 def test_an_engine_without_an_answer_is_an_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_loop.agents.searching.ENGINE", "this")
+    monkeypatch.setattr("pytest_loop.agents.search_engine.ENGINE", "this")
     with pytest.raises(AgentError, match="ended without a result"):
         ask(BuiltinAgent(), project)
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from examples.fix_until_green import scripted_fixer
-from pytest_loop.agents.client import PresetAgent
+from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.factory import make
 from pytest_loop.agents.presets import presets
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, RateLimitedError, Watch
-from pytest_loop.agents.specs import make
 from tests.agents.model_server import ModelServer, Turn
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fix_until_green"

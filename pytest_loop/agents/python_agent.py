@@ -16,7 +16,6 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pytest_loop import marks, process
 from pytest_loop.agents.protocol import (
     LARGEST_ANSWER,
     AgentError,
@@ -25,14 +24,15 @@ from pytest_loop.agents.protocol import (
     AgentUnavailableError,
     Watch,
 )
-from pytest_loop.wires import Wires
+from pytest_loop.processes import child, process_marks
+from pytest_loop.processes.pipes import Wires
 
 _LAST_PIECES = 64
 _LONGEST = 8 * LARGEST_ANSWER  # as JSON, in which a character may take six
 # Not `-m`: the working folder comes first in its path then, and a `json.py` there would be taken for Python's own.
 _SERVE = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; "
-    "from pytest_loop.agents.serve import main; main(*sys.argv[1:])"
+    "from pytest_loop.agents.python_server import main; main(*sys.argv[1:])"
 )
 
 
@@ -73,7 +73,7 @@ class PythonAgent:
 
     def close(self) -> None:
         working = self._server
-        if not self._lock.acquire(timeout=process.GRACE):  # another thread still hears it, and clears up itself
+        if not self._lock.acquire(timeout=child.GRACE):  # another thread still hears it, and clears up itself
             if working is not None:
                 working.stop()
             return
@@ -86,7 +86,7 @@ class PythonAgent:
 
     def _asked(self, server: _Server, request: AgentRequest, watch: Watch) -> dict[str, Any]:
         """The answer; a process that gave none, in whatever way, is ended, and the next request starts a new one."""
-        patience = process.Patience(watch.timeout, watch.silence, watch.wanted)
+        patience = child.Patience(watch.timeout, watch.silence, watch.wanted)
         try:
             return self._read(server.ask(_line(request), patience, watch.heard), server, watch)
         except BaseException:
@@ -94,8 +94,8 @@ class PythonAgent:
             server.end()
             raise
 
-    def _read(self, answer: bytes | process.Ending, server: _Server, watch: Watch) -> dict[str, Any]:
-        if isinstance(answer, process.Ending):
+    def _read(self, answer: bytes | child.Ending, server: _Server, watch: Watch) -> dict[str, Any]:
+        if isinstance(answer, child.Ending):
             raise watch.broken(self.name, answer)
         if len(answer) > _LONGEST:
             raise AgentError(f"expected an answer of at most {LARGEST_ANSWER // 1024**2} MB, found more")
@@ -121,7 +121,7 @@ class _Server:
             self._process = subprocess.Popen(
                 command,
                 cwd=workspace,
-                env=marks.marked({**os.environ, **environment}, self._mark),
+                env=process_marks.marked({**os.environ, **environment}, self._mark),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -134,7 +134,7 @@ class _Server:
         finally:
             os.close(theirs)
 
-    def ask(self, line: bytes, patience: process.Patience, heard: Callable[[bytes], None]) -> bytes | process.Ending:
+    def ask(self, line: bytes, patience: child.Patience, heard: Callable[[bytes], None]) -> bytes | child.Ending:
         """The answer with its end of line, as much as there is of it, or why it had to end."""
         answer = bytearray()
 
@@ -147,7 +147,7 @@ class _Server:
             wires.hear(self._process.stdout.fileno(), spoke)  # type: ignore[union-attr]
             wires.hear(self._answers, answer.extend)
             while not answer.endswith(b"\n") and len(answer) <= _LONGEST and self._process.poll() is None:
-                wires.serve(process.POLL)
+                wires.serve(child.POLL)
                 if ending := patience.over():
                     return ending
             all(wires.serve(0) for _ in range(_LAST_PIECES))  # what it said before it answered, or before it ended
@@ -162,7 +162,7 @@ class _Server:
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(process.GRACE)
+            self._process.wait(child.GRACE)
         self.end()
 
     def end(self) -> None:
@@ -177,9 +177,9 @@ class _Server:
     def stop(self) -> None:
         """End the process and what it started; our ends of its pipes stay open for who still hears it."""
         try:
-            process.end(self._process)
+            child.end(self._process)
         finally:
-            marks.end_stragglers(self._mark)
+            process_marks.end_stragglers(self._mark)
 
 
 def _line(request: AgentRequest) -> bytes:

@@ -17,8 +17,8 @@ from pytest_loop.agents.protocol import (
     StopAskedError,
     Watch,
 )
-from pytest_loop.agents.replay import Recorded, ReplayAgent
-from pytest_loop.agents.scripted import ScriptedAgent
+from pytest_loop.agents.replay_agent import Recorded, ReplayAgent
+from pytest_loop.agents.scripted_agent import ScriptedAgent
 from pytest_loop.core.run import Usage
 from pytest_loop.errors import StateError
 

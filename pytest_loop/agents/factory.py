@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_loop.agents import acp
-from pytest_loop.agents.builtin import NAME as BUILTIN
-from pytest_loop.agents.builtin import BuiltinAgent
-from pytest_loop.agents.client import PresetAgent
-from pytest_loop.agents.command import CommandAgent
+from pytest_loop.agents import acp_bridge
+from pytest_loop.agents.builtin_agent import NAME as BUILTIN
+from pytest_loop.agents.builtin_agent import BuiltinAgent
+from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.command_agent import CommandAgent
 from pytest_loop.agents.presets import presets
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
-from pytest_loop.agents.python import PythonAgent
-from pytest_loop.agents.replay import ReplayAgent
+from pytest_loop.agents.python_agent import PythonAgent
+from pytest_loop.agents.replay_agent import ReplayAgent
 
 KINDS = "command:WORDS, acp:WORDS, python:module:callable, replay:FILE, builtin, builtin:SECONDS"
 
@@ -63,7 +63,7 @@ def _speaking_acp(words: str, root: Path, name: str) -> PresetAgent:
         raise AgentUnavailableError("expected a command after `acp:`, found nothing")
     if problem := CommandAgent(words).missing(root):
         raise AgentUnavailableError(problem)
-    return PresetAgent(acp.preset(), words, name)
+    return PresetAgent(acp_bridge.preset(), words, name)
 
 
 def _client(agent: PresetAgent) -> PresetAgent:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pytest_loop import process
-from pytest_loop.agents.builtin import NAME as BUILTIN
+from pytest_loop.agents.builtin_agent import NAME as BUILTIN
 from pytest_loop.agents.presets import Preset, presets
 from pytest_loop.core.clients import Client
 from pytest_loop.core.run import Limits
+from pytest_loop.processes import child
 
 PATIENCE = 10.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+]\w+(?:\.\w+)*)?")
@@ -62,8 +62,8 @@ def _client(name: str, preset: Preset, folder: Path, patience: float) -> Client:
 def _version(words: list[str], folder: Path, patience: float) -> str | None:
     """The first number with a dot in what it says of itself."""
     try:
-        done = process.run(process.Order(words, folder, patience))
-    except process.CannotStartError:
+        done = child.run(child.Order(words, folder, patience))
+    except child.CannotStartError:
         return None
     found = None if done.exit_code else _VERSION.search(done.stdout or done.stderr)
     return found[0] if found else None

@@ -26,7 +26,7 @@ _READING = ("plan", "read-only", "readonly", "ask", "chat")
 # Not `-m`: the working folder comes first in its path then.
 _BRIDGE = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; "
-    "from pytest_loop.agents.acp import main; sys.exit(main(sys.argv[1:]))"
+    "from pytest_loop.agents.acp_bridge import main; sys.exit(main(sys.argv[1:]))"
 )
 
 

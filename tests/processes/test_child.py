@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop import marks, process
-from pytest_loop.process import CannotStartError, Completed, Ending, Order
+from pytest_loop.processes import child as process
+from pytest_loop.processes import process_marks
+from pytest_loop.processes.child import CannotStartError, Completed, Ending, Order
 
 PYTHON = sys.executable
 linux_only = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="the system shows no environments")
@@ -234,48 +235,52 @@ def test_who_cannot_be_found_holds_us_up_only_for_a_moment(run: Run, tmp_path: P
 
 @linux_only
 def test_marks_add_up_so_that_an_outer_call_finds_the_children_of_an_inner_one(tmp_path: Path) -> None:
-    env = marks.marked(marks.marked({"PATH": os.environ["PATH"]}, "outer"), "inner")
+    env = process_marks.marked(process_marks.marked({"PATH": os.environ["PATH"]}, "outer"), "inner")
     child = subprocess.Popen(["sleep", "60"], env=env)
-    assert marks.end_stragglers("other") == 0
-    assert marks.end_stragglers("outer") == 1
+    assert process_marks.end_stragglers("other") == 0
+    assert process_marks.end_stragglers("outer") == 1
     assert child.wait() == -signal.SIGKILL
-    assert marks.end_stragglers("outer") == 0
+    assert process_marks.end_stragglers("outer") == 0
 
 
 @linux_only
 @pytest.mark.parametrize("before", [None, "outer"])
 def test_all_that_is_started_under_a_mark_ends_with_it(monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
-    monkeypatch.delenv(marks.MARK, raising=False)
+    monkeypatch.delenv(process_marks.MARK, raising=False)
     if before:
-        monkeypatch.setenv(marks.MARK, before)
-    with marks.marking("run"):
+        monkeypatch.setenv(process_marks.MARK, before)
+    with process_marks.marking("run"):
         child = subprocess.Popen(["sleep", "60"], start_new_session=True)
         assert child.poll() is None
     assert child.wait() == -signal.SIGKILL
-    assert os.environ.get(marks.MARK) == before
+    assert os.environ.get(process_marks.MARK) == before
 
 
 def test_each_folder_has_its_mark_and_keeps_it(tmp_path: Path) -> None:
     (tmp_path / "here").symlink_to(tmp_path)
-    assert marks.mark_of(tmp_path) == marks.mark_of(tmp_path / "here") != marks.mark_of(tmp_path.parent)
+    assert (
+        process_marks.mark_of(tmp_path)
+        == process_marks.mark_of(tmp_path / "here")
+        != process_marks.mark_of(tmp_path.parent)
+    )
 
 
 @linux_only
 def test_what_starts_while_we_search_is_found_too(tmp_path: Path) -> None:
     """Whoever restarts itself when it is killed has to be faster than two searches."""
-    env = marks.marked(dict(os.environ), "again")
+    env = process_marks.marked(dict(os.environ), "again")
     script = "for n in 1 2 3; do setsid sleep 60 & sleep 0.01; done; wait"
     child = subprocess.Popen(["sh", "-c", script], env=env, start_new_session=True)
     time.sleep(0.3)
-    assert marks.end_stragglers("again") >= 4
+    assert process_marks.end_stragglers("again") >= 4
     child.wait()
-    assert marks._marked_processes("again") == []
+    assert process_marks._marked_processes("again") == []
 
 
 def test_who_is_gone_already_cannot_be_ended() -> None:
     with subprocess.Popen(["true"]) as child:
         child.wait()
-    assert not marks._ended(child.pid)
+    assert not process_marks._ended(child.pid)
 
 
 def test_an_interrupt_ends_the_command_before_it_goes_on(run: Run, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from pytest_loop.errors import LoopError
-from pytest_loop.marks import end_stragglers, inherited, marked
-from pytest_loop.wires import Bounded, Wires
+from pytest_loop.processes.pipes import Bounded, Wires
+from pytest_loop.processes.process_marks import end_stragglers, inherited, marked
 
 KEPT = 4 * 1024 * 1024
 GRACE = 2.0

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_loop import process
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError, Case, Watch
-from pytest_loop.agents.searching import order, search
+from pytest_loop.agents.search_engine import order, search
 from pytest_loop.core.model import Remedy
 from pytest_loop.core.run import Usage
+from pytest_loop.processes import child
 from pytest_loop.repair.order import Patch, Result
 
 NAME = "builtin"
@@ -65,8 +65,8 @@ class BuiltinAgent:
             nonlocal problem
             command = remedy.command if remedy.shell else shlex.split(remedy.command)
             try:
-                process.run(process.Order(command, root / remedy.folder, _FIXER, wanted=watch.wanted, thorough=True))
-            except process.CannotStartError as error:
+                child.run(child.Order(command, root / remedy.folder, _FIXER, wanted=watch.wanted, thorough=True))
+            except child.CannotStartError as error:
                 problem = str(error)
 
         is_better = case.attempt(run)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_loop.agents.answers import JudgeAnswer, PlanAnswer, PrepareAnswer, blocked, unwrapped, validated
 from pytest_loop.agents.protocol import AgentError, AgentReply
-from pytest_loop.agents.structured import JudgeAnswer, PlanAnswer, PrepareAnswer, blocked, unwrapped, validated
 
 YES = '{"passed": true, "reason": "it says so"}'
 

@@ -9,9 +9,9 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_loop.agents.client import PresetAgent
+from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.factory import make
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, Watch
-from pytest_loop.agents.specs import make
 from pytest_loop.core.run import Usage
 
 AGENT = """

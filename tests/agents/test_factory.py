@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.client import PresetAgent
-from pytest_loop.agents.command import CommandAgent
+from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.command_agent import CommandAgent
+from pytest_loop.agents.factory import KINDS, make
 from pytest_loop.agents.protocol import AgentUnavailableError
-from pytest_loop.agents.python import PythonAgent
-from pytest_loop.agents.replay import ReplayAgent
-from pytest_loop.agents.specs import KINDS, make
+from pytest_loop.agents.python_agent import PythonAgent
+from pytest_loop.agents.replay_agent import ReplayAgent
 
 NAMES = "aider, claude, codex, copilot, gemini, goose, opencode, qwen"
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pytest_loop import process
-from pytest_loop.agents.command import content, environment
-from pytest_loop.agents.glimpse import Glimpse
+from pytest_loop.agents.command_agent import content, environment
+from pytest_loop.agents.output_filter import Glimpse
 from pytest_loop.agents.presets import Mode, Preset, Scope, Words, filled
 from pytest_loop.agents.protocol import (
     LARGEST_ANSWER,
@@ -27,9 +26,10 @@ from pytest_loop.agents.protocol import (
     RateLimitedError,
     Watch,
 )
-from pytest_loop.agents.strict import strict
+from pytest_loop.agents.strict_schema import strict
 from pytest_loop.agents.transcripts import READERS, Failure, Told, Transcript
 from pytest_loop.core.text import one_line
+from pytest_loop.processes import child
 
 WAITS = (15.0, 30.0, 60.0, 120.0, 240.0)
 _EDITING = ("PRODUCE", "REFINE")
@@ -92,10 +92,10 @@ class PresetAgent:
             shutil.rmtree(state, ignore_errors=True)
 
     def _pause(self, seconds: float, watch: Watch) -> None:
-        patience = process.Patience(seconds, wanted=watch.wanted)
+        patience = child.Patience(seconds, wanted=watch.wanted)
         while (ending := patience.over()) is None:
-            time.sleep(min(process.POLL, seconds))
-        if ending is process.Ending.REQUEST:
+            time.sleep(min(child.POLL, seconds))
+        if ending is child.Ending.REQUEST:
             raise watch.broken(self.name, ending)
 
     def _tried(self, request: AgentRequest, watch: Watch, seconds: float) -> AgentReply:
@@ -118,7 +118,7 @@ class PresetAgent:
             session = f"pytest-loop-{uuid.uuid4().hex[:12]}" if self.preset.names_session else ""
         return _Call(request, folder, session, goes_on, _schema(self.preset, request), content(request.artifact))
 
-    def _done(self, call: _Call, watch: Watch, seconds: float) -> process.Completed:
+    def _done(self, call: _Call, watch: Watch, seconds: float) -> child.Completed:
         request, prompt = call.request, call.request.prompt.encode("utf-8", "replace")
         is_file = self.preset.prompt == "file"
         if is_file:
@@ -126,10 +126,10 @@ class PresetAgent:
         if call.schema is not None:
             call.file("schema_file").write_text(json.dumps(call.schema), encoding="utf-8")
         glimpse = Glimpse(watch.heard)
-        order = process.Order(
+        order = child.Order(
             self._words(call),
             request.workspace,
-            max(seconds, process.POLL),
+            max(seconds, child.POLL),
             None if self.preset.is_silent else watch.silence,
             {**self.preset.environment, **environment(request), **self._mode(call).environment},
             b"" if is_file else prompt,
@@ -139,11 +139,11 @@ class PresetAgent:
             thorough=True,
         )
         try:
-            done = process.run(order)
-        except process.CannotStartError as error:
+            done = child.run(order)
+        except child.CannotStartError as error:
             raise AgentUnavailableError(str(error)) from None
         glimpse.end()
-        if done.ending is not process.Ending.ITSELF:
+        if done.ending is not child.Ending.ITSELF:
             raise watch.broken(self.name, done.ending)
         return done
 
@@ -169,7 +169,7 @@ class PresetAgent:
                 self._state = Path(tempfile.mkdtemp(prefix="pytest-loop-"))
             return self._state
 
-    def _reply(self, call: _Call, done: process.Completed, watch: Watch) -> AgentReply:
+    def _reply(self, call: _Call, done: child.Completed, watch: Watch) -> AgentReply:
         told = READERS[self.preset.format](
             Transcript(done.stdout, _read(call.file("report_file")), done.exit_code, not done.lost)
         )
@@ -201,7 +201,7 @@ class PresetAgent:
             "cost_usd": _added(told.cost_usd, before.cost_usd, _cost_scope(self.preset, told, before)) or None,
         }
 
-    def _error(self, failure: Failure, done: process.Completed) -> AgentError:
+    def _error(self, failure: Failure, done: child.Completed) -> AgentError:
         said = one_line(failure.message or done.stderr.strip().rpartition("\n")[2], 300)
         why = f": {said}" if said else ""
         if failure.status in _REFUSED:
@@ -258,7 +258,7 @@ def _is_git(folder: Path) -> bool:
     return any((one / ".git").exists() for one in (folder, *folder.resolve().parents))
 
 
-def _failure(told: Told, usage: Mapping[str, Any], done: process.Completed) -> Failure | None:
+def _failure(told: Told, usage: Mapping[str, Any], done: child.Completed) -> Failure | None:
     """What went wrong: exit codes are believed only where they say so, and no tokens means that no model answered."""
     if told.failure is not None:
         return told.failure

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_loop import process
 from pytest_loop.agents.protocol import (
     LARGEST_ANSWER,
     AgentError,
@@ -19,6 +18,7 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.core.text import one_line
+from pytest_loop.processes import child
 
 _PLACEHOLDER = re.compile(r"\{(prompt_file|output_file|artifact|workspace|step|iteration)\}")
 
@@ -40,14 +40,14 @@ class CommandAgent:
 
     def missing(self, workspace: Path) -> str | None:
         """Why the program cannot be run, as far as that can be seen before the run begins."""
-        return process.missing(_filled(self.words[0], {"workspace": workspace}), workspace)
+        return child.missing(_filled(self.words[0], {"workspace": workspace}), workspace)
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         before = content(request.artifact)
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             files = {"prompt_file": Path(folder) / "prompt.md", "output_file": Path(folder) / "answer"}
             done = self._done(request, watch, files)
-            if done.ending is not process.Ending.ITSELF:
+            if done.ending is not child.Ending.ITSELF:
                 raise watch.broken(self.name, done.ending)
             if done.exit_code and content(request.artifact) == before:
                 raise AgentError(self._ended(done))
@@ -59,11 +59,11 @@ class CommandAgent:
     def close(self) -> None:
         """Nothing is kept between requests."""
 
-    def _done(self, request: AgentRequest, watch: Watch, files: dict[str, Path]) -> process.Completed:
+    def _done(self, request: AgentRequest, watch: Watch, files: dict[str, Path]) -> child.Completed:
         prompt = request.prompt.encode("utf-8", "replace")
         if "prompt_file" in self._uses:
             files["prompt_file"].write_bytes(prompt)
-        order = process.Order(
+        order = child.Order(
             self._filled_words(request, files),
             request.workspace,
             watch.timeout,
@@ -76,8 +76,8 @@ class CommandAgent:
             thorough=True,
         )
         try:
-            return process.run(order)
-        except process.CannotStartError as error:
+            return child.run(order)
+        except child.CannotStartError as error:
             raise AgentUnavailableError(str(error)) from None
 
     def _filled_words(self, request: AgentRequest, files: Mapping[str, Path]) -> list[str]:
@@ -90,7 +90,7 @@ class CommandAgent:
         }
         return [_filled(word, values) for word in self.words]
 
-    def _ended(self, done: process.Completed) -> str:
+    def _ended(self, done: child.Completed) -> str:
         """How it ended, and the last thing that it said."""
         how = f"exit code {done.exit_code}" if done.exit_code > 0 else f"signal {-done.exit_code}"
         said = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
@@ -122,7 +122,7 @@ def content(path: Path | None) -> bytes | None:
     return path.read_bytes()
 
 
-def _whole(done: process.Completed) -> str:
+def _whole(done: child.Completed) -> str:
     """Standard output, of which nothing may be missing."""
     if done.lost:
         raise AgentError(_TOO_LONG)

@@ -10,10 +10,10 @@ from pathlib import Path
 import codex_cli_bin  # type: ignore[import-untyped]
 import pytest
 
-from pytest_loop.agents.client import PresetAgent
+from pytest_loop.agents.answers import JudgeAnswer, PrepareAnswer, validated
+from pytest_loop.agents.client_agent import PresetAgent
 from pytest_loop.agents.presets import presets
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, RateLimitedError, Watch
-from pytest_loop.agents.structured import JudgeAnswer, PrepareAnswer, validated
 from pytest_loop.core.run import Usage
 from tests.agents.model_server import ModelServer, Turn
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pytest_loop import process
 from pytest_loop.agents.protocol import AgentError, Case, Watch
 from pytest_loop.core.text import one_line
+from pytest_loop.processes import child
 from pytest_loop.repair.order import Order, Result
 from pytest_loop.repair.scope import EVERYTHING
 
@@ -41,8 +41,8 @@ def search(order: Order, watch: Watch, name: str) -> Result:
         asked, told = folder / "order.json", folder / "result.jsonl"
         asked.write_text(order.model_dump_json(), encoding="utf-8")
         command = [sys.executable, "-m", ENGINE, str(asked), str(told)]
-        done = process.run(process.Order(command, folder, order.seconds + _SLACK, wanted=watch.wanted, thorough=True))
-        if done.ending is not process.Ending.ITSELF:
+        done = child.run(child.Order(command, folder, order.seconds + _SLACK, wanted=watch.wanted, thorough=True))
+        if done.ending is not child.Ending.ITSELF:
             raise watch.broken(name, done.ending)
         lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
     try:
