@@ -33,7 +33,7 @@ from pytest_loop.agents.protocol import reply as as_reply
 from pytest_loop.core.model import Criteria, Evidence, Outcome, Phase, Plan, Rule
 from pytest_loop.core.order import Order
 from pytest_loop.evaluate.session import ChildSession, Judgement
-from pytest_loop.store import names
+from pytest_loop.store import run_names as names
 
 SOURCE = "guide.rules.yaml"
 RULES = {
