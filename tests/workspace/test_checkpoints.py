@@ -13,6 +13,7 @@ import pytest
 
 from pytest_loop.errors import StateError
 from pytest_loop.workspace import checkpoints as module
+from pytest_loop.workspace import git_objects
 from pytest_loop.workspace.checkpoints import Checkpoint, Checkpoints
 from pytest_loop.workspace.file_tree import Scope, Tree, look
 from pytest_loop.workspace.git import Git, GitError

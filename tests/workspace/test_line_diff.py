@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_loop.workspace import line_diff
 from pytest_loop.workspace.line_diff import hunks
 
 LINES = st.lists(st.sampled_from("abcdefgh") | st.text(max_size=2), max_size=40)
