@@ -16,7 +16,7 @@ from pytest_loop.core.sealing import copied, is_void, parsed_machinery, suspicio
 from pytest_loop.evaluate.session import Judgement
 from pytest_loop.tools import Tools
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.sealed import SealedFiles, site_digest
+from pytest_loop.workspace.sealed_files import SealedFiles, site_digest
 
 
 @dataclass

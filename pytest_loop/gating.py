@@ -40,7 +40,8 @@ from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.single import judged
-from pytest_loop.store import Blocks, Store
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.stop_blocks import Blocks
 from pytest_loop.understanding import Understood
 
 PATIENCE = 5.0

@@ -15,7 +15,9 @@ from pytest_loop.looking import chosen
 from pytest_loop.processes import process_marks
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import run as show
-from pytest_loop.store import RunFiles, Store, now
+from pytest_loop.store.clock import now
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
 
 
 def resumed(

@@ -38,12 +38,14 @@ from pytest_loop.run_options import RunOptions
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
-from pytest_loop.store import RunFiles, Store, moment
+from pytest_loop.store.clock import moment
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
 from pytest_loop.tools import Settings, Tools
 from pytest_loop.understanding import known_context
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
-from pytest_loop.workspace.sealed import SealedFiles
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 # Events after which other loops are told where this one stands.
 _BLOCKS = frozenset(one.value for one in (Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))

@@ -37,10 +37,12 @@ from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.running import Running
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
-from pytest_loop.store import RunFiles, Store, slug
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
+from pytest_loop.store.run_names import slug
 from pytest_loop.understanding import Understood, check_measurable, heard, inferred, tests_of
 from pytest_loop.workloads.beginning import NewExperiment
-from pytest_loop.workspace.sealed import BUILD, SealedFiles, patterns
+from pytest_loop.workspace.sealed_files import BUILD, SealedFiles, patterns
 
 
 @dataclass

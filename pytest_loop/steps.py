@@ -31,8 +31,8 @@ from pytest_loop.tools import Tools
 from pytest_loop.trying import Candidate, Trying
 from pytest_loop.workloads.trying import Trial
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.change import document_diff
-from pytest_loop.workspace.sealed import SealedFiles
+from pytest_loop.workspace.project_diff import document_diff
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 MOST_NAMED = 50
 MOST_SAID = 4_000

@@ -25,9 +25,9 @@ from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.running import Running
 from pytest_loop.single import judged
-from pytest_loop.store import Store
+from pytest_loop.store.project_runs import Store
 from pytest_loop.understanding import Understood
-from pytest_loop.workspace.tree import Scope, Tree, difference, look
+from pytest_loop.workspace.file_tree import Scope, Tree, difference, look
 
 POLL = 0.25
 _SHOWN = 5

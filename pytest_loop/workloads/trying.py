@@ -27,8 +27,8 @@ from pytest_loop.workloads.cases import Workload, workload
 from pytest_loop.workloads.manifest import load
 from pytest_loop.workloads.pipeline import Pipeline, calibrated
 from pytest_loop.workloads.prompting import COMPOSE, compose_prompt
-from pytest_loop.workspace.kept import PutBack
-from pytest_loop.workspace.sealed import SealedFiles
+from pytest_loop.workspace.content_archive import PutBack
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 Payload = dict[str, Any]
 

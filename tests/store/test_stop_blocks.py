@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.errors import StateError
-from pytest_loop.store import Blocks, Store
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.stop_blocks import Blocks
 
 
 def test_each_session_has_a_count_of_its_own(tmp_path: Path) -> None:

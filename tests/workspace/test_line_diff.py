@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_loop.workspace import lines
-from pytest_loop.workspace.lines import hunks
+from pytest_loop.workspace import line_diff
+from pytest_loop.workspace.line_diff import hunks
 
 LINES = st.lists(st.sampled_from("abcdefgh") | st.text(max_size=2), max_size=40)
 
@@ -36,7 +36,7 @@ def test_operations_lead_from_old_to_new(old: list[str], new: list[str]) -> None
 @given(LINES, LINES)
 def test_operations_of_long_texts_lead_there_too(old: list[str], new: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines, "_MOST_COMPARED", 4)
+        patch.setattr(line_diff, "_MOST_COMPARED", 4)
         assert _patched(old, new) == new
 
 

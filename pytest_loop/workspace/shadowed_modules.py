@@ -6,7 +6,7 @@ import sys
 from importlib.machinery import PathFinder, all_suffixes
 from pathlib import Path
 
-from pytest_loop.workspace.tree import Difference, Tree
+from pytest_loop.workspace.file_tree import Difference, Tree
 
 _SUFFIXES = sorted(all_suffixes(), key=len, reverse=True)
 _PACKAGE = "__init__"

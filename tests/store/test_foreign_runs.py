@@ -12,7 +12,8 @@ import pytest
 
 from pytest_loop.core.run import Place, RunState, Step
 from pytest_loop.errors import StateError
-from pytest_loop.store import ADOPTED, Store
+from pytest_loop.store.history import ADOPTED
+from pytest_loop.store.project_runs import Store
 from tests.calling import Caller
 
 ARTIFACT = "# Courses\n\nGET /courses\n"

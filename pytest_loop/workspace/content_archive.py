@@ -17,9 +17,9 @@ from typing import BinaryIO
 
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
-from pytest_loop.workspace import placing
-from pytest_loop.workspace.globs import Globs
-from pytest_loop.workspace.tree import Difference, Entry, Kind, Tree, read
+from pytest_loop.workspace import file_writer
+from pytest_loop.workspace.file_tree import Difference, Entry, Kind, Tree, read
+from pytest_loop.workspace.path_patterns import Globs
 
 LARGEST = 8 * 1024 * 1024
 ROOM = 1024**3
@@ -140,9 +140,9 @@ class Kept:
 
     def put_back(self, root: Path, before: Tree, after: Tree, change: Difference) -> PutBack:
         """Undo a change between two trees, or a part of one: what is new goes, and the rest is as it was."""
-        removed, remain = _done(change.added, lambda path: placing.remove(root, path))
+        removed, remain = _done(change.added, lambda path: file_writer.remove(root, path))
         for folder in sorted(_above(change.added) & (after.folders - before.folders), reverse=True):
-            placing.remove_empty(root, folder)
+            file_writer.remove_empty(root, folder)
         others = sorted((*change.removed, *change.modified))
         restored, lost = _done(others, lambda path: self._put_one(root, path, before.entries[path]))
         return PutBack(restored, removed, remain + lost)
@@ -154,9 +154,9 @@ class Kept:
         if data is None:
             raise StateError("its content was not kept")
         if entry.kind is Kind.LINK:
-            placing.put_link(root, path, data)
+            file_writer.put_link(root, path, data)
         else:
-            placing.put_file(root, path, data, entry.mode)
+            file_writer.put_file(root, path, data, entry.mode)
 
 
 def _done(paths: Iterable[str], act: Callable[[str], None]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:

@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_loop.store import disk
-from pytest_loop.workspace import placing
-from pytest_loop.workspace.change import Change, change
+from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.checkpoints import LARGEST, git_mode
+from pytest_loop.workspace.file_tree import Difference, Kind, Scope, Tree, difference, look, read
 from pytest_loop.workspace.git import Git, GitError
-from pytest_loop.workspace.objects import Held
-from pytest_loop.workspace.repository import Repository
-from pytest_loop.workspace.tree import Difference, Kind, Scope, Tree, difference, look, read
+from pytest_loop.workspace.git_objects import Held
+from pytest_loop.workspace.git_repository import Repository
+from pytest_loop.workspace.project_diff import Change, change
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,13 @@ def lay_over(source: Path, there: Tree, target: Path) -> None:
 def lay_change(source: Path, there: Tree, found: Difference, target: Path) -> None:
     """Make a change to the files of a folder: what is new or other in it comes from the source."""
     for path in found.removed:
-        placing.remove(target, path)
+        file_writer.remove(target, path)
     for path in (*found.added, *found.modified):
         entry = there.entries[path]
         data = read(source, path, entry, sys.maxsize)
         if data is None or entry.kind not in (Kind.FILE, Kind.LINK):
             continue
         if entry.kind is Kind.LINK:
-            placing.put_link(target, path, data)
+            file_writer.put_link(target, path, data)
         else:
-            placing.put_file(target, path, data, entry.mode)
+            file_writer.put_file(target, path, data, entry.mode)

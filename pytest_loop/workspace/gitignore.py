@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from pytest_loop.store import disk
-from pytest_loop.workspace.globs import Level
+from pytest_loop.workspace.path_patterns import Level
 
 GIT = ".git"
 IGNORES = ".gitignore"

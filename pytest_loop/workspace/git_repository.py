@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_loop.workspace.git import DEADLINE, Git, GitError
-from pytest_loop.workspace.objects import MODULE, Objects
+from pytest_loop.workspace.git_objects import MODULE, Objects
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.errors import StateError
-from pytest_loop.workspace import placing
-from pytest_loop.workspace.globs import Globs
-from pytest_loop.workspace.kept import Kept, PutBack
-from pytest_loop.workspace.tree import Difference, Scope, Tree, difference, look
+from pytest_loop.workspace import file_writer
+from pytest_loop.workspace.content_archive import Kept, PutBack
+from pytest_loop.workspace.file_tree import Difference, Scope, Tree, difference, look
+from pytest_loop.workspace.path_patterns import Globs
 
 Write = Callable[..., Path]
 SCOPE = Scope()
@@ -253,9 +253,9 @@ def test_pipe_is_not_put_back(project: Path, kept: Kept) -> None:
 @pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "", "a//b", "./a", "a\0b"])
 def test_nothing_is_put_outside_of_the_project(project: Path, path: str) -> None:
     with pytest.raises(StateError, match="expected the path of a file beneath the project"):
-        placing.put_file(project, path, b"", 0o644)
+        file_writer.put_file(project, path, b"", 0o644)
     with pytest.raises(StateError, match="expected the path of a file beneath the project"):
-        placing.remove(project, path)
+        file_writer.remove(project, path)
 
 
 def test_removing_what_is_not_there_does_nothing_and_not_through_a_link(project: Path, tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_removing_what_is_not_there_does_nothing_and_not_through_a_link(project:
     (tmp_path / "outside" / "file").write_text("precious")
     (project / "link").symlink_to(tmp_path / "outside")
     for path in ("none", "none/none", "link/file"):
-        placing.remove(project, path)
+        file_writer.remove(project, path)
     assert (tmp_path / "outside" / "file").exists()
 
 
@@ -277,7 +277,7 @@ def test_failed_write_leaves_no_draft_and_the_old_file(
 
     monkeypatch.setattr(os, "write", full)
     with pytest.raises(StateError, match=r"cannot put back .*a\.py: No space left on device; make room on the disk"):
-        placing.put_file(project, "a.py", b"new", 0o644)
+        file_writer.put_file(project, "a.py", b"new", 0o644)
     assert [one.name for one in project.iterdir()] == ["a.py"]
     assert (project / "a.py").read_text() == "old"
 
@@ -287,13 +287,13 @@ def test_closed_folders_are_opened_for_what_belongs_there(own_folder: Path, mode
     tests = own_folder / "tests"
     tests.mkdir()
     tests.chmod(mode)
-    placing.put_file(own_folder, "tests/a.py", b"back", 0o644)
+    file_writer.put_file(own_folder, "tests/a.py", b"back", 0o644)
     assert (tests / "a.py").read_bytes() == b"back"
     tests.chmod(mode)
-    placing.put_file(own_folder, "tests/deep/a.py", b"back", 0o644)
+    file_writer.put_file(own_folder, "tests/deep/a.py", b"back", 0o644)
     (tests / "deep").chmod(mode)
     tests.chmod(0o500)
-    placing.remove(own_folder, "tests/deep")
+    file_writer.remove(own_folder, "tests/deep")
     assert [one.name for one in tests.iterdir()] == ["a.py"]
 
 
@@ -307,21 +307,21 @@ def test_what_stands_in_the_way_of_a_folder_goes(project: Path, tmp_path: Path, 
         way.symlink_to(tmp_path / "outside")
     else:
         os.mkfifo(way)
-    placing.put_file(project, "tests/deep/a.py", b"back", 0o644)
+    file_writer.put_file(project, "tests/deep/a.py", b"back", 0o644)
     assert (way / "deep" / "a.py").read_bytes() == b"back"
     assert list((tmp_path / "outside").iterdir()) == []
 
 
 def test_name_that_no_disk_takes_is_named(project: Path) -> None:
     with pytest.raises(StateError, match=r"cannot put back .*: File name too long"):
-        placing.put_file(project, f"{'x' * 300}/a", b"", 0o644)
+        file_writer.put_file(project, f"{'x' * 300}/a", b"", 0o644)
 
 
 def test_what_may_not_be_removed_is_named(own_folder: Path) -> None:
     (own_folder / "closed" / "deep").mkdir(parents=True)
     (own_folder / "closed").chmod(0)
     with pytest.raises(StateError, match=r"cannot remove .*closed/deep: Permission denied; give this user access"):
-        placing.remove(own_folder, "closed/deep")
+        file_writer.remove(own_folder, "closed/deep")
     (own_folder / "closed").chmod(0o700)
 
 
@@ -329,7 +329,7 @@ def test_folder_that_belongs_to_somebody_else_is_named(own_folder: Path) -> None
     with pytest.raises(
         StateError, match=r"cannot put back .*: (Permission denied|Operation not permitted); give this user"
     ):
-        placing.put_file(Path("/"), "etc/pytest-loop/none", b"", 0o644)
+        file_writer.put_file(Path("/"), "etc/pytest-loop/none", b"", 0o644)
 
 
 def test_whole_change_is_undone_whatever_was_put_where(project: Path, write: Write, kept: Kept) -> None:

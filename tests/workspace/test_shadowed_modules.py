@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.workspace.hiding import hiding
-from pytest_loop.workspace.sealed import SealedFiles, patterns
-from pytest_loop.workspace.tree import Scope, difference, look
+from pytest_loop.workspace.file_tree import Scope, difference, look
+from pytest_loop.workspace.sealed_files import SealedFiles, patterns
+from pytest_loop.workspace.shadowed_modules import hiding
 
 
 @pytest.mark.parametrize(

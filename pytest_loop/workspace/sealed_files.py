@@ -12,11 +12,11 @@ from pytest_loop.core.judged import SealFinding
 from pytest_loop.core.sealing import Source
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
-from pytest_loop.workspace.change import Change, change
-from pytest_loop.workspace.globs import Globs
-from pytest_loop.workspace.hiding import hiding
-from pytest_loop.workspace.kept import LARGEST, Kept, PutBack
-from pytest_loop.workspace.tree import Difference, Kind, Scope, Tree, difference, look, read
+from pytest_loop.workspace.content_archive import LARGEST, Kept, PutBack
+from pytest_loop.workspace.file_tree import Difference, Kind, Scope, Tree, difference, look, read
+from pytest_loop.workspace.path_patterns import Globs
+from pytest_loop.workspace.project_diff import Change, change
+from pytest_loop.workspace.shadowed_modules import hiding
 
 FOLDERS = ("tests", "test", "testing")
 # What decides how tests are found and run, and what else judges.

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_loop.core.judged import SealFinding
 from pytest_loop.errors import StateError
-from pytest_loop.workspace.globs import Globs
-from pytest_loop.workspace.sealed import SealedFiles, patterns, site_digest
+from pytest_loop.workspace.path_patterns import Globs
+from pytest_loop.workspace.sealed_files import SealedFiles, patterns, site_digest
 
 FILES = {"shop.py": "x = 1\n", "tests/test_shop.py": "def test(): pass\n", "tests/data.txt": "data", "README.md": "hi"}
 TESTS = ["tests/test_shop.py"]

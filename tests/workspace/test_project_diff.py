@@ -10,9 +10,9 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_loop.workspace.change import NOTHING, Change, change, document_diff
-from pytest_loop.workspace.kept import Kept
-from pytest_loop.workspace.tree import Difference, Scope, look, read
+from pytest_loop.workspace.content_archive import Kept
+from pytest_loop.workspace.file_tree import Difference, Scope, look, read
+from pytest_loop.workspace.project_diff import NOTHING, Change, change, document_diff
 
 Write = Callable[..., Path]
 Edits = Callable[[], object]

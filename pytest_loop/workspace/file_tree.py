@@ -16,9 +16,9 @@ from pathlib import Path
 
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
-from pytest_loop.workspace import ignores
-from pytest_loop.workspace.globs import Globs, Ignored, Level
-from pytest_loop.workspace.ignores import GIT, IGNORES
+from pytest_loop.workspace import gitignore
+from pytest_loop.workspace.gitignore import GIT, IGNORES
+from pytest_loop.workspace.path_patterns import Globs, Ignored, Level
 
 # What tools leave beside the files of a project.
 LEFT_OUT = frozenset(
@@ -184,7 +184,7 @@ class _Look:
         self._before = before
         self._known = before.entries if before and trusting else {}
         self._old = time.time_ns() - _YOUNG
-        self._lines = dict(before.ignored.lines if before else ignores.above(root))
+        self._lines = dict(before.ignored.lines if before else gitignore.above(root))
         self._entries: dict[str, Entry] = {}
         self._folders: set[str] = set()
         self._environments: set[str] = set()
@@ -243,7 +243,7 @@ class _Look:
     def _deeper(self, folder: str, levels: tuple[Level, ...], found: Mapping[str, object]) -> tuple[Level, ...]:
         if self._before is None and IGNORES in found:
             path = Path(self._root, folder, IGNORES)
-            self._lines[folder] = self._lines.get(folder, ()) + ignores.lines(path)
+            self._lines[folder] = self._lines.get(folder, ()) + gitignore.lines(path)
         level = Ignored(self._lines).level(folder)
         return (level, *levels) if level else levels
 

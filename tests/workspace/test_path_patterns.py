@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.workspace.globs import Globs, PatternError
+from pytest_loop.workspace.path_patterns import Globs, PatternError
 
 NAMES = ["a\nb.py", "a'\"b.py", "-rf.py", "\U0001f600.py", "\udcff.py", " .py", "a\n", "\n"]
 

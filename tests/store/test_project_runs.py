@@ -10,7 +10,10 @@ import pytest
 
 from pytest_loop.core.run import Event, RunState
 from pytest_loop.errors import BusyError, StateError
-from pytest_loop.store import MOST_AT_ONCE, RunFiles, Store, default_root, now, slug
+from pytest_loop.store.clock import now
+from pytest_loop.store.project_runs import MOST_AT_ONCE, Store
+from pytest_loop.store.run_files import RunFiles
+from pytest_loop.store.run_names import default_root, slug
 
 MakeEvent = Callable[..., Event]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.errors import StateError
-from pytest_loop.workspace.globs import Globs
-from pytest_loop.workspace.tree import Difference, Entry, Kind, Scope, Tree, difference, look, read
+from pytest_loop.workspace.file_tree import Difference, Entry, Kind, Scope, Tree, difference, look, read
+from pytest_loop.workspace.path_patterns import Globs
 
 Write = Callable[..., Path]
 SCOPE = Scope()

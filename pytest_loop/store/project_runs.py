@@ -11,8 +11,8 @@ from pytest_loop.core.run import RunState
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.store.lock import alone
-from pytest_loop.store.names import ALIAS, EVERY, default_root
 from pytest_loop.store.run_files import RunFiles
+from pytest_loop.store.run_names import ALIAS, EVERY, default_root
 
 MOST_AT_ONCE = 4
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_loop.core.text import clipped, revealed
-from pytest_loop.workspace.lines import Op, hunks
-from pytest_loop.workspace.tree import Difference, Entry, Kind, Tree, difference
+from pytest_loop.workspace.file_tree import Difference, Entry, Kind, Tree, difference
+from pytest_loop.workspace.line_diff import Op, hunks
 
 LIMIT = 256 * 1024
 LONGEST_LINE = 1000
