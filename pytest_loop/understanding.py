@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pytest_loop.core.text import counted
+from pytest_loop.core.text.sanitizer import counted
 from pytest_loop.intake.context import FILES, Context, context
 from pytest_loop.intake.model import Confidence, Goal
 from pytest_loop.intake.phrases import Asked, asked

@@ -18,7 +18,7 @@ from pytest_loop.agents.protocol import (
     AgentUnavailableError,
     Watch,
 )
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 
 _PLACEHOLDER = re.compile(r"\{(prompt_file|output_file|artifact|workspace|step|iteration)\}")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_loop import process
 from pytest_loop.agents.builtin import NAME as BUILTIN
 from pytest_loop.agents.presets import Preset, presets
-from pytest_loop.core.clients import Client
+from pytest_loop.core.model.clients import Client
 from pytest_loop.core.run import Limits
 
 PATIENCE = 10.0

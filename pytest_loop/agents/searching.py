@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from pytest_loop import process
 from pytest_loop.agents.protocol import AgentError, Case, Watch
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.repair.order import Order, Result
 from pytest_loop.repair.scope import EVERYTHING
 

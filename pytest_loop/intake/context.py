@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from pytest_loop.core.text import cleaned, fitted
+from pytest_loop.core.text.sanitizer import cleaned, fitted
 from pytest_loop.intake.markdown import Line, items, lines
 from pytest_loop.intake.model import Source
 from pytest_loop.intake.project import Project

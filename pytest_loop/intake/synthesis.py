@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.intake import agent_files, ci, coverage, manifests, records
 from pytest_loop.intake.commands import purpose_of
 from pytest_loop.intake.criteria import distinct, everything, made, structural, tests_exist

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.intake import coverage
 from pytest_loop.intake.criteria import located
 from pytest_loop.intake.model import TRUST, Candidate, Goal

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from pytest_loop import process
-from pytest_loop.core.model import Finding, Proof
+from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError
 from pytest_loop.rules import patterns
 from pytest_loop.rules.checks.base import Check, Context, Inputs, Seconds, TextList, shown
