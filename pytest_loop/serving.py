@@ -40,7 +40,7 @@ def load() -> None:
 
 def get_ready() -> None:
     """Load it, and let its models be built, which otherwise happens when the first of each is made."""
-    from pytest_loop.core.model.rules import rules
+    from pytest_loop.core.model import rules
     from pytest_loop.core.model.session_order import Order
     from pytest_loop.core.workload.measurement import CaseResult
     from pytest_loop.rules import garbage
