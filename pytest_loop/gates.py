@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 from pytest_loop.core.run import Opinion, RunState
 from pytest_loop.core.stopping import is_rejected
-from pytest_loop.intake.clarity import Confirm, Gate, Passage, Shape, iteration_question, passage, success_question
-from pytest_loop.intake.phrases import asked
+from pytest_loop.inference.clarity import Confirm, Gate, Passage, Shape, iteration_question, passage, success_question
+from pytest_loop.inference.task_phrases import asked
 
 YES = ("", "y", "yes")
 _PATIENCE = 0.5

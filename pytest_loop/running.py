@@ -29,8 +29,8 @@ from pytest_loop.evaluate.memory import Memory
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
 from pytest_loop.gates import Gates, is_at_terminal, line
-from pytest_loop.intake.clarity import Confirm
-from pytest_loop.intake.context import prompt_text
+from pytest_loop.inference.clarity import Confirm
+from pytest_loop.inference.project_context import prompt_text
 from pytest_loop.manner import workflow_gate
 from pytest_loop.remembering import remembered
 from pytest_loop.run_options import RunOptions

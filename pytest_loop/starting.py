@@ -26,8 +26,8 @@ from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.gates import is_at_terminal, line
-from pytest_loop.intake.clarity import Confirm
-from pytest_loop.intake.phrases import Route, asked
+from pytest_loop.inference.clarity import Confirm
+from pytest_loop.inference.task_phrases import Route, asked
 from pytest_loop.interrupts import interruptible
 from pytest_loop.manner import Reading, reading
 from pytest_loop.new_run import NewRun, NothingToJudgeError, task_of
