@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.broker import Broker
-from pytest_loop.agents.judge import Judge
 from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.judging.draft import is_module, is_test
 from pytest_loop.core.judging.tampering import copied, is_void, parsed_machinery, suspicions
@@ -16,7 +16,7 @@ from pytest_loop.core.run import Assessment, RunState, Sealed, SealFinding, Usag
 from pytest_loop.evaluate.session import Judgement
 from pytest_loop.tools import Tools
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.sealed import SealedFiles, site_digest
+from pytest_loop.workspace.sealed_files import SealedFiles, site_digest
 
 
 @dataclass

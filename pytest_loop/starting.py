@@ -16,8 +16,8 @@ from typing import Any, TextIO
 import pytest
 
 from pytest_loop import background, branching, commands, looking, reporting
-from pytest_loop.agents.builtin import NAME as BUILTIN
-from pytest_loop.agents.installed import nobody_named, unobserved
+from pytest_loop.agents.builtin_agent import NAME as BUILTIN
+from pytest_loop.agents.installed_clients import nobody_named, unobserved
 from pytest_loop.core import machine, outcome
 from pytest_loop.core.judging.draft import TESTS, is_test
 from pytest_loop.core.model.rules import Plan
@@ -28,19 +28,21 @@ from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.gates import is_at_terminal, line
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, asked
-from pytest_loop.interrupts import interruptible
 from pytest_loop.manner import Reading, reading
 from pytest_loop.new_run import NewRun, NothingToJudgeError, task_of
 from pytest_loop.options import unknown_option
+from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.resuming import resumed
 from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.running import Running
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
-from pytest_loop.store import RunFiles, Store, slug
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
+from pytest_loop.store.run_names import slug
 from pytest_loop.understanding import Understood, check_measurable, heard, inferred, tests_of
 from pytest_loop.workloads.beginning import NewExperiment
-from pytest_loop.workspace.sealed import BUILD, SealedFiles, patterns
+from pytest_loop.workspace.sealed_files import BUILD, SealedFiles, patterns
 
 
 @dataclass
