@@ -20,8 +20,8 @@ from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.redacted_agent import Discreet
 from pytest_loop.agents.replay_agent import Recorded
 from pytest_loop.core.closing import status_block
-from pytest_loop.core.redacting import RedactedStream, Redactor, redactor
 from pytest_loop.core.run import Event, Kind, RunState, Target
+from pytest_loop.core.text.redaction import RedactedStream, Redactor, redactor
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.discreet import DiscreetSession

@@ -19,8 +19,8 @@ from pytest_loop import background, branching, commands, looking, reporting
 from pytest_loop.agents.builtin_agent import NAME as BUILTIN
 from pytest_loop.agents.installed_clients import nobody_named, unobserved
 from pytest_loop.core import machine, outcome
-from pytest_loop.core.drafting import TESTS, is_test
-from pytest_loop.core.model import Plan
+from pytest_loop.core.judging.draft import TESTS, is_test
+from pytest_loop.core.model.rules import Plan
 from pytest_loop.core.run import Event, Kind, RunState, Status, Target
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import Bytecode

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.model import Evidence
+from pytest_loop.core.model.rules import Evidence
 from pytest_loop.rules.checks.check import Context, Inputs
 from pytest_loop.rules.checks.registry import each
 from pytest_loop.rules.rule_files import Judged

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model.rules import Finding
 from pytest_loop.rules.checks.check import Context, findings
 from pytest_loop.rules.checks.registry import check
 from pytest_loop.rules.document import Documents

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from pytest_loop.core.model import Proof
+from pytest_loop.core.model.rules import Proof
 from pytest_loop.rules.checks.check import Check, shown
 from pytest_loop.rules.checks.composite_checks import AllOf, AnyOf, Not
 from pytest_loop.rules.checks.python_checks import Tests
