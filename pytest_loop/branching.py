@@ -18,7 +18,7 @@ from pytest_loop.evaluate.session import START
 from pytest_loop.run_options import RunOptions
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import slug
+from pytest_loop.store.run_names import make_alias
 from pytest_loop.workspace.file_tree import Scope
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
@@ -59,7 +59,9 @@ class Elsewhere:
             return self.detached(files) if options.detach else None
         if not options.worktree:
             return None
-        return self._started(self.store.run(self.store.free_alias(options.alias or slug(options.task))))
+        return self._started(
+            self.store.get_run(self.store.make_unique_alias(options.alias or make_alias(options.task)))
+        )
 
     def detached(self, files: RunFiles) -> int:
         """Let another process go on with a run in the background."""
@@ -144,7 +146,7 @@ def hand_over(root: Path, files: RunFiles, state: RunState, say: Say) -> None:
 def refuse_overlap(store: Store, files: RunFiles, state: RunState) -> None:
     """Two runs at work never edit the same files: the one that comes later lets go."""
     mine = _scope(state, store)
-    for other in store.busy():
+    for other in store.list_busy_runs():
         theirs = _scope(other.read()[0], store) if other.alias != files.alias else None
         if mine and theirs and mine[0] == theirs[0] and overlap(mine[1], theirs[1]):
             files.release()

@@ -24,7 +24,7 @@ from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
 from pytest_loop.show.analysis import analysis_lines
 from pytest_loop.show.closing import breaker_line
-from pytest_loop.store.clock import now
+from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import History
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
@@ -101,7 +101,7 @@ def _say_damage(history: History, say: Say) -> None:
 def _list(options: RunOptions, store: Store, say: Say) -> int:
     found: list[Found] = []
     broken: dict[str, str] = {}
-    for files in store.runs():
+    for files in store.list_runs():
         one = read(files)
         if isinstance(one, StateError):
             broken[files.alias] = str(one)
@@ -154,7 +154,7 @@ def _stop(options: RunOptions, store: Store, say: Say) -> int:
     files = at_work(store, options.alias, "stop")
     words = Reason.USER_STOP.value if options.stop in (None, NO_ALIAS) else str(options.stop)
     if files.is_busy:
-        files.ask_to_stop(words)
+        files.request_stop(words)
         say(f"asked {files.alias} to stop ({words})")
     elif before := _ended(files, store, words):
         say(f"{files.alias} is over already: {before.status.value}, {before.stop.reason}")
@@ -170,10 +170,10 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
 
     The reason is the machine's own, so that no words of anybody make it a success.
     """
-    files.take()
+    files.acquire()
     try:
         before, history = files.read()
-        files.mend(history)
+        files.repair(history)
         after = before
         if not before.is_over:
             asked = _event(before, Kind.STOP_REQUESTED, {"reason": words})
@@ -181,14 +181,14 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
             stopped = _event(before, Kind.STOPPED, {"reason": Reason.USER_STOP.value, "decision": decision})
             after = machine.step(machine.step(before, asked), stopped)
             files.append([asked, stopped], after)
-        store.point_away(after)
+        store.clear_current_run(after)
     finally:
         files.release()
     return before if before.is_over else None
 
 
 def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
-    return Event.of(state, kind.value, payload, now())
+    return Event.of(state, kind.value, payload, read_clock())
 
 
 def _debrief(options: RunOptions, store: Store, say: Say) -> int:
@@ -229,7 +229,7 @@ def _restore(options: RunOptions, store: Store, say: Say) -> int:
 
 
 def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
-    wanted = store.runs() if options.clean == "all" else [store.exactly(str(options.clean))]
+    wanted = store.list_runs() if options.clean == "all" else [store.get_existing_run(str(options.clean))]
     free = [files for files in wanted if not files.is_busy]
     kept = [files.alias for files in wanted if files not in free]
     for alias in kept:
@@ -243,7 +243,7 @@ def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
         if isinstance(found, tuple):
             keeping.forget_checkpoints(store.project, found[1])
         keeping.forget_worktree(store.project, files)
-        store.remove(files)
+        store.remove_run(files)
     if names:
         say(f"deleted {', '.join(names)}")
     elif not wanted:

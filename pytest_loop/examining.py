@@ -57,7 +57,7 @@ class Examination:
     def _kept_rules(self) -> Iterator[SealFinding]:
         """What was inferred judges as it was when the run began."""
         files = self.tools.files
-        if self.state.inferred and not files.keep_rules(self.state.inferred):
+        if self.state.inferred and not files.save_rules(self.state.inferred):
             yield SealFinding(kind="sealed", path=files.rules.name, detail="was changed, and was put back")
 
     def _is_greener_by_itself(self, one: Assessment) -> bool:

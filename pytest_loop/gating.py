@@ -41,7 +41,7 @@ from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.single import judged
 from pytest_loop.store.project_runs import Store
-from pytest_loop.store.stop_blocks import Blocks
+from pytest_loop.store.stop_blocks import BlockCounter
 from pytest_loop.understanding import Understood
 
 PATIENCE = 5.0
@@ -68,8 +68,8 @@ class Gate:
         return project_root(self.config, self.values)
 
     @cached_property
-    def _blocks(self) -> Blocks:
-        return Blocks(Store(self.root, self.options.folder).root, self.message.session)
+    def _blocks(self) -> BlockCounter:
+        return BlockCounter(Store(self.root, self.options.folder).root, self.message.session)
 
     def answer(self) -> str:
         """Block with what is to be mended; raises `AllowedError` where the agent may stop.
@@ -78,12 +78,12 @@ class Gate:
         """
         before = self._counted()
         if before >= self.options.gate_blocks:
-            self._blocks.forget()
+            self._blocks.reset()
             raise AllowedError(f"it was kept from stopping {before} times in a row: loop_gate_blocks lets go")
         try:
             reason = self._judged()
         except LoopError:
-            self._blocks.forget()
+            self._blocks.reset()
             raise
         self._note(before + 1)
         return stop_message.block(f"{reason}\n(kept from stopping {before + 1} of {self.options.gate_blocks} times)")
@@ -92,11 +92,11 @@ class Gate:
         """How often it was kept from stopping; without a name of its own only its word ends it."""
         if not self.message.session and self.message.is_repeated:
             raise AllowedError("it was kept from stopping before, and has no session to count that by")
-        return self._blocks.count()
+        return self._blocks.read_count()
 
     def _note(self, count: int) -> None:
         try:
-            self._blocks.note(count)
+            self._blocks.write_count(count)
         except StateError as error:
             if self.message.is_repeated:
                 raise AllowedError(f"it was kept from stopping before, and nobody can count that: {error}") from None

@@ -24,7 +24,7 @@ from pytest_loop.options import child_arguments
 from pytest_loop.rules.sources import TEMPLATES, template_names
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run_options import RunOptions
-from pytest_loop.store.clock import now
+from pytest_loop.store.clock import read_clock
 from pytest_loop.understanding import Understood
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.sealed_files import SealedFiles, site_digest
@@ -141,7 +141,7 @@ class NewRun:
     def state(self, alias: str, artifact: Path, plan: Plan) -> RunState:
         """Where it begins."""
         options = self.options
-        created = now()
+        created = read_clock()
         stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
         target = self.target(plan)
         return RunState(

@@ -38,7 +38,7 @@ from pytest_loop.run_options import RunOptions
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
-from pytest_loop.store.clock import moment
+from pytest_loop.store.clock import parse_time
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.tools import Settings, Tools
@@ -158,12 +158,12 @@ class Running:
             self.bytecode = Bytecode(self.root, is_new=False)
         live = self.live = Live(self.stream, tone(os.environ, options.verbosity, options.colour))
         live.stand(state)
-        session = self.session(state.arguments, moment(state.created_at))
+        session = self.session(state.arguments, parse_time(state.created_at))
         session.heard = RedactedStream(live.session, self.redact)
 
         def is_wanted() -> bool:
             live.tick()
-            return files.is_wanted
+            return files.can_continue
 
         session.wanted = is_wanted
         settings = Settings(
@@ -184,7 +184,7 @@ class Running:
             lessons=remembered(store, files) if options.memory else (),
             case_timeout=options.case_timeout,
         )
-        self.is_wanted = lambda: files.stop_asked() is None
+        self.is_wanted = lambda: files.read_stop_request() is None
         gates = Gates(Confirm(options.confirm), options.yes, is_at_terminal(), self._ask)
         discreet = DiscreetSession(session, self.redact)
         tools = Tools(

@@ -39,7 +39,7 @@ from pytest_loop.show import run as show
 from pytest_loop.show import workload
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import slug
+from pytest_loop.store.run_names import make_alias
 from pytest_loop.understanding import Understood, check_measurable, heard, inferred, tests_of
 from pytest_loop.workloads.beginning import NewExperiment
 from pytest_loop.workspace.sealed_files import BUILD, SealedFiles, patterns
@@ -134,8 +134,8 @@ class Front:
         self.task = task = task_of(self.config, self.options.task)
         self.running.check()
         new = NewRun(self.config, self.values, self.options, self.root, self._heard(task))
-        alias = store.free_alias(self.options.alias or slug(task))
-        files = store.run(alias)
+        alias = store.make_unique_alias(self.options.alias or make_alias(task))
+        files = store.get_run(alias)
         artifact = new.artifact() or files.artifact
         new, session, plan = self._planned(new, files, artifact)
         state = new.state(alias, artifact, plan)
@@ -153,7 +153,7 @@ class Front:
         """A workload is tuned instead: its cases judge, and what may be edited is named by its manifest."""
         new = NewExperiment(self.config, self.options, self.root, tuple(self.values.file_or_dir))
         self.running.check()
-        files = store.run(store.free_alias(self.options.alias or slug(new.name)))
+        files = store.get_run(store.make_unique_alias(self.options.alias or make_alias(new.name)))
         session = self.running.session(new.arguments(), time.time())
         agents = self.options.agents or tuple(filter(None, (nobody_named(are_files_edited=False),)))
         state, book, self.running.project = new.begun(files, session, agents)
@@ -182,14 +182,14 @@ class Front:
         except BaseException:
             if self.running.project:
                 self.running.project.forget()
-            files.forget_rules()
+            files.remove_rules()
             raise
         store.admit(files, is_new=True, force=self.options.force)
         branching.refuse_overlap(store, files, state)
         payload = {**payload, "state": state.model_dump(mode="json")}
         event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
         state = machine.started(event)
-        store.point_at(state)
+        store.set_current_run(state)
         files.append([event], state)
         self.is_begun = True
         return state, files
@@ -218,7 +218,7 @@ class Front:
             found = inferred(found, self.root)
         new = replace(new, understood=found)
         if found.rules:
-            files.keep_rules(found.rules)
+            files.save_rules(found.rules)
             new = replace(new, kept=files.rules)
             session = self.running.session(new.arguments(), time.time())
             plan = new.plan(session, artifact)

@@ -88,7 +88,7 @@ class Trying:
                     raise failed[0]
                 for error in failed:
                     self.say(str(error))
-            disk.write_whole(self._note, start.dump())
+            disk.write_atomically(self._note, start.dump())
             try:
                 for one in candidates:
                     self._judged(one, start)
@@ -98,7 +98,7 @@ class Trying:
                 self.project.go_back(start)
                 raise
             finally:
-                disk.remove(self._note)
+                disk.remove_file(self._note)
         self.say(f"candidate {best.number} of {self.count} is kept")
         return best, candidates
 
@@ -109,9 +109,9 @@ class Trying:
 
     def _start(self) -> Tree:
         """The files as they are; after a crash among the candidates, as they were before."""
-        if left := disk.content(self._note):
+        if left := disk.read_file(self._note):
             self.project.go_back(Tree.load(left))
-            disk.remove(self._note)
+            disk.remove_file(self._note)
         return self.project.hold()
 
     @contextmanager

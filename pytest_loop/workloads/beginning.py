@@ -26,7 +26,7 @@ from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate.session import Judgement, Session, SessionError
 from pytest_loop.options import child_arguments
 from pytest_loop.run_options import RunOptions
-from pytest_loop.store.clock import now
+from pytest_loop.store.clock import read_clock
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads import planfile
 from pytest_loop.workloads.cases import Roles, Workload, roles, workload
@@ -106,7 +106,7 @@ class NewExperiment:
 
     def _state(self, files: RunFiles, plan: Plan) -> RunState:
         """Every case is a rule, and the policies of an experiment take the place of breakers."""
-        options, created = self.options, now()
+        options, created = self.options, read_clock()
         return RunState(
             run_id=f"{files.alias}-{datetime.now(timezone.utc).strftime('%Y%m%d-%H%M%S')}",
             task_alias=files.alias,

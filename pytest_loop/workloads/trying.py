@@ -118,7 +118,7 @@ class Trial:
         findings = [one.model_dump(exclude_defaults=True) for one in touched]
         return {
             "analysis": found.analysis.model_dump(mode="json", exclude_defaults=True),
-            "files": {name: disk.digest(self.workload.folder / name) for name in files},
+            "files": {name: disk.hash_file(self.workload.folder / name) for name in files},
             **({"findings": findings} if findings else {}),
         }
 
@@ -194,12 +194,12 @@ class Trial:
     def _apply(self, option: Option) -> None:
         """Write the edit of what was composed about; the same edit made before a crash is left as it is."""
         path = self.workload.folder / option.file
-        before, now = self._project.kept(self.book.files.get(option.file, "")), disk.content(path)
+        before, now = self._project.kept(self.book.files.get(option.file, "")), disk.read_file(path)
         if before is None:
             raise AgentUnavailableError(f"{option.file} was not kept as it was when the edit was composed")
         after = _edited(before, option)
         if now == before:
-            disk.write_whole(path, after)
+            disk.write_atomically(path, after)
         elif now != after:
             raise AgentUnavailableError(f"{option.file} is no longer as it was when the edit was composed")
 

@@ -62,7 +62,7 @@ class Kept:
 
     def reopen(self) -> None:
         """Take hold of a file that another process wrote, so that it outlives its name here too."""
-        if disk.is_there(self.path):
+        if disk.path_exists(self.path):
             self._opened()
 
     def secure(self) -> None:
@@ -77,7 +77,7 @@ class Kept:
         data = os.pread(self._file.fileno(), ours.st_size, 0)
         self.close()
         disk.make_folder(self.path.parent)
-        disk.write_whole(self.path, data)
+        disk.write_atomically(self.path, data)
         self._opened()
 
     # -- keeping
@@ -86,7 +86,7 @@ class Kept:
         """Keep the files of a tree, the sealed ones first; gives the paths of those that could not be kept."""
         first = {path for path in tree.entries if sealed and sealed.matches(path)}
         order = sorted(tree.entries, key=lambda path: (path not in first, path))
-        with disk.told("write", self.path, "try again"):
+        with disk.translate_errors("write", self.path, "try again"):
             file = self._opened()
             missed = [one for one in order if not self._keep_one(file, root, one, tree.entries[one], hold=one in first)]
             file.flush()
@@ -113,7 +113,7 @@ class Kept:
         """The file, with what it holds already: of this process, or of one that worked on the run before."""
         if self._file is None:
             disk.make_folder(self.path.parent)
-            self._file = os.fdopen(disk.open_plain(self.path, os.O_RDWR | os.O_CREAT), "r+b")
+            self._file = os.fdopen(disk.open_regular_file(self.path, os.O_RDWR | os.O_CREAT), "r+b")
             os.fchmod(self._file.fileno(), 0o600)  # what it holds may be for nobody else
             self._places = dict(_listed(self._file))
         return self._file
@@ -129,7 +129,7 @@ class Kept:
 
     def _read(self, digest: str) -> bytes | None:
         try:
-            if self._file is None and not disk.is_there(self.path):
+            if self._file is None and not disk.path_exists(self.path):
                 return None
             file = self._opened()
             place, length = self._places[digest]

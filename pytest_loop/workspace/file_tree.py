@@ -226,7 +226,7 @@ class _Look:
                 return {one.name: one for one in found}
         except OSError as error:
             if not folder:
-                raise StateError(f"cannot look at the project {self._root}: {disk.reason(error)}") from None
+                raise StateError(f"cannot look at the project {self._root}: {disk.describe_error(error)}") from None
             self._entries[folder] = Entry(Kind.CLOSED)
             return {}
 

@@ -81,7 +81,7 @@ def _parts(path: str) -> list[str]:
 
 @contextmanager
 def _told(doing: str, root: Path, path: str) -> Iterator[None]:
-    with disk.told(doing, root / path, "try again"):
+    with disk.translate_errors(doing, root / path, "try again"):
         yield
 
 

@@ -52,7 +52,7 @@ class Worktree:
         self._git.run("worktree", "add", "--quiet", *where, str(self.path), head)
         there = look(self.root, scope)
         lay_over(self.root, there, self.project)
-        disk.write_whole(self._began, head.encode() + b"\n" + there.dump())
+        disk.write_atomically(self._began, head.encode() + b"\n" + there.dump())
 
     @property
     def _began(self) -> Path:
@@ -64,7 +64,7 @@ class Worktree:
 
         What the person had not committed is part of it only in files that were changed further.
         """
-        head, _, files = (disk.content(self._began) or b"").partition(b"\n")
+        head, _, files = (disk.read_file(self._began) or b"").partition(b"\n")
         start = Tree.load(files)
         now = look(self.project, Scope(""), start)
         edited = difference(start, now)
@@ -85,7 +85,7 @@ class Worktree:
         with suppress(GitError):  # somebody took it away before
             self._git.run("worktree", "remove", "--force", str(self.path))
         self._git.run("worktree", "prune")
-        disk.remove(self._began)
+        disk.remove_file(self._began)
         if branch:
             self._git.run("update-ref", "-d", f"refs/heads/{branch}")
 

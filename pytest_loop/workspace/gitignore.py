@@ -16,7 +16,7 @@ _LARGEST = 1 << 20
 def above(root: Path) -> dict[str, tuple[str, ...]]:
     """The lines that `Ignored` takes, but for those of the project's own folders."""
     root = root.absolute()
-    top = next((one for one in (root, *root.parents) if disk.is_there(one / GIT)), root)
+    top = next((one for one in (root, *root.parents) if disk.path_exists(one / GIT)), root)
     found = {}
     for folder in (root, *root.parents)[: len(root.parts) - len(top.parts) + 1]:
         way = _way(root, folder)
@@ -49,7 +49,7 @@ def _first(path: Path) -> str:
 def lines(path: Path) -> tuple[str, ...]:
     """The lines of a file that say something; none where there is no file."""
     try:
-        with disk.reader(path) as file:
+        with disk.open_for_reading(path) as file:
             data = file.read(_LARGEST)
     except OSError:
         return ()

@@ -105,7 +105,7 @@ def site_digest() -> str:
     for folder in sorted({*site.getsitepackages(), site.getusersitepackages()}):
         for path in sorted(Path(folder).glob("*")) if Path(folder).is_dir() else ():
             if path.suffix == ".pth" or path.name in ("sitecustomize.py", "usercustomize.py"):
-                whole.update(f"{path}\0{disk.digest(path)}\0".encode())
+                whole.update(f"{path}\0{disk.hash_file(path)}\0".encode())
     return whole.hexdigest()
 
 
@@ -144,7 +144,7 @@ class SealedFiles:
 
     def go_on(self, proof: str) -> None:
         """In another process: what was seen then is only believed if nobody has touched it since."""
-        data = disk.content(self._listing) or b""
+        data = disk.read_file(self._listing) or b""
         if hashlib.sha256(data).hexdigest() != proof:
             raise StateError(
                 f"{self._listing} is not as this run wrote it: bring it back, or start anew with --loop-task"
@@ -158,7 +158,7 @@ class SealedFiles:
         """Write a list of files down; gives its hash."""
         data = tree.dump()
         disk.make_folder(path.parent)
-        disk.write_whole(path, data)
+        disk.write_atomically(path, data)
         found = hashlib.sha256(data).hexdigest()
         self._lists[path] = (found, tree)
         return found
@@ -167,7 +167,7 @@ class SealedFiles:
         """Agents clean up what git does not know, and the run's folder with it: what was in it is written again."""
         self._kept.secure()
         for path, (proof, tree) in list(self._lists.items()):
-            if disk.digest(path) != proof:
+            if disk.hash_file(path) != proof:
                 self._list(path, tree)
 
     # -- as they were in an iteration
@@ -178,7 +178,7 @@ class SealedFiles:
 
     def restore(self, number: int, digest: str) -> PutBack:
         """Make the files those of an iteration again; `digest` is what that iteration judged."""
-        data = disk.content(self._numbered(number))
+        data = disk.read_file(self._numbered(number))
         then = Tree.load(data) if data else None
         if then is None or then.digest != digest:
             raise StateError(f"the files of iteration {number} are not kept in {self._listing.parent}")
@@ -207,7 +207,7 @@ class SealedFiles:
         """The run does not begin: nothing of it stays."""
         self._kept.close()
         for path in (self._listing, self._kept.path):
-            disk.remove(path)
+            disk.remove_file(path)
         with suppress(OSError):
             self._listing.parent.rmdir()
             self._listing.parent.parent.rmdir()
