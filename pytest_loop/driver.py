@@ -15,9 +15,9 @@ from pytest_loop.core.run import Event, Kind, Reason, RunState, Step
 from pytest_loop.core.stopping import stop_reason
 from pytest_loop.core.words import own_word
 from pytest_loop.evaluate.session import SessionError, SessionStoppedError
+from pytest_loop.run.context import Tools
 from pytest_loop.steps import Payload, Work
 from pytest_loop.store import Store, now
-from pytest_loop.tools import Tools
 from pytest_loop.workloads.noting import last_words, note
 
 Happening = tuple[Kind, Payload]

@@ -14,7 +14,7 @@ from pytest_loop.core.order import Order
 from pytest_loop.core.run import Assessment, RunState, Sealed, SealFinding, Usage
 from pytest_loop.core.sealing import copied, is_void, parsed_machinery, suspicions
 from pytest_loop.evaluate.session import Judgement
-from pytest_loop.tools import Tools
+from pytest_loop.run.context import Tools
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.sealed import SealedFiles, site_digest
 

@@ -14,8 +14,8 @@ import pytest
 
 from pytest_loop.court import answer, opened
 from pytest_loop.exchange import Exchange
-from pytest_loop.options import Options, options
 from pytest_loop.serving import load
+from pytest_loop.settings.command_line import Options, options
 from pytest_loop.spreading import Spreading
 
 if TYPE_CHECKING:

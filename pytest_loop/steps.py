@@ -27,7 +27,7 @@ from pytest_loop.errors import StateError
 from pytest_loop.examining import Examination
 from pytest_loop.mending import Mending, suspects
 from pytest_loop.preparing import prepared
-from pytest_loop.tools import Tools
+from pytest_loop.run.context import Tools
 from pytest_loop.trying import Candidate, Trying
 from pytest_loop.workloads.trying import Trial
 from pytest_loop.workspace.artifact import Artifact

@@ -24,8 +24,8 @@ from pytest_loop.core.proof import PlanningProof, SetupProof
 from pytest_loop.core.run import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate.session import Judgement, Session, SessionError
-from pytest_loop.options import child_arguments
-from pytest_loop.run_options import RunOptions
+from pytest_loop.settings.command_line import child_arguments
+from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store import RunFiles, now
 from pytest_loop.workloads import planfile
 from pytest_loop.workloads.cases import Roles, Workload, roles, workload

@@ -9,7 +9,7 @@ from pytest_loop.core.notebook import Notebook, formed, weighed, worse
 from pytest_loop.core.proof import LoopProof
 from pytest_loop.core.run import RunState
 from pytest_loop.core.words import Kind
-from pytest_loop.workloads.asking import Ask, asked_about_plateau, asked_about_regression
+from pytest_loop.run.questions import Ask, asked_about_plateau, asked_about_regression
 
 
 def note(kind: Kind, state: RunState, book: Notebook, ask: Ask | None) -> dict[str, Any]:

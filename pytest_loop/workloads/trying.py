@@ -20,9 +20,9 @@ from pytest_loop.errors import StateError
 from pytest_loop.evaluate.session import Judgement
 from pytest_loop.examining import Examination
 from pytest_loop.rules.syntax import Malformed, read_text
+from pytest_loop.run.context import Tools
+from pytest_loop.run.questions import asked_decision
 from pytest_loop.store import disk
-from pytest_loop.tools import Tools
-from pytest_loop.workloads.asking import asked_decision
 from pytest_loop.workloads.cases import Workload, workload
 from pytest_loop.workloads.manifest import load
 from pytest_loop.workloads.pipeline import Pipeline, calibrated

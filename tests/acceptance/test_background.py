@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.background import later_words
+from pytest_loop.cli.background import later_words
 from pytest_loop.store import Owner, Store
 from tests.acceptance.conftest import Pytest
 

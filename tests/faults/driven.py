@@ -27,12 +27,12 @@ import pytest
 
 import pytest_loop.driver
 import pytest_loop.rules.collect  # noqa: F401 - imported once for all stories
-from pytest_loop import running
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.agents.protocol import reply as as_reply
 from pytest_loop.core.model import Criteria, Evidence, Outcome, Phase, Plan, Rule
 from pytest_loop.core.order import Order
 from pytest_loop.evaluate.session import ChildSession, Judgement
+from pytest_loop.run import runner
 from pytest_loop.store import names
 
 SOURCE = "guide.rules.yaml"
@@ -176,7 +176,7 @@ def _become(folder: Path, arguments: list[str], fault: Fault, output: Path, is_q
 
 def _run(folder: Path, arguments: list[str], is_quick: bool) -> int:
     os.chdir(folder)
-    vars(running)["ChildSession"] = QuickSession if is_quick else ChildSession
+    vars(runner)["ChildSession"] = QuickSession if is_quick else ChildSession
     try:
         return int(pytest.main(["-p", "pytest_loop.plugin", *arguments], plugins=[Quick()] if is_quick else []))
     except SystemExit as end:

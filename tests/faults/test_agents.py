@@ -26,9 +26,9 @@ from pytest_loop.core.order import Order
 from pytest_loop.core.run import Event, Kind, RunState, Status, Task
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.session import Judgement
+from pytest_loop.run.context import Settings, Tools
 from pytest_loop.show.live import Live
 from pytest_loop.store import Store
-from pytest_loop.tools import Settings, Tools
 from pytest_loop.workspace.artifact import Artifact
 
 KEY = "it.rules.yaml::a.x.green"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.options import child_arguments
+from pytest_loop.settings.command_line import child_arguments
 from pytest_loop.store import Store, slug
 from tests.calling import Caller
 

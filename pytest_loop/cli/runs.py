@@ -11,7 +11,7 @@ from typing import Any
 from pytest_loop.core import outcome
 from pytest_loop.core.run import RunState, Status
 from pytest_loop.errors import StateError
-from pytest_loop.options import NO_ALIAS
+from pytest_loop.settings.command_line import NO_ALIAS
 from pytest_loop.store import History, Owner, RunFiles, Store
 
 Say = Callable[[str], None]

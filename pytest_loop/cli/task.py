@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.core.text import counted
 from pytest_loop.intake.context import FILES, Context, context
 from pytest_loop.intake.model import Confidence, Goal
@@ -15,7 +16,6 @@ from pytest_loop.intake.proposal import Proposal, ProposedRule, rule_file, rules
 from pytest_loop.intake.shape_file import PATH as SHAPE
 from pytest_loop.intake.synthesis import infer
 from pytest_loop.intake.vague import Refusal
-from pytest_loop.manner import UnclearError
 
 
 @dataclass(frozen=True)

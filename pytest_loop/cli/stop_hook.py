@@ -19,6 +19,8 @@ from typing import NoReturn
 import pytest
 
 from pytest_loop import marks
+from pytest_loop.cli.draft import NewRun
+from pytest_loop.cli.task import Understood
 from pytest_loop.core import critique as critic
 from pytest_loop.core import stop_hook
 from pytest_loop.core.model import Phase
@@ -34,14 +36,12 @@ from pytest_loop.evaluate.session import ChildSession, Judgement, SessionError
 from pytest_loop.intake import stop_check
 from pytest_loop.intake.phrases import asked
 from pytest_loop.interrupts import interruptible
-from pytest_loop.new_run import NewRun
-from pytest_loop.options import unknown_option
 from pytest_loop.process import Ending
 from pytest_loop.rules.syntax import FORMATS
-from pytest_loop.run_options import RunOptions, project_root, run_options
+from pytest_loop.settings.command_line import unknown_option
+from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.single import judged
 from pytest_loop.store import Blocks, Store
-from pytest_loop.understanding import Understood
 
 PATIENCE = 5.0
 MOST = 16 * 1024 * 1024

@@ -13,6 +13,8 @@ from typing import NoReturn
 import pytest
 
 from pytest_loop import court
+from pytest_loop.cli.draft import NewRun
+from pytest_loop.cli.task import Understood
 from pytest_loop.core.model import Phase
 from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError
@@ -20,13 +22,11 @@ from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import Session, SessionError
 from pytest_loop.intake.phrases import asked
 from pytest_loop.interrupts import interruptible
-from pytest_loop.new_run import NewRun
-from pytest_loop.options import unknown_option
-from pytest_loop.run_options import RunOptions, project_root, run_options
-from pytest_loop.running import Running
+from pytest_loop.run.runner import Running
+from pytest_loop.settings.command_line import unknown_option
+from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.single import judged
 from pytest_loop.store import Store
-from pytest_loop.understanding import Understood
 from pytest_loop.workspace.tree import Scope, Tree, difference, look
 
 POLL = 0.25

@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_loop import background, looking
-from pytest_loop.background import later_words
+from pytest_loop.cli import background
+from pytest_loop.cli import runs as looking
+from pytest_loop.cli.background import later_words
 from pytest_loop.core.run import RunState, Target
 from pytest_loop.core.scopes import overlap
 from pytest_loop.core.text import one_line
 from pytest_loop.errors import StateError
 from pytest_loop.evaluate.session import START
-from pytest_loop.run_options import RunOptions
+from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store import RunFiles, Store, slug
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.tree import Scope

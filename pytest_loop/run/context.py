@@ -10,7 +10,7 @@ from typing import Any
 from pytest_loop.agents.protocol import Agent, AgentReply, AgentRequest, Watch
 from pytest_loop.core.lessons import Lesson
 from pytest_loop.evaluate.session import Session
-from pytest_loop.gates import Gates
+from pytest_loop.run.questions import Gates
 from pytest_loop.show.live import Live
 from pytest_loop.store import RunFiles
 from pytest_loop.workspace.artifact import Artifact

@@ -19,6 +19,8 @@ from pytest_loop.agents.discreet import Discreet
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.replay import Recorded
 from pytest_loop.agents.specs import make
+from pytest_loop.cli.readiness import workflow_gate
+from pytest_loop.cli.task import known_context
 from pytest_loop.core.closing import status_block
 from pytest_loop.core.redacting import RedactedStream, Redactor, redactor
 from pytest_loop.core.run import Event, Kind, RunState, Target
@@ -28,18 +30,16 @@ from pytest_loop.evaluate.discreet import DiscreetSession
 from pytest_loop.evaluate.memory import Memory
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
-from pytest_loop.gates import Gates, is_at_terminal, line
 from pytest_loop.intake.clarity import Confirm
 from pytest_loop.intake.context import prompt_text
-from pytest_loop.manner import workflow_gate
 from pytest_loop.remembering import remembered
-from pytest_loop.run_options import RunOptions
+from pytest_loop.run.context import Settings, Tools
+from pytest_loop.run.questions import Gates, is_at_terminal, line
+from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
 from pytest_loop.store import RunFiles, Store, moment
-from pytest_loop.tools import Settings, Tools
-from pytest_loop.understanding import known_context
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.sealed import SealedFiles

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_loop.core.experiment import Decision, OnPlateau, OnRegression
 from pytest_loop.core.run import Kind
-from pytest_loop.workloads.asking import asked_about_plateau, asked_about_regression, asked_decision
+from pytest_loop.run.questions import asked_about_plateau, asked_about_regression, asked_decision
 from pytest_loop.workloads.noting import note
 from tests.core.laboratory import Experiment
 
