@@ -14,11 +14,11 @@ from pytest_loop.core import machine, outcome, records
 from pytest_loop.core.closing import status_block
 from pytest_loop.core.run import Event, Kind, Reason, RunState
 from pytest_loop.errors import StateError
-from pytest_loop.intake.phrases import asked
-from pytest_loop.intake.project import read_project
-from pytest_loop.intake.proposal import proposal_yaml
-from pytest_loop.intake.synthesis import infer
-from pytest_loop.intake.vague import Refusal
+from pytest_loop.inference.project_files import read_project
+from pytest_loop.inference.proposal import proposal_yaml
+from pytest_loop.inference.synthesis import infer
+from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.task_refusal import Refusal
 from pytest_loop.settings.command_line import NO_ALIAS
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import run as show

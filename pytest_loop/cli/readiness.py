@@ -10,9 +10,9 @@ from pytest_loop.core.model import Proof
 from pytest_loop.core.run import Manner, RunRule, RunState, Target
 from pytest_loop.core.stopping import budgets
 from pytest_loop.errors import LoopError
-from pytest_loop.intake.clarity import Clarity, Draft, DraftRule, Shape, clarity, shape_of, strictest
-from pytest_loop.intake.context import Context
-from pytest_loop.intake.scope import Reversibility, Workflow, open_pre_checks, reversibility, workflow
+from pytest_loop.inference.clarity import Clarity, Draft, DraftRule, Shape, clarity, shape_of, strictest
+from pytest_loop.inference.project_context import Context
+from pytest_loop.inference.reversibility import Reversibility, Workflow, open_pre_checks, reversibility, workflow
 
 _WORKFLOWS = {Workflow.BUILD: "build", Workflow.DEBUG: "debug", Workflow.REFACTOR: "refactor"}
 # What the verdict of a rule rests on, as a draft calls it.

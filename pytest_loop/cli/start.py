@@ -29,8 +29,8 @@ from pytest_loop.core.run import Event, Kind, RunState, Status, Target
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import ChildSession
-from pytest_loop.intake.clarity import Confirm
-from pytest_loop.intake.phrases import Route, asked
+from pytest_loop.inference.clarity import Confirm
+from pytest_loop.inference.task_phrases import Route, asked
 from pytest_loop.interrupts import interruptible
 from pytest_loop.run import worktree
 from pytest_loop.run.questions import is_at_terminal, line

@@ -33,8 +33,8 @@ from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate import forked
 from pytest_loop.evaluate.here import Here
 from pytest_loop.evaluate.session import ChildSession, Judgement, SessionError
-from pytest_loop.intake import stop_check
-from pytest_loop.intake.phrases import asked
+from pytest_loop.inference import stop_check
+from pytest_loop.inference.task_phrases import asked
 from pytest_loop.interrupts import interruptible
 from pytest_loop.process import Ending
 from pytest_loop.rules.syntax import FORMATS

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.core.text import counted
-from pytest_loop.intake.context import FILES, Context, context
-from pytest_loop.intake.model import Confidence, Goal
-from pytest_loop.intake.phrases import Asked, asked
-from pytest_loop.intake.project import read_files, read_project
-from pytest_loop.intake.proposal import Proposal, ProposedRule, rule_file, rules, uncertain
-from pytest_loop.intake.shape_file import PATH as SHAPE
-from pytest_loop.intake.synthesis import infer
-from pytest_loop.intake.vague import Refusal
+from pytest_loop.inference.command_candidate import Confidence, Goal
+from pytest_loop.inference.project_context import FILES, Context, context
+from pytest_loop.inference.project_files import read_files, read_project
+from pytest_loop.inference.proposal import Proposal, ProposedRule, rule_file, rules, uncertain
+from pytest_loop.inference.shape_file import PATH as SHAPE
+from pytest_loop.inference.synthesis import infer
+from pytest_loop.inference.task_phrases import Asked, asked
+from pytest_loop.inference.task_refusal import Refusal
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import Session, SessionError
-from pytest_loop.intake.phrases import asked
+from pytest_loop.inference.task_phrases import asked
 from pytest_loop.interrupts import interruptible
 from pytest_loop.run.runner import Running
 from pytest_loop.settings.command_line import unknown_option

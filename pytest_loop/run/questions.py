@@ -12,8 +12,8 @@ from pytest_loop.core.composing import OPTIONS
 from pytest_loop.core.experiment import Decision, OnPlateau, OnRegression
 from pytest_loop.core.run import Opinion, RunState
 from pytest_loop.core.stopping import is_rejected
-from pytest_loop.intake.clarity import Confirm, Gate, Passage, Shape, iteration_question, passage, success_question
-from pytest_loop.intake.phrases import asked
+from pytest_loop.inference.clarity import Confirm, Gate, Passage, Shape, iteration_question, passage, success_question
+from pytest_loop.inference.task_phrases import asked
 
 YES = ("", "y", "yes")
 _PATIENCE = 0.5

@@ -30,8 +30,8 @@ from pytest_loop.evaluate.discreet import DiscreetSession
 from pytest_loop.evaluate.memory import Memory
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
-from pytest_loop.intake.clarity import Confirm
-from pytest_loop.intake.context import prompt_text
+from pytest_loop.inference.clarity import Confirm
+from pytest_loop.inference.project_context import prompt_text
 from pytest_loop.remembering import remembered
 from pytest_loop.run.context import Settings, Tools
 from pytest_loop.run.questions import Gates, is_at_terminal, line

@@ -1,0 +1,1 @@
+"""Turn a task in plain words into criteria that a machine can decide."""

@@ -1,0 +1,60 @@
+"""What a task is about: the things in it that can be pointed at, and the words that say anything at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from pytest_loop.inference.tool_purposes import SUBCOMMANDS, TOOLS, names
+
+_PATH = r"(?<![\w/])[\w.@*-]{1,80}/[\w./*-]{0,200}\w"
+_SUFFIX = "py|[cm]?[jt]sx?|go|rs|java|rb|md|toml|ya?ml|json|sql|s?css|html|svg|cpp|cs|kt|php|sh|proto|ini|cfg"
+_FILE = rf"\b[\w-]{{1,80}}\.(?:{_SUFFIX})\b"
+_NAME = r"`[^`\n]+`|\b[a-zA-Z]\w*_\w+\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b|\b\w+\(\)"
+_COMPARED = r"(?:[<>\u2264\u2265]=?|\b(?:below|under|above|over|at least|at most|within))\s?\d[\d.,]{0,15}\s?\w{0,15}%?"
+_MEASURE = r"\b\d[\d.,]{0,15}\s?(?:%|percent\b|ms\b|[kmg]b\b|rps\b)"
+_ISSUE = r"#\d+|\b[A-Z]{2,}-\d+\b|\bissue \d+"
+_CONCRETE = tuple(re.compile(pattern) for pattern in (_PATH, _FILE, _NAME, _COMPARED, _MEASURE, _ISSUE))
+METRIC = re.compile(f"{_COMPARED}|{_MEASURE}", re.IGNORECASE)
+PATH = re.compile(f"{_PATH}|{_FILE}")
+# Tools whose names are words of other trades too do not count.
+_AMBIGUOUS = names("build flow next go tap pest vale trial karma")
+_TOOL_NAMES = frozenset((*TOOLS, *(name for name, _ in SUBCOMMANDS))) - _AMBIGUOUS
+
+# Words that name everything, and so nothing.
+GENERIC = names(
+    "code codebase app application project repo repository it this that them they everything all things thing stuff "
+    "software system program product quality src lib test tests main index core common utils util helpers package "
+    "packages module modules file files folder work job whole entire some any more new old our my your what"
+)
+# Verbs, praise and particles: a task of nothing else says nothing.
+_EMPTY = names(
+    "a an the and or but so then please can could you we i to of in on for with by at from as is are be make do get "
+    "let go better best good great nice nicer clean cleaner up improve improved improvement improvements enhance "
+    "enhanced polish optimize optimise optimized robust solid perfect awesome beautiful modern professional production "
+    "ready performance fast faster maintainable readable elegant simple simpler properly correctly well very much "
+    "really just now fix resolve solve repair mend debug refactor rewrite rework restructure implement add create "
+    "write build update change bug bugs issue issues problem problems error errors feature features finish complete "
+    "done works working until enough less keep trying going look looks feel feels seem seems am"
+)
+
+
+def concrete_objects(text: str, files: Iterable[str] = ()) -> tuple[str, ...]:
+    """What a text names that can be pointed at: paths, names, numbers, issues, tools, and files of the project."""
+    found = [match[0].strip("`") for pattern in _CONCRETE for match in pattern.finditer(text)]
+    said = frozenset(re.findall(r"[a-z][\w-]+", text.lower()))
+    found += sorted(said & _TOOL_NAMES)
+    known = frozenset(part for path in files for part in _parts(path.lower()))
+    found += sorted(word for word in (said & known) - GENERIC - _EMPTY if len(word) > 2)
+    return tuple(one for at, one in enumerate(found) if not any(one in other for other in found[:at]))
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return (PurePosixPath(path).stem, *PurePosixPath(path).parts[:-1])
+
+
+def content_words(text: str) -> list[str]:
+    """The words of a task that say anything about it."""
+    said = re.findall(r"[^\W\d_][\w-]*", text.lower())
+    return [word for word in said if word not in _EMPTY and word not in GENERIC]

@@ -1,0 +1,184 @@
+"""How clear a draft is, what shape follows, and when somebody is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_loop.inference.clarity import (
+    Clarity,
+    Confirm,
+    Draft,
+    DraftRule,
+    Gate,
+    Passage,
+    Point,
+    Shape,
+    clarity,
+    iteration_question,
+    passage,
+    strictest,
+    success_question,
+)
+from pytest_loop.inference.reversibility import Reversal, Workflow, open_pre_checks, reversibility, workflow
+
+TESTS = DraftRule("tests/test_a.py::test_a")
+LINT = DraftRule("a.lint.clean", "command")
+NEVER = DraftRule("a.safety.no-force", "absent", must_not=True)
+JUDGED = DraftRule("b.style.kind", "judge")
+NICE = DraftRule("b.style.nice", "command", is_blocking=False)
+
+
+@pytest.mark.parametrize(
+    ("draft", "points", "shape"),
+    [
+        (Draft("make it better"), [0, 0, 0, 0, 0], Shape.UNCLEAR),
+        (Draft("improve the login"), [0, 1, 0, 0, 0], Shape.UNCLEAR),
+        (Draft("p95 latency < 100 ms"), [2, 1, 0, 0, 0], Shape.UNCLEAR),
+        (Draft("rename `total`"), [1, 1, 0, 0, 0], Shape.UNCLEAR),
+        (Draft("fix the failing tests", (TESTS,), 4, ("25 USD",)), [2, 1, 1, 1, 2], Shape.COLLEAGUE),
+        (Draft("fix it", (TESTS,), 4), [2, 0, 0, 1, 2], Shape.COLLEAGUE),
+        (
+            Draft("fix src/auth/token.py, no new dependencies", (TESTS, LINT), 4, ("25 USD",)),
+            [2, 2, 2, 2, 2],
+            Shape.TOOL,
+        ),
+        (Draft("fix it", (TESTS, NEVER), 4, ("25 USD",), ("src/*",)), [2, 2, 2, 1, 2], Shape.TOOL),
+        (Draft("write a spec of courses", (TESTS,), 4, (), (), "openapi.yaml"), [2, 2, 0, 1, 2], Shape.COLLEAGUE),
+        (Draft("write it", (JUDGED,), 4), [1, 0, 0, 1, 1], Shape.UNCLEAR),
+        (Draft("write it", (TESTS,)), [2, 0, 0, 1, 1], Shape.UNCLEAR),
+        (Draft("write it", (NICE,), 4), [1, 0, 0, 1, 0], Shape.UNCLEAR),
+        (Draft("write it", (NEVER,), 4), [1, 0, 1, 0, 0], Shape.UNCLEAR),
+    ],
+)
+def test_points_and_shape(draft: Draft, points: list[int], shape: Shape) -> None:
+    found = clarity(draft)
+    assert [point.score for point in found.points] == points, found
+    assert found.total == sum(points)
+    assert found.shape is shape
+    assert all(point.reason for point in found.points)
+    assert len(found.missing) == sum(score < 2 for score in points)
+
+
+def test_every_point_has_its_reason() -> None:
+    found = clarity(
+        Draft("fix src/cart.py without new dependencies", (TESTS, NEVER), 4, ("25 USD", "600 s"), ("src/*",))
+    )
+    assert found.points == (
+        Point("outcome", 2, "1 rule that a machine decides"),
+        Point("scope", 2, "only src/* may change"),
+        Point(
+            "constraints", 2, "1 must-not rule; edits only in src/*; `without` in the task; a budget of 25 USD, 600 s"
+        ),
+        Point("success", 1, "verified by tests"),
+        Point("done", 2, "a rule blocks until it passes, in at most 4 iterations"),
+    )
+    assert found.missing == ("success: verify it in a second way: tests and a linter, or tests and a measurement",)
+
+
+@pytest.mark.parametrize(
+    ("total", "shape"),
+    [(10, Shape.TOOL), (8, Shape.TOOL), (7, Shape.COLLEAGUE), (5, Shape.COLLEAGUE), (4, Shape.UNCLEAR)],
+)
+def test_the_bands(total: int, shape: Shape) -> None:
+    assert Clarity(tuple(Point("outcome", 1, "x") for _ in range(total))).shape is shape
+
+
+# -- gates
+
+
+def test_the_questions_on_the_way() -> None:
+    assert iteration_question(2, 4, 3) == "iteration 2 of 4 is over, 3 rules left: go on?"
+    assert success_question(1) == "1 rule judged, and it passes: is it done?"
+
+
+def test_the_strictest_of_several_shapes_counts() -> None:
+    assert strictest([Shape.TOOL, Shape.COLLEAGUE]) is Shape.COLLEAGUE
+    assert strictest([Shape.UNCLEAR, Shape.TOOL]) is Shape.UNCLEAR
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "confirm", "fields", "expected"),
+    [
+        ("G1", Shape.TOOL, Confirm.SHAPE, {}, Passage.ASK),
+        ("G2", Shape.TOOL, Confirm.SHAPE, {}, Passage.PASS),
+        ("G3", Shape.TOOL, Confirm.ALWAYS, {}, Passage.ASK),
+        ("G1", Shape.TOOL, Confirm.NEVER, {"is_terminal": False}, Passage.PASS),
+        ("G1", Shape.TOOL, Confirm.ALWAYS, {}, Passage.ASK),
+        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {}, Passage.ASK),
+        ("G2", Shape.COLLEAGUE, Confirm.SHAPE, {}, Passage.ASK),
+        ("G3", Shape.COLLEAGUE, Confirm.NEVER, {}, Passage.PASS),
+        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {"is_agreed": True}, Passage.PASS),
+        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {"is_terminal": False}, Passage.REFUSE),
+        ("G2", Shape.COLLEAGUE, Confirm.SHAPE, {"is_terminal": False}, Passage.PASS),
+        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {"skips_gates": True}, Passage.ASK),
+        ("G2", Shape.COLLEAGUE, Confirm.SHAPE, {"skips_gates": True}, Passage.PASS),
+        ("G1", Shape.UNCLEAR, Confirm.NEVER, {"is_agreed": True}, Passage.REFUSE),
+    ],
+)
+def test_what_happens_at_a_gate(
+    name: str, shape: Shape, confirm: Confirm, fields: dict[str, bool], expected: Passage
+) -> None:
+    given = {"is_agreed": False, "is_terminal": True, **fields}
+    assert passage(Gate(name), shape, confirm, **given) is expected
+
+
+# -- the scope
+
+
+@pytest.mark.parametrize(
+    ("task", "paths", "kind"),
+    [
+        ("change the schema of orders", [], Reversal.HARD),
+        ("rename a column", ["shop/migrations/0004.py"], Reversal.HARD),
+        ("extend the public API", [], Reversal.HARD),
+        ("mend it", ["db/orders.sql"], Reversal.HARD),
+        ("add a field to user.proto", [], Reversal.HARD),
+        ("describe the errors in api/openapi.yaml", [], Reversal.HARD),
+        ("mend shop/migrations/0004_total.py", ["shop/*"], Reversal.HARD),
+        ("add an index to the database table", [], Reversal.HARD),
+        ("rename a db column", [], Reversal.HARD),
+        ("fix the db connection test", [], Reversal.SLOW),
+        ("mend what database.py says", [], Reversal.SLOW),
+        ("build what SPEC.md describes", [], Reversal.SLOW),
+        ("migrate to TypeScript", [], Reversal.SLOW),
+        ("upgrade the config library", [], Reversal.SLOW),
+        ("refactor cart.py", [], Reversal.SLOW),
+        ("fix the failing tests", [], Reversal.SLOW),
+        ("fix a typo", [], Reversal.QUICK),
+        ("change the config", [], Reversal.QUICK),
+        ("mend it", ["README.md", "setup.cfg"], Reversal.QUICK),
+        ("mend it", ["README.md", "cart.py"], Reversal.SLOW),
+    ],
+)
+def test_how_hard_it_is_to_take_back(task: str, paths: list[str], kind: Reversal) -> None:
+    found = reversibility(task, paths)
+    assert found.kind is kind
+    assert found.because
+    assert bool(found.pre_check) is (kind is Reversal.HARD)
+
+
+def test_what_a_hard_scope_still_lacks() -> None:
+    manual = DraftRule("a.looks.right", "manual")
+    assert open_pre_checks(Reversal.HARD, [TESTS, NEVER, manual]) == (
+        "2 must_not rules, found 1",
+        "something that runs instead of an assumption for a.looks.right",
+    )
+    assert open_pre_checks(Reversal.HARD, [TESTS, NEVER, NEVER]) == ()
+    assert open_pre_checks(Reversal.SLOW, [manual]) == ()
+
+
+@pytest.mark.parametrize(
+    ("task", "expected", "gate"),
+    [
+        ("add a search", Workflow.BUILD, "look for it"),
+        ("implement login and fix the tests", Workflow.BUILD, "look for it"),
+        ("fix the failing tests", Workflow.DEBUG, "Find the cause"),
+        ("the login is broken", Workflow.DEBUG, "70 % sure"),
+        ("refactor the cart", Workflow.REFACTOR, "Delete before you redesign"),
+        ("clean up src", Workflow.REFACTOR, "Delete before you redesign"),
+        ("speed up the parser", Workflow.REFACTOR, "Delete before you redesign"),
+    ],
+)
+def test_the_kind_of_work(task: str, expected: Workflow, gate: str) -> None:
+    assert workflow(task) is expected
+    assert gate in workflow(task).gate

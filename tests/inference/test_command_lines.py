@@ -1,0 +1,205 @@
+"""What command lines are for, when two are the same, and what scripts come to."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_loop.inference.command_lines import bare, is_part, needed, normal, purpose_of
+from pytest_loop.inference.shell_script import Step, inside, is_hollow, needs_shell, steps, words
+from pytest_loop.inference.tool_purposes import Purpose, script_purpose
+
+TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
+
+
+@pytest.mark.parametrize(
+    ("command", "purpose"),
+    [
+        ("pytest -q", TEST),
+        ("uv run --python 3.12 --frozen pytest", TEST),
+        ("CI=1 npx --yes jest", TEST),
+        (".venv/bin/pytest tests", TEST),
+        ("python manage.py test", TEST),
+        ("npm t", TEST),
+        ("npm run test:unit", TEST),
+        ("yarn test --ci", TEST),
+        ("make check", TEST),
+        ("tox", TEST),
+        ("tox -e py311,lint", TEST),
+        ("nox -s tests", TEST),
+        ("./gradlew test", TEST),
+        ("mvn -B verify", TEST),
+        ("./scripts/run-tests.sh", TEST),
+        ("bash scripts/test.sh --all", TEST),
+        ("hatch run test", TEST),
+        ("coverage report", COVERAGE),
+        ("npm run test:coverage", COVERAGE),
+        ("mvn jacoco:report", None),
+        ("gradle jacocoTestReport", COVERAGE),
+        ("mypy src", TYPES),
+        ("npx tsc --noEmit", TYPES),
+        ("tsc -p .", BUILD),
+        ("npm run type-check", TYPES),
+        ("tox -e mypy", TYPES),
+        ("ruff check .", LINT),
+        ("ruff check --select D src", DOCS),
+        ("ruff format --check .", LINT),
+        ("black --check .", LINT),
+        ("cargo fmt -- --check", LINT),
+        ("npm run format:check", LINT),
+        ("gradle spotlessCheck", LINT),
+        ("cargo build --release", BUILD),
+        ("python -m build", BUILD),
+        ("make", BUILD),
+        ("mvn -DskipTests package", BUILD),
+        ("interrogate src", DOCS),
+        ("ruff format .", None),
+        ("ruff clean", None),
+        ("black .", None),
+        ("eslint --fix .", None),
+        ("npm run format", None),
+        ("npm run test:watch", None),
+        ("npm ci", None),
+        ("yarn", None),
+        ("pip install -e .", None),
+        ("terraform apply", None),
+        ("hatch run serve", None),
+        ("mvn clean", None),
+        ("", None),
+        ("A=1", None),
+        ("python", None),
+    ],
+)
+def test_what_a_command_is_for(command: str, purpose: Purpose | None) -> None:
+    assert purpose_of(command) is purpose
+
+
+@pytest.mark.parametrize(
+    ("name", "purpose"),
+    [("py311", TEST), ("unit_tests", TEST), ("CI", TEST), ("docs", DOCS), ("fmt", None), ("lint-fix", None), ("", None), ("zap", None)],
+)  # fmt: skip
+def test_what_a_script_of_a_name_is_for(name: str, purpose: Purpose | None) -> None:
+    assert script_purpose(name) is purpose
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("pytest", "pytest -q"),
+        ("pytest", "python -m pytest -vv --color=yes --tb short ."),
+        ("pytest", "uv run pytest -n auto --cov=src --cov-report term"),
+        ("pytest tests/unit", "poetry run pytest tests/unit/ -ra"),
+        ("npm test", "yarn run test"),
+        ("npm test", "npm t -- --ci"),
+        ("npx eslint .", "./node_modules/.bin/eslint"),
+        ("./gradlew test --no-daemon", "gradle test"),
+        ("bundle exec rspec", "rspec"),
+    ],
+)
+def test_two_ways_to_say_the_same(one: str, other: str) -> None:
+    assert normal(one) == normal(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("pytest", "pytest tests/unit"), ("npm test", "make test"), ("pytest -k a", "pytest -k b"), ("go test ./...", "go vet ./...")],
+)  # fmt: skip
+def test_two_different_commands(one: str, other: str) -> None:
+    assert normal(one) != normal(other)
+
+
+def test_a_target_may_stand_for_everything() -> None:
+    assert normal("pytest tests/", ("tests",)) == normal("pytest")
+
+
+def test_a_command_may_be_a_part_of_another() -> None:
+    assert is_part(normal("npm run test:unit"), normal("npm test"))
+    assert is_part(normal("pytest tests/unit"), normal("pytest"))
+    assert not is_part(normal("pytest"), normal("pytest"))
+    assert not is_part(normal("make test"), normal("npm test"))
+
+
+def test_the_words_of_a_command() -> None:
+    assert words("pytest -k 'a b'") == ["pytest", "-k", "a b"]
+    assert words("echo 'open") == ["echo", "'open"]
+    assert bare("") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("A=1 uv run pytest", ["uv"]),
+        ("npx tsc --noEmit", ["npx"]),
+        ("env -i A=1 nosuchtool .", ["env", "nosuchtool"]),
+        ("python -m nosuchtool .", ["python", "python -m nosuchtool"]),
+        ("python tools/verify.py", ["python"]),
+        ("python -m", ["python"]),
+        ("pytest --cov=shop", ["pytest", "pytest-cov"]),
+        ("python3 -m pytest --cov", ["python3", "python -m pytest", "pytest-cov"]),
+        ("pytest -q", ["pytest"]),
+        ("", []),
+    ],
+)
+def test_what_has_to_be_here(command: str, expected: list[str]) -> None:
+    assert list(needed(command)) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [("pytest -q", False), ("a && b", True), ("A=1 pytest", True), ("echo $HOME", True), ("ls *.py", True)],
+)
+def test_what_needs_a_shell(command: str, expected: bool) -> None:
+    assert needs_shell(command) is expected
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ('echo "Error: no test specified" && exit 1', True),
+        ("true", True),
+        ("exit 0", True),
+        ("npm test || true", True),
+        ("pytest || exit 0", True),
+        ("", True),
+        ("pytest || npm test", False),
+        ("echo testing && pytest", False),
+    ],
+)
+def test_what_says_nothing(command: str, expected: bool) -> None:
+    assert is_hollow(command) is expected
+
+
+def test_a_script_command_by_command() -> None:
+    script = """
+    # comes first
+    set -e
+    export A=1
+    B=2
+    cd web && npm ci; npm test 2>&1 | tee log   # all of them
+    cd
+    $ pytest -q \\
+        tests/unit
+    (cd ../api && go test ./...)
+    if true; then
+    echo "a; b" && make lint || true
+    python -c "import x; print(x)" \\"""
+    assert list(steps(script)) == [
+        Step("npm ci", "web", 5),
+        Step("npm test", "web", 5),
+        Step("pytest -q tests/unit", "", 7),
+        Step("go test ./...", "api", 9),
+        Step('echo "a; b"', "api", 11, is_hollow=True),
+        Step("make lint", "api", 11, is_hollow=True),
+        Step('python -c "import x; print(x)"', "api", 12),
+    ]
+
+
+def test_nobody_writes_such_a_line() -> None:
+    assert list(steps(f"pytest {'x' * 2_000}\npytest -q\\\n{'x' * 2_000}\nmypy")) == [Step("mypy", "", 3)]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "expected"),
+    [("", "web", "web"), ("web", "./src", "web/src"), ("web", "..", ""), ("", "..", ""), ("a", "/b", "b"), ("a/b", "../c", "a/c")],
+)  # fmt: skip
+def test_a_folder_beneath_another(folder: str, name: str, expected: str) -> None:
+    assert inside(folder, name) == expected

@@ -1,0 +1,305 @@
+"""What a project keeps for its agents, read as rules, must-nots and words for prompts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_loop.core.text import tokens
+from pytest_loop.inference.project_context import ARCHITECTURE, DESCRIPTION, OVERRIDES, RULES, context, prompt_text
+from pytest_loop.inference.project_files import Project
+from pytest_loop.inference.proposal import rule_file
+from pytest_loop.inference.shape_file import PATH as SHAPE
+from pytest_loop.inference.shape_file import Stated, must_not_entry, shape_file, slug
+from pytest_loop.rules.files import load
+
+FENCED = """\
+# Shape: login
+
+Spec Score: 8/10
+Fit Score: 41/50
+
+## Criteria
+
+```yaml
+criteria:
+  - "tests pass: all of them"
+  - 'API returns 200'
+  # a comment
+  - UI renders
+  - it is reviewed
+  - p95 is small
+```
+
+| Criterion | Verification Type | Command/Method |
+|---|---|---|
+| tests pass | execution output | `npm test` |
+| API returns 200 | measurement | `curl -w x` < 0.1 s |
+| UI renders | observation | look at the page |
+| it is reviewed | code review | |
+
+```yaml
+mustNot:
+  - No new dependencies
+  - `grep -rq eval src`
+```
+"""
+
+BARE = """\
+criteria:
+- a works
+- b works
+
+mustNot: [store passwords, "never sleep"]
+
+verification:
+  a works: execution output, run `make a`
+  "b works": assumption
+
+## Next
+- not a criterion
+"""
+
+
+def test_a_shape_file_with_fences_and_a_table() -> None:
+    found = shape_file(FENCED)
+    assert [one.text for one in found.criteria] == [
+        "tests pass: all of them", "API returns 200", "UI renders", "it is reviewed", "p95 is small"
+    ]  # fmt: skip
+    assert found.criteria[0] == Stated("tests pass: all of them", 10)
+    assert [one.text for one in found.must_not] == ["No new dependencies", "`grep -rq eval src`"]
+    assert found.how("tests pass: all of them") == ("execution output", "`npm test`")
+    assert found.how("p95 is small") == ("", "")
+    assert found.clarity == 8
+
+
+def test_a_shape_file_with_bare_lists() -> None:
+    found = shape_file(BARE)
+    assert [one.text for one in found.criteria] == ["a works", "b works"]
+    assert [one.text for one in found.must_not] == ["store passwords", "never sleep"]
+    assert found.how("a works") == ("execution output", "execution output, run `make a`")
+    assert found.how("b works")[0] == "assumption"
+    assert shape_file("") == shape_file("# nothing\n\n| a |\n")
+
+
+def test_rules_of_a_shape_file() -> None:
+    made = {rule.entry["id"]: rule for rule in context(Project.of({SHAPE: FENCED})).rules}
+    checks = {name: rule.entry["check"] for name, rule in made.items()}
+    assert checks == {
+        "a.shape.tests-pass-all-of-them": {"command": "npm test", "timeout": 120},
+        "a.shape.api-returns-200": "API returns 200: `curl -w x` < 0.1 s",
+        "a.shape.ui-renders": {"manual": "UI renders (look at the page)"},
+        "a.shape.it-is-reviewed": "it is reviewed",
+        "a.shape.p95-is-small": "p95 is small",
+        "a.must-not.no-new-dependencies": "new dependencies",
+        "a.must-not.grep-rq-eval-src": {"command": "grep -rq eval src", "timeout": 120},
+    }
+    assert made["a.must-not.no-new-dependencies"].entry["must_not"] is True
+    assert str(made["a.shape.ui-renders"].sources[0]) == f"{SHAPE}:13"
+    bare = {rule.entry["id"]: rule.entry["check"] for rule in context(Project.of({SHAPE: BARE})).rules}
+    assert bare["a.shape.b-works"] == {"manual": "b works"}
+    assert bare["a.shape.a-works"] == "a works"
+
+
+@pytest.mark.parametrize(
+    ("text", "checked"),
+    [
+        ("No eval", "eval"),
+        ("**Never** use eval", "use eval"),
+        ("Do not use eval", "use eval"),
+        ("avoid globals", "globals"),
+        ("must not sleep", "sleep"),
+        ("Passwords must never be logged", "Passwords be logged"),
+        ("Users can log in with no password", "Users can log in with no password"),
+        ("Casino games are shown", "Casino games are shown"),
+        ("Nothing but eval", "Nothing but eval"),
+        ("a job that does not end", "a job that does not end"),
+        ("`grep -rq eval src`", {"command": "grep -rq eval src", "timeout": 120}),
+    ],
+)
+def test_what_must_not_be_true_is_said_without_the_word_that_forbids_it(text: str, checked: Any) -> None:
+    assert must_not_entry("a.b", text) == {"id": "a.b", "description": text, "must_not": True, "check": checked}
+
+
+MAPPINGS = """\
+criteria:
+  - first
+  - id: total
+    description: "the total is right"
+
+    weight: 3
+    verification: pytest tests/test_total.py
+  - name: looks
+    verification:
+      type: observation
+      method: look at the page
+  - description: it is fast
+    command: ./bench --quick
+  - id: seen
+    type: execution output
+  - id: named
+    description: it is named
+  - method: nothing to say
+mustNot:
+  - id: leak
+    text: No secrets in logs
+verification:
+  - criterion: first
+    method: `make first`
+  - id: named
+    command: make named
+## Next
+"""
+
+
+def test_criteria_may_be_mappings() -> None:
+    assert shape_file(MAPPINGS).criteria[1] == Stated("the total is right", 3, "total")
+    made = {rule.entry["id"]: rule.entry for rule in context(Project.of({SHAPE: MAPPINGS})).rules}
+    assert made["a.shape.total"]["description"] == "the total is right"
+    assert {name: entry["check"] for name, entry in made.items()} == {
+        "a.shape.first": {"command": "make first", "timeout": 120},
+        "a.shape.total": {"command": "pytest tests/test_total.py", "timeout": 120},
+        "a.shape.looks": {"manual": "looks (look at the page)"},
+        "a.shape.it-is-fast": {"command": "./bench --quick", "timeout": 120},
+        "a.shape.seen": "seen",
+        "a.shape.named": {"command": "make named", "timeout": 120},
+        "a.must-not.leak": "secrets in logs",
+    }
+
+
+FACTORY = {
+    DESCRIPTION: "A shop.",
+    ARCHITECTURE: "Layers.",
+    RULES: dedent("""\
+        # Rules
+        - Routes must use DTO classes
+        - Prefer short names
+          where they are clear
+        - Null checks
+        - Null checks
+        - run `ruff check .`
+        ## Never
+        - **Never** use eval
+        ## Examples
+        - not a rule
+        """),
+    OVERRIDES: dedent("""\
+        # Project Rules for loops
+        > Based on: 3 patches. max_iterations: 6; threshold A: 0.85, phase B threshold = 0.95, threshold B: 1.5
+
+        ## Rules
+
+        ### Null checks
+        **Source**: x.md
+        **Rule**: Always check for null
+        before access.
+
+        ### Names
+        **Rule**: Use `snake_case`.
+        **Rule**: Twice.
+        ```
+        code
+        ```
+        ### Last
+        **Rule**: The end"""),
+}  # fmt: skip
+
+
+def test_the_context_of_a_factory() -> None:
+    found = context(Project.of(FACTORY))
+    made: dict[str, Any] = {rule.entry["id"]: rule.entry for rule in found.rules}
+    assert {name: entry["check"] for name, entry in made.items()} == {
+        "b.project.routes-must-use-dto-classes": "Routes must use DTO classes",
+        "b.project.prefer-short-names-where-they-are": "Prefer short names where they are clear",
+        "b.project.null-checks": "Always check for null before access.",
+        "b.project.null-checks-2": "Null checks",
+        "b.project.run-ruff-check": {"command": "ruff check .", "timeout": 120},
+        "b.project.never-use-eval": "use eval",
+        "b.project.names": "Use `snake_case`.",
+        "b.project.names-2": "Twice.",
+        "b.project.last": "The end",
+    }
+    assert {name for name, entry in made.items() if entry.get("severity") == "warn"} == {
+        "b.project.prefer-short-names-where-they-are",
+        "b.project.null-checks-2",
+    }
+    assert made["b.project.never-use-eval"]["must_not"] is True
+    assert (found.max_iterations, found.thresholds) == (6, {"A": 0.85, "B": 0.95})
+    assert found.clarity is None
+
+
+def test_rules_of_a_context_are_rules_of_a_rule_file(tmp_path: Path) -> None:
+    found = context(Project.of({**FACTORY, SHAPE: FENCED}))
+    (tmp_path / "it.rules.yaml").write_text(rule_file(found.rules, "context"), encoding="utf-8")
+    loaded = load(tmp_path / "it.rules.yaml", tmp_path)
+    assert [one.rule.id for one in loaded.rules] == [rule.entry["id"] for rule in found.rules]
+    assert found.clarity == 8
+
+
+def test_words_for_a_prompt_have_an_order_and_an_end() -> None:
+    found = context(Project.of({**FACTORY, SHAPE: BARE}))
+    text = prompt_text(found)
+    places = [text.index(path) for path in (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)]
+    assert places == sorted(places)
+    assert "they win over everything above" in text
+    assert tokens(prompt_text(context(Project.of({DESCRIPTION: "x" * 50_000})), 100)) <= 100
+    assert prompt_text(context(Project.of({}))) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("thresholds: A=0.7, B=0.95", {"A": 0.7, "B": 0.95}),
+        ("Thresholds:\n- A: 0.7\n- B: 0.95", {"A": 0.7, "B": 0.95}),
+        ('"thresholds": {"A": 0.7, "B": 1}', {"A": 0.7, "B": 1}),
+        ("threshold for A: 0.7 and phase B: 0.95", {"A": 0.7, "B": 0.95}),
+        ("phase A threshold: 0.6", {"A": 0.6}),
+        ("a threshold is a 0.5 of something", {}),
+        ("thresholds: A=1.7", {}),
+    ],
+)
+def test_thresholds_are_read_from_a_list(text: str, expected: dict[str, float]) -> None:
+    assert context(Project.of({OVERRIDES: text})).thresholds == expected
+
+
+def test_a_project_without_any_of_it() -> None:
+    found = context(Project.of({"README.md": "# x"}))
+    assert (found.rules, found.notes, found.max_iterations, found.thresholds) == ((), (), None, {})
+
+
+@pytest.mark.parametrize(("text", "expected"), [("A b, C!", "a-b-c"), ("!!!", "rule"), ("x" * 90, "x" * 40)])
+def test_the_last_part_of_an_id(text: str, expected: str) -> None:
+    assert slug(text) == expected
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "criteria:",
+                "mustNot:",
+                "verification:",
+                "\n",
+                "- a",
+                "- id: a",
+                "  method: b",
+                "  a: b",
+                "| a | assumption |",
+                "```",
+                "**Rule**: x",
+                "# h",
+                " ",
+            ]
+        )
+    ).map("".join)
+)
+def test_any_text_can_be_a_shape_or_an_override(text: str) -> None:
+    found = context(Project.of({SHAPE: text, OVERRIDES: text, RULES: text}))
+    ids = [rule.entry["id"] for rule in found.rules]
+    assert len(ids) == len(set(ids))

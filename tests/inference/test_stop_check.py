@@ -1,0 +1,68 @@
+"""Whether an agent with a state file of its own may stop."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_loop.inference.stop_check import Answer, may_stop, stuck_count
+
+MET = {"met": True, "verification": "execution output"}
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ({}, Answer(False, "there are no criteria yet")),
+        ({"criteriaStatus": {}, "exit_signal": True}, Answer(False, "there are no criteria yet")),
+        ({"criteriaStatus": {"a": True, "b": MET}, "exit_signal": True}, Answer(True, "all criteria are met")),
+        ({"criteriaStatus": {"a": True, "b": MET}}, Answer(False, "all criteria are met: set exit_signal")),
+        ({"criteriaStatus": {"a": False, "b": MET, "c": {"met": False}}}, Answer(False, "unmet: a, c")),
+        (
+            {"criteriaStatus": {"a": True, "b": {"met": True, "verification": "assumption"}}, "exit_signal": True},
+            Answer(False, "met by assumption only: b"),
+        ),
+        ({"criteriaStatus": {"a": False}, "status": "cancelled"}, Answer(True, "the loop is cancelled")),
+        (
+            {"criteriaStatus": {"a": False}, "circuitBreaker": {"stuckCount": 5}},
+            Answer(True, "the same criteria were unmet 5 times in a row", is_final=True),
+        ),
+        ({"criteriaStatus": {"a": False}, "circuitBreaker": {"stuckCount": 4}}, Answer(False, "unmet: a")),
+    ],
+)
+def test_the_state_of_an_agent(state: dict[str, Any], expected: Answer) -> None:
+    """Vector 11."""
+    assert may_stop(json.dumps(state)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (None, Answer(True, "there is no loop")),
+        ("{", Answer(True, "invalid state file", is_final=True)),
+        ("[" * 200_000, Answer(True, "invalid state file", is_final=True)),
+    ],
+)
+def test_nothing_that_can_be_read_is_in_nobodys_way(text: str | None, expected: Answer) -> None:
+    """Vector 11."""
+    assert may_stop(text) == expected
+
+
+def test_six_times_the_same_is_stuck() -> None:
+    """Vector 11."""
+    assert stuck_count([["a"]] * 6) == 5
+    assert stuck_count([["a"]] * 5) == 4
+    assert stuck_count([["a", "b"], ["b", "a"]]) == 1
+    assert stuck_count([["a"], ["b"], ["b"]]) == 1
+    assert stuck_count([["a"], []]) == stuck_count([[], []]) == stuck_count([["a"]]) == stuck_count([]) == 0
+
+
+@settings(deadline=None)
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
+    st.sampled_from(["status", "criteriaStatus", "circuitBreaker", "stuckCount", "met", "verification", "exit_signal"]), inner), max_leaves=8))  # fmt: skip
+def test_there_is_always_an_answer(state: Any) -> None:
+    assert isinstance(may_stop(json.dumps(state)), Answer)

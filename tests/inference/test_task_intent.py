@@ -1,0 +1,112 @@
+"""From the words of a task to the class of criterion."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_loop.inference.command_candidate import Goal
+from pytest_loop.inference.task_intent import EVERYTHING, Threshold, coverage_threshold, intent
+from pytest_loop.inference.task_words import concrete_objects, content_words
+from pytest_loop.inference.tool_purposes import Purpose
+
+TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
+
+
+@pytest.mark.parametrize(
+    ("task", "goal", "purposes"),
+    [
+        ("fix the failing tests", Goal.TEST_PASS, (TEST,)),
+        ("make tests pass", Goal.TEST_PASS, (TEST,)),
+        ("repair the test suite", Goal.TEST_PASS, (TEST,)),
+        ("add tests for the parser", Goal.COVERAGE, (COVERAGE,)),
+        ("increase coverage", Goal.COVERAGE, (COVERAGE,)),
+        ("fix types", Goal.TYPE_CLEAN, (TYPES,)),
+        ("get rid of all type errors", Goal.TYPE_CLEAN, (TYPES,)),
+        ("migrate src to TypeScript", Goal.TYPE_CLEAN, (TYPES,)),
+        ("fix lint", Goal.LINT_CLEAN, (LINT,)),
+        ("clean up warnings", Goal.LINT_CLEAN, (LINT,)),
+        ("fix the code style", Goal.LINT_CLEAN, (LINT,)),
+        ("make it compile", Goal.BUILD_PASS, (BUILD,)),
+        ("fix the build", Goal.BUILD_PASS, (BUILD,)),
+        ("build", Goal.BUILD_PASS, (BUILD,)),
+        ("refactor cart.py", Goal.REGRESSION_GATE, (TEST, BUILD)),
+        ("extract a class from cart.py", Goal.REGRESSION_GATE, (TEST, BUILD)),
+        ("rename total to sum", Goal.REGRESSION_GATE, (TEST, BUILD)),
+        ("refactor cart.py; tests stay green", Goal.REGRESSION_GATE, (TEST, BUILD)),
+        ("refactor cart.py, lint stays clean", Goal.REGRESSION_GATE, (TEST, BUILD, LINT)),
+        ("migrate to Python 3.13", Goal.REGRESSION_GATE, EVERYTHING),
+        ("upgrade django", Goal.REGRESSION_GATE, EVERYTHING),
+        ("implement user login", Goal.IMPLEMENT_FEATURE, (TEST,)),
+        ("add dark mode", Goal.IMPLEMENT_FEATURE, (TEST,)),
+        ("build a login page", Goal.IMPLEMENT_FEATURE, (TEST,)),
+        ("document the public functions", Goal.DOCUMENTED, (DOCS,)),
+        ("add docstrings", Goal.DOCUMENTED, (DOCS,)),
+        ("write the docs of the API", Goal.DOCUMENTED, (DOCS,)),
+        ("fix the bug in the cart", Goal.BUG_FIXED, (TEST,)),
+        ("resolve issue #12", Goal.BUG_FIXED, (TEST,)),
+        ("fix TypeError in cart.py", Goal.BUG_FIXED, (TEST,)),
+        ("fix lint and type errors", Goal.LINT_CLEAN, (LINT, TYPES)),
+        ("speed up the parser", Goal.REGRESSION_GATE, EVERYTHING),
+        ("change fixture.py", Goal.REGRESSION_GATE, EVERYTHING),
+    ],
+)
+def test_the_class_of_a_task(task: str, goal: Goal, purposes: tuple[Purpose, ...]) -> None:
+    found = intent(task)
+    assert (found.goal, found.purposes) == (goal, purposes)
+    assert found.is_ambiguous is (not found.because)
+
+
+def test_when_it_is_done_says_more_than_what_is_to_be_done() -> None:
+    assert intent("fix the failing tests", "lint is clean").goal is Goal.LINT_CLEAN
+    assert intent("fix lint", "the logo is blue").goal is Goal.LINT_CLEAN
+
+
+def test_a_gate_for_an_unknown_verb_is_ambiguous() -> None:
+    assert intent("speed up the parser").is_ambiguous
+    assert not intent("refactor the parser").is_ambiguous
+
+
+def test_a_very_large_refactoring_may_take_longer() -> None:
+    assert intent("refactor the entire codebase").cap == 20
+    assert intent("fix the entire codebase").cap == 10
+    assert intent("refactor cart.py").cap == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("coverage >80%", Threshold(">", 80)),
+        ("coverage is above 80 %", Threshold(">", 80)),
+        ("coverage of cart.py is at least 92.5 percent", Threshold(">=", 92.5)),
+        ("coverage reaches 85%", Threshold(">=", 85)),
+        ("90% test coverage", Threshold(">=", 90)),
+        ("coverage 800%", None),
+        ("increase coverage", None),
+    ],
+)
+def test_how_much_is_to_be_covered(text: str, expected: Threshold | None) -> None:
+    assert coverage_threshold(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "objects"),
+    [
+        ("improve src/shop/cart.py", ["src/shop/cart.py"]),
+        ("improve `total` of ShopCart and make_total()", ["total", "ShopCart", "make_total"]),
+        ("p95 latency below 100 ms", ["below 100 ms"]),
+        ("bundle < 200kB", ["< 200kB"]),
+        ("see #12 and UC-004", ["#12", "UC-004"]),
+        ("make eslint happy", ["eslint"]),
+        ("improve the cart", ["cart"]),
+        ("improve shop", ["shop"]),
+        ("make the code better", []),
+        ("improve main", []),
+    ],
+)
+def test_what_can_be_pointed_at(text: str, objects: list[str]) -> None:
+    assert list(concrete_objects(text, ["shop/cart.py", "shop/main.py"])) == objects
+
+
+def test_the_words_that_say_something() -> None:
+    assert content_words("Please make the code better") == []
+    assert content_words("Fix the login page") == ["login", "page"]
