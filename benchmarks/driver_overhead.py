@@ -27,7 +27,7 @@ from pytest_loop.driver import Driver
 from pytest_loop.evaluate.session import Judgement
 from pytest_loop.run.context import Settings, Tools
 from pytest_loop.show.live import Live
-from pytest_loop.store import Store
+from pytest_loop.store.project_runs import Store
 from pytest_loop.workspace.artifact import Artifact
 
 FAILING = 20

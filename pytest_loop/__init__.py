@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "AgentReply": "pytest_loop.agents.protocol",
     "AgentRequest": "pytest_loop.agents.protocol",
-    "ScriptedAgent": "pytest_loop.agents.scripted",
+    "ScriptedAgent": "pytest_loop.agents.scripted_agent",
     "Check": "pytest_loop.rules.checks.base",
     "CheckError": "pytest_loop.errors",
     "Context": "pytest_loop.rules.checks.base",

@@ -28,11 +28,11 @@ def opened(config: pytest.Config, asked: Options) -> Court:
     """A judge for a session of its own: it lives here, and workers ask it too."""
     import secrets
 
+    from pytest_loop.agents.agent_judge import Judge
     from pytest_loop.agents.broker import Broker
     from pytest_loop.agents.declared import declared
-    from pytest_loop.agents.judge import Judge
+    from pytest_loop.agents.factory import make
     from pytest_loop.agents.protocol import AgentUnavailableError, Watch
-    from pytest_loop.agents.specs import make
 
     spec, root = asked.judge, config.rootpath
     try:

@@ -17,7 +17,8 @@ from pytest_loop.core.words import own_word
 from pytest_loop.evaluate.session import SessionError, SessionStoppedError
 from pytest_loop.run.context import Tools
 from pytest_loop.steps import Payload, Work
-from pytest_loop.store import Store, now
+from pytest_loop.store.clock import now
+from pytest_loop.store.project_runs import Store
 from pytest_loop.workloads.noting import last_words, note
 
 Happening = tuple[Kind, Payload]

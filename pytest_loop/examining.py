@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.broker import Broker
-from pytest_loop.agents.judge import Judge
 from pytest_loop.core.assessing import assessment
 from pytest_loop.core.drafting import is_module, is_test
 from pytest_loop.core.order import Order
@@ -16,7 +16,7 @@ from pytest_loop.core.sealing import copied, is_void, parsed_machinery, suspicio
 from pytest_loop.evaluate.session import Judgement
 from pytest_loop.run.context import Tools
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.sealed import SealedFiles, site_digest
+from pytest_loop.workspace.sealed_files import SealedFiles, site_digest
 
 
 @dataclass

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from pytest_loop.core.run import Event, Kind, RunState, Sealed
 from pytest_loop.errors import StateError
-from pytest_loop.store import RunFiles
+from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.checkpoints import Checkpoints
+from pytest_loop.workspace.content_archive import PutBack
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.kept import PutBack
-from pytest_loop.workspace.sealed import SealedFiles
-from pytest_loop.workspace.worktrees import Worktree
+from pytest_loop.workspace.git_worktree import Worktree
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 # The baseline of an experiment is what its first iteration judged.
 JUDGED = (Kind.EVALUATION_DONE.value, Kind.BASELINE_DONE.value)

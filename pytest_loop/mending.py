@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_loop.agents.protocol import AgentError, Case, StopAskedError, Watch
-from pytest_loop.agents.searching import order, search
+from pytest_loop.agents.search_engine import order, search
 from pytest_loop.core.drafting import is_test
 from pytest_loop.core.run import Assessment, RunState
 from pytest_loop.core.sealing import is_void
 from pytest_loop.core.text import one_line
-from pytest_loop.workspace.sealed import SealedFiles
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 MOST_SUSPECTS = 5
 LONGEST_LOOK = 30.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pytest_loop.agents.answers import PrepareAnswer, PreparedCheck, validated
 from pytest_loop.agents.protocol import AgentError, AgentReply
-from pytest_loop.agents.structured import PrepareAnswer, PreparedCheck, validated
 from pytest_loop.rules.checks.kinds import Invalid, check
 
 

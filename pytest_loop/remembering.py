@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
 from pytest_loop.core.lessons import Lesson, lessons
-from pytest_loop.store import RunFiles, Store
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
 
 # Older runs speak of a project that is no more.
 LONGEST_DAYS = 90

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents import prompts
-from pytest_loop.agents.builtin import NAME as BUILTIN
+from pytest_loop.agents.answers import PlanAnswer, PrepareAnswer, blocked, unwrapped, validated
+from pytest_loop.agents.builtin_agent import NAME as BUILTIN
 from pytest_loop.agents.protocol import (
     Agent,
     AgentError,
@@ -17,7 +18,6 @@ from pytest_loop.agents.protocol import (
     AgentUnavailableError,
     StopAskedError,
 )
-from pytest_loop.agents.structured import PlanAnswer, PrepareAnswer, blocked, unwrapped, validated
 from pytest_loop.core import critique as critic
 from pytest_loop.core import machine
 from pytest_loop.core.drafting import plan_steps
@@ -31,8 +31,8 @@ from pytest_loop.run.context import Tools
 from pytest_loop.trying import Candidate, Trying
 from pytest_loop.workloads.trying import Trial
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.change import document_diff
-from pytest_loop.workspace.sealed import SealedFiles
+from pytest_loop.workspace.project_diff import document_diff
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 MOST_NAMED = 50
 MOST_SAID = 4_000

@@ -14,11 +14,11 @@ from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnav
 from pytest_loop.core.run import Assessment, SealFinding
 from pytest_loop.core.sealing import is_void
 from pytest_loop.store import disk
-from pytest_loop.workspace.change import Change
+from pytest_loop.workspace.file_tree import Scope, Tree, look
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.sealed import SealedFiles
-from pytest_loop.workspace.tree import Scope, Tree, look
-from pytest_loop.workspace.worktrees import Worktree, changed, lay_change
+from pytest_loop.workspace.git_worktree import Worktree, changed, lay_change
+from pytest_loop.workspace.project_diff import Change
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 MOST_NAMED = 20
 

@@ -12,8 +12,8 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from pytest_loop.agents.answers import JudgeAnswer
 from pytest_loop.agents.protocol import AgentUnavailableError
-from pytest_loop.agents.structured import JudgeAnswer
 from pytest_loop.errors import CheckError, LoopError
 
 __all__ = ["Broker", "JudgeAnswer", "ask"]

@@ -18,7 +18,9 @@ from pytest_loop.errors import StateError
 from pytest_loop.evaluate.session import START
 from pytest_loop.settings.command_line import NO_ALIAS
 from pytest_loop.settings.settings import RunOptions
-from pytest_loop.store import Owner, RunFiles, Store
+from pytest_loop.store.lock import Owner
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
 
 Say = Callable[[str], None]
 PATIENCE = 60.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop import keeping
-from pytest_loop.agents.installed import installed
+from pytest_loop.agents.installed_clients import installed
 from pytest_loop.cli import report
 from pytest_loop.cli.runs import Found, at_work, chosen, condition, give, read, result, shown_status
 from pytest_loop.core import machine, outcome, records
@@ -25,7 +25,10 @@ from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
 from pytest_loop.show.analysis import analysis_lines
 from pytest_loop.show.closing import breaker_line
-from pytest_loop.store import History, RunFiles, Store, now
+from pytest_loop.store.clock import now
+from pytest_loop.store.history import History
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads.debrief import debrief
 
 _REFUSED = 4  # pytest's word for a command line that cannot be carried out

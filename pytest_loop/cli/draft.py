@@ -25,9 +25,9 @@ from pytest_loop.rules.sources import TEMPLATES, template_names
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.settings.command_line import child_arguments
 from pytest_loop.settings.settings import RunOptions
-from pytest_loop.store import now
+from pytest_loop.store.clock import now
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.sealed import SealedFiles, site_digest
+from pytest_loop.workspace.sealed_files import SealedFiles, site_digest
 
 LONGEST_TASK = 200_000
 

@@ -6,17 +6,19 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from pytest_loop import marks
 from pytest_loop.cli import background
 from pytest_loop.cli.runs import chosen
 from pytest_loop.core import machine
 from pytest_loop.core.run import Event, Kind, RunState
 from pytest_loop.errors import BusyError, StateError
+from pytest_loop.processes import process_marks
 from pytest_loop.run import worktree
 from pytest_loop.run.questions import is_at_terminal
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import run as show
-from pytest_loop.store import RunFiles, Store, now
+from pytest_loop.store.clock import now
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
 
 
 def resumed(
@@ -29,7 +31,7 @@ def resumed(
         store.admit(files, is_new=False, force=options.force)
     except BusyError as error:
         raise StateError(f"{error}: watch it with --loop-status={files.alias}, or end it with --loop-stop") from None
-    marks.end_stragglers(marks.mark_of(files.folder))  # who outlived a run that was killed
+    process_marks.end_stragglers(process_marks.mark_of(files.folder))  # who outlived a run that was killed
     state, history = files.read()
     files.mend(history)
     for problem in history.damage:

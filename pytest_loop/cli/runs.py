@@ -12,7 +12,10 @@ from pytest_loop.core import outcome
 from pytest_loop.core.run import RunState, Status
 from pytest_loop.errors import StateError
 from pytest_loop.settings.command_line import NO_ALIAS
-from pytest_loop.store import History, Owner, RunFiles, Store
+from pytest_loop.store.history import History
+from pytest_loop.store.lock import Owner
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
 
 Say = Callable[[str], None]
 Found = tuple[RunFiles, RunState, History]

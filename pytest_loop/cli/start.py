@@ -15,8 +15,8 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop.agents.builtin import NAME as BUILTIN
-from pytest_loop.agents.installed import nobody_named, unobserved
+from pytest_loop.agents.builtin_agent import NAME as BUILTIN
+from pytest_loop.agents.installed_clients import nobody_named, unobserved
 from pytest_loop.cli import background, commands, report, runs
 from pytest_loop.cli.draft import NewRun, NothingToJudgeError, task_of
 from pytest_loop.cli.readiness import Reading, reading
@@ -31,7 +31,7 @@ from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, asked
-from pytest_loop.interrupts import interruptible
+from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.run import worktree
 from pytest_loop.run.questions import is_at_terminal, line
 from pytest_loop.run.runner import Running
@@ -39,9 +39,11 @@ from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
-from pytest_loop.store import RunFiles, Store, slug
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
+from pytest_loop.store.run_names import slug
 from pytest_loop.workloads.beginning import NewExperiment
-from pytest_loop.workspace.sealed import BUILD, SealedFiles, patterns
+from pytest_loop.workspace.sealed_files import BUILD, SealedFiles, patterns
 
 
 @dataclass

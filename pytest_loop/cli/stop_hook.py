@@ -18,7 +18,6 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_loop import marks
 from pytest_loop.cli.draft import NewRun
 from pytest_loop.cli.task import Understood
 from pytest_loop.core import critique as critic
@@ -35,13 +34,15 @@ from pytest_loop.evaluate.here import Here
 from pytest_loop.evaluate.session import ChildSession, Judgement, SessionError
 from pytest_loop.inference import stop_check
 from pytest_loop.inference.task_phrases import asked
-from pytest_loop.interrupts import interruptible
-from pytest_loop.process import Ending
+from pytest_loop.processes import process_marks
+from pytest_loop.processes.child import Ending
+from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.single import judged
-from pytest_loop.store import Blocks, Store
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.stop_blocks import Blocks
 
 PATIENCE = 5.0
 MOST = 16 * 1024 * 1024
@@ -204,7 +205,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> NoReturn:
 
 
 def _gate(config: pytest.Config, values: argparse.Namespace) -> Gate:
-    if os.environ.get(marks.MARK):
+    if os.environ.get(process_marks.MARK):
         raise AllowedError("a run of pytest-loop is at work here, and judges by itself")
     if config.pluginmanager.has_plugin("loop"):
         raise AllowedError("the plugin pytest-loop (a test repeater) is active: use -p no:loop")

@@ -21,13 +21,13 @@ from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import Session, SessionError
 from pytest_loop.inference.task_phrases import asked
-from pytest_loop.interrupts import interruptible
+from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.run.runner import Running
 from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.single import judged
-from pytest_loop.store import Store
-from pytest_loop.workspace.tree import Scope, Tree, difference, look
+from pytest_loop.store.project_runs import Store
+from pytest_loop.workspace.file_tree import Scope, Tree, difference, look
 
 POLL = 0.25
 _SHOWN = 5

@@ -13,10 +13,10 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_loop import process
 from pytest_loop.evaluate import forked
 from pytest_loop.evaluate.likeness import Likeness
-from pytest_loop.marks import marked
+from pytest_loop.processes import child
+from pytest_loop.processes.process_marks import marked
 
 _MOMENT = 0.02
 
@@ -27,7 +27,7 @@ class Here:
     is_possible = sys.platform == "linux"
     is_ready = True
 
-    def start(self, order: process.Order, mark: str) -> process.Child:
+    def start(self, order: child.Order, mark: str) -> child.Child:
         """A session with the words of the order."""
         out, their_out = os.pipe()
         err, their_err = os.pipe()
@@ -49,7 +49,7 @@ class Here:
         """Nothing is left."""
 
 
-def _become(order: process.Order, environment: Mapping[str, str], streams: Sequence[int]) -> NoReturn:
+def _become(order: child.Order, environment: Mapping[str, str], streams: Sequence[int]) -> NoReturn:
     """This process is the session from now on."""
     code = 3
     try:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_loop import process
 from pytest_loop.core.model import Evidence, Outcome, Plan
 from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError
@@ -21,6 +20,7 @@ from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.here import Here
 from pytest_loop.evaluate.memory import Memory, is_bad
 from pytest_loop.evaluate.warm import ServerDiedError, Warm
+from pytest_loop.processes import child
 
 VARIABLE = "PYTEST_LOOP_SESSION"
 # As `python -m pytest`, but a module of the working folder never takes the place of one that is installed.
@@ -124,11 +124,9 @@ class ChildSession:
                 return self._evaluated(order, extra, own, self.warm.start)
             except ServerDiedError:
                 self.warm.broke()
-        return self._evaluated(order, extra, own, process.started)
+        return self._evaluated(order, extra, own, child.started)
 
-    def _evaluated(
-        self, order: Order, extra: tuple[str, ...], own: Mapping[str, str], start: process.Start
-    ) -> Judgement:
+    def _evaluated(self, order: Order, extra: tuple[str, ...], own: Mapping[str, str], start: child.Start) -> Judgement:
         ours, theirs = os.pipe()
         judgement = Judgement()
         listener = threading.Thread(target=_listen, args=(ours, judgement), daemon=True)
@@ -137,19 +135,19 @@ class ChildSession:
             path.write_text(order.model_dump_json(), encoding="utf-8")
             listener.start()
             try:
-                done = process.run(self._order(path, theirs, extra, own), start)
-            except process.CannotStartError as error:
+                done = child.run(self._order(path, theirs, extra, own), start)
+            except child.CannotStartError as error:
                 raise SessionError(str(error)) from None
             finally:
                 os.close(theirs)
-                listener.join(process.GRACE)
+                listener.join(child.GRACE)
         judgement.ending = _ending(done)
         judgement.output = done.output
         self._check(judgement, done)
         return judgement
 
-    def _order(self, path: Path, channel: int, extra: tuple[str, ...], own: Mapping[str, str]) -> process.Order:
-        return process.Order(
+    def _order(self, path: Path, channel: int, extra: tuple[str, ...], own: Mapping[str, str]) -> child.Order:
+        return child.Order(
             [sys.executable, "-c", START, *self.arguments, *extra],
             self.folder,
             self.timeout,
@@ -160,9 +158,9 @@ class ChildSession:
             thorough=True,
         )
 
-    def _check(self, judgement: Judgement, done: process.Completed) -> None:
+    def _check(self, judgement: Judgement, done: child.Completed) -> None:
         """Without a plan nothing was judged; one that ended early has judged what it failed by."""
-        if done.ending is process.Ending.REQUEST:
+        if done.ending is child.Ending.REQUEST:
             raise SessionStoppedError("the evaluation was stopped on request")
         is_decided = any(map(is_bad, judgement.evidence.values()))
         interrupted = judgement.finished == 2 and not judgement.problems and not is_decided
@@ -171,8 +169,8 @@ class ChildSession:
             raise SessionError(f"the evaluation could not be carried out ({judgement.ending}): {' / '.join(last)}")
 
 
-def _ending(done: process.Completed) -> str:
-    if done.ending is not process.Ending.ITSELF:
+def _ending(done: child.Completed) -> str:
+    if done.ending is not child.Ending.ITSELF:
         return str(done.ending.value)
     return f"exit code {done.exit_code}" if done.exit_code >= 0 else f"signal {-done.exit_code}"
 

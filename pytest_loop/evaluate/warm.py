@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_loop import marks, process
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import VARIABLE as COMPILED
 from pytest_loop.evaluate.likeness import Likeness
 from pytest_loop.evaluate.wire import receive, send
+from pytest_loop.processes import child as process
+from pytest_loop.processes import process_marks
 
 VARIABLE = "PYTEST_LOOP_SERVER"
 ORDERED = "PYTEST_LOOP_SESSION"
@@ -48,7 +49,7 @@ except BaseException as ending:
 door.server.leave(job() if job else code)
 """
 # What may differ from session to session without another server.
-_OF_ONE_SESSION = frozenset({COMPILED, "PYTHONDONTWRITEBYTECODE", marks.MARK})
+_OF_ONE_SESSION = frozenset({COMPILED, "PYTHONDONTWRITEBYTECODE", process_marks.MARK})
 
 
 class ServerDiedError(LoopError):
@@ -192,7 +193,7 @@ class Warm:
             server = self._serving(order)
             if server is None:
                 break
-            env = marks.marked(order.env or {}, mark)
+            env = process_marks.marked(order.env or {}, mark)
             changed = {name: value for name, value in env.items() if server.environment.get(name) != value}
             channel, _, path = changed.pop(ORDERED).partition(" ")
             if child := server.fork(list(order.command[3:]), changed, path, int(channel)):

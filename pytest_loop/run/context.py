@@ -12,10 +12,10 @@ from pytest_loop.core.lessons import Lesson
 from pytest_loop.evaluate.session import Session
 from pytest_loop.run.questions import Gates
 from pytest_loop.show.live import Live
-from pytest_loop.store import RunFiles
+from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
-from pytest_loop.workspace.sealed import SealedFiles
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import keeping, marks
+from pytest_loop import keeping
 from pytest_loop.agents import prompts
 from pytest_loop.agents.declared import declared
-from pytest_loop.agents.discreet import Discreet
+from pytest_loop.agents.factory import make
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
-from pytest_loop.agents.replay import Recorded
-from pytest_loop.agents.specs import make
+from pytest_loop.agents.redacted_agent import Discreet
+from pytest_loop.agents.replay_agent import Recorded
 from pytest_loop.cli.readiness import workflow_gate
 from pytest_loop.cli.task import known_context
 from pytest_loop.core.closing import status_block
@@ -32,6 +32,7 @@ from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.project_context import prompt_text
+from pytest_loop.processes import process_marks
 from pytest_loop.remembering import remembered
 from pytest_loop.run.context import Settings, Tools
 from pytest_loop.run.questions import Gates, is_at_terminal, line
@@ -39,10 +40,12 @@ from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
-from pytest_loop.store import RunFiles, Store, moment
+from pytest_loop.store.clock import moment
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
-from pytest_loop.workspace.sealed import SealedFiles
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 # Events after which other loops are told where this one stands.
 _BLOCKS = frozenset(one.value for one in (Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
@@ -99,7 +102,7 @@ class Running:
             agents = [self._agent(spec) for spec in self.named or state.agents or self.options.agents]
             judge = self._agent(self.options.judge or state.judge) if self.options.judge or state.judge else None
             driver = self._driver(state, files, store, agents, judge or (agents[0] if agents else None))
-            with marks.marking(marks.mark_of(files.folder)), self._muted():
+            with process_marks.marking(process_marks.mark_of(files.folder)), self._muted():
                 state = driver.run()
             self._keep_best(state, files)
             self._end(state, files)  # whoever follows the run hears of its end before it is free again

@@ -17,10 +17,12 @@ from pytest_loop.core.text import one_line
 from pytest_loop.errors import StateError
 from pytest_loop.evaluate.session import START
 from pytest_loop.settings.settings import RunOptions
-from pytest_loop.store import RunFiles, Store, slug
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
+from pytest_loop.store.run_names import slug
+from pytest_loop.workspace.file_tree import Scope
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.tree import Scope
-from pytest_loop.workspace.worktrees import Worktree
+from pytest_loop.workspace.git_worktree import Worktree
 
 Say = Callable[[str], None]
 # What stays where the person is.

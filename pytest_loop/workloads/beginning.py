@@ -26,12 +26,13 @@ from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate.session import Judgement, Session, SessionError
 from pytest_loop.settings.command_line import child_arguments
 from pytest_loop.settings.settings import RunOptions
-from pytest_loop.store import RunFiles, now
+from pytest_loop.store.clock import now
+from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads import planfile
 from pytest_loop.workloads.cases import Roles, Workload, roles, workload
 from pytest_loop.workloads.manifest import command_words, load
 from pytest_loop.workloads.prompting import COMPOSE
-from pytest_loop.workspace.sealed import SealedFiles, patterns, site_digest
+from pytest_loop.workspace.sealed_files import SealedFiles, patterns, site_digest
 
 
 @dataclass(frozen=True)

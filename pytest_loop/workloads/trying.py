@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from pytest_loop.agents.answers import said
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
-from pytest_loop.agents.structured import said
 from pytest_loop.core.composing import Analysis, Ground, Option, edited, received
 from pytest_loop.core.experiment import RECOMMENDED, Decide, Decision
 from pytest_loop.core.judged import SealFinding
@@ -27,8 +27,8 @@ from pytest_loop.workloads.cases import Workload, workload
 from pytest_loop.workloads.manifest import load
 from pytest_loop.workloads.pipeline import Pipeline, calibrated
 from pytest_loop.workloads.prompting import COMPOSE, compose_prompt
-from pytest_loop.workspace.kept import PutBack
-from pytest_loop.workspace.sealed import SealedFiles
+from pytest_loop.workspace.content_archive import PutBack
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 Payload = dict[str, Any]
 

@@ -17,7 +17,8 @@ import pytest
 
 from pytest_loop.core import machine
 from pytest_loop.core.run import Event, RunState
-from pytest_loop.store import RunFiles, Store
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
 
 ARTIFACT_HASH = "ab" * 32
 STEPS: list[tuple[str, dict[str, Any]]] = [
@@ -37,7 +38,7 @@ GOOD: tuple[str, dict[str, Any]] = (
 HOLDER = """
     import sys, time
     from pathlib import Path
-    from pytest_loop.store import Store
+    from pytest_loop.store.project_runs import Store
 
     for alias in sys.argv[1:]:
         Store(Path()).run(alias).take()

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents import broker
+from pytest_loop.agents.agent_judge import Judge
+from pytest_loop.agents.answers import JudgeAnswer
 from pytest_loop.agents.broker import Broker, ask
-from pytest_loop.agents.judge import Judge
 from pytest_loop.agents.protocol import (
     AgentError,
     AgentReply,
@@ -25,7 +26,6 @@ from pytest_loop.agents.protocol import (
     StopAskedError,
     Watch,
 )
-from pytest_loop.agents.structured import JudgeAnswer
 from pytest_loop.core.run import Usage
 from pytest_loop.errors import CheckError
 

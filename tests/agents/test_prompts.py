@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents import prompts
-from pytest_loop.agents.judge import Judge
+from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.core import machine
 from pytest_loop.core.criteria import RunCriteria, RunRule

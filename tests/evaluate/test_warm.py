@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from pytest_loop import marks
 from pytest_loop.core.order import Order
 from pytest_loop.evaluate.session import ChildSession, SessionError
+from pytest_loop.processes import process_marks
 from tests.conftest import SELDOM_AMONG_WORKERS
 
 PASSES = "def test_it(): pass\n"
@@ -473,4 +473,4 @@ def test_cold_is_cold(project: Callable[..., Any]) -> None:
     session = ChildSession(made.words, made.path, 60.0, os.environ, lambda _data: None)
     assert session.evaluate(Order()).finished == 0
     assert made.server is None
-    assert sys.platform != "linux" or marks.MARK not in os.environ
+    assert sys.platform != "linux" or process_marks.MARK not in os.environ

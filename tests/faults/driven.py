@@ -33,7 +33,7 @@ from pytest_loop.core.model import Criteria, Evidence, Outcome, Phase, Plan, Rul
 from pytest_loop.core.order import Order
 from pytest_loop.evaluate.session import ChildSession, Judgement
 from pytest_loop.run import runner
-from pytest_loop.store import names
+from pytest_loop.store import clock
 
 SOURCE = "guide.rules.yaml"
 RULES = {
@@ -106,7 +106,7 @@ class Fault:
         for name in self.names:
             setattr(os, name, self._wrapped(name, getattr(os, name)))
         if self.kind == "clock":
-            vars(names)["datetime"] = JumpingClock
+            vars(clock)["datetime"] = JumpingClock
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:

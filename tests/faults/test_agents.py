@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from pytest_loop import hookspecs, process
+from pytest_loop import hookspecs
+from pytest_loop.agents.factory import make
 from pytest_loop.agents.protocol import Agent
-from pytest_loop.agents.specs import make
 from pytest_loop.core import machine
 from pytest_loop.core.criteria import RunCriteria, RunRule
 from pytest_loop.core.model import Evidence, Outcome, Plan
@@ -26,9 +26,10 @@ from pytest_loop.core.order import Order
 from pytest_loop.core.run import Event, Kind, RunState, Status, Task
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.session import Judgement
+from pytest_loop.processes import child
 from pytest_loop.run.context import Settings, Tools
 from pytest_loop.show.live import Live
-from pytest_loop.store import Store
+from pytest_loop.store.project_runs import Store
 from pytest_loop.workspace.artifact import Artifact
 
 KEY = "it.rules.yaml::a.x.green"
@@ -259,7 +260,7 @@ HANGS = {
 def test_an_agent_that_hangs_is_ended(
     project: Project, monkeypatch: pytest.MonkeyPatch, script: str, message: str
 ) -> None:
-    monkeypatch.setattr(process, "GRACE", 0.5)
+    monkeypatch.setattr(child, "GRACE", 0.5)
     limits: dict[str, Any] = {"silence": 0.7} if "nothing" in message else {"timeout": 1.0}
     told = project.run(project.script(script), **limits)
     assert told.is_failed

@@ -143,10 +143,10 @@ def test_a_number_that_does_not_compare_says_what_was_found(run: Run, ask: dict[
 
 
 def test_output_is_kept_head_and_tail(tmp_path: Path) -> None:
-    from pytest_loop import process
+    from pytest_loop.processes import child
 
     script = "print('head'); print('x' * 5_000_000); print('tail')"
-    done = process.run(process.Order([PYTHON, "-c", script], tmp_path, 60, limit=2000))
+    done = child.run(child.Order([PYTHON, "-c", script], tmp_path, 60, limit=2000))
     assert done.stdout.startswith("head\n")
     assert done.stdout.endswith("tail\n")
     assert "bytes left out ...]" in done.stdout

@@ -14,7 +14,9 @@ import pytest
 
 from pytest_loop.core.run import Event, Kind, RunState
 from pytest_loop.errors import BusyError, StateError
-from pytest_loop.store import ADOPTED, RunFiles, Store
+from pytest_loop.store.history import ADOPTED
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
 
 MakeEvent = Callable[..., Event]
 PRODUCED = Kind.ARTIFACT_CREATED

@@ -13,9 +13,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from pytest_loop import process
 from pytest_loop.core.model import Finding, Proof
 from pytest_loop.errors import CheckError
+from pytest_loop.processes import child
 from pytest_loop.rules import patterns
 from pytest_loop.rules.checks.base import Check, Context, Inputs, Seconds, TextList, shown
 from pytest_loop.rules.checks.data import OPERATORS, Comparison, JmesPath, Number, search
@@ -91,19 +91,19 @@ class _Runs(Check):
         program = shutil.which(self.line.split()[0], path=None)
         return Inputs(tuple(sorted(files)), (Path(program),) if program else ())
 
-    def _completed(self, context: Context) -> process.Completed:
+    def _completed(self, context: Context) -> child.Completed:
         if self.shell:
             command: str | list[str] = filled(self.line, context, quoted=True)
         else:
             command = [filled(word, context, quoted=False) for word in words(self.line)]
         try:
-            return process.run(process.Order(command, context.folder, self.timeout))
-        except process.CannotStartError as error:
+            return child.run(child.Order(command, context.folder, self.timeout))
+        except child.CannotStartError as error:
             raise CheckError(str(error)) from None
 
-    def _unfinished(self, done: process.Completed) -> Finding | None:
+    def _unfinished(self, done: child.Completed) -> Finding | None:
         """What is wrong with the way in which the command ended, if anything is."""
-        if done.ending is process.Ending.DEADLINE:
+        if done.ending is child.Ending.DEADLINE:
             found = "it still running, and ended it"
             return Finding(
                 expected=f"`{self.line}` to end within {self.timeout:g} s", found=found, detail=_tail(done.output)
@@ -177,7 +177,7 @@ class Metric(_Runs):
         elif not OPERATORS[self.metric.op](number, self.metric.value):
             yield Finding(expected=expected, found=f"{number:g}")
 
-    def _number(self, done: process.Completed) -> tuple[float | None, str]:
+    def _number(self, done: child.Completed) -> tuple[float | None, str]:
         if self.metric.json_ is None:
             found = patterns.matches(self.metric.pattern or "", done.output)
             if not found:
