@@ -19,9 +19,9 @@ from side_by_side import arguments, spread, table
 
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.core import machine
-from pytest_loop.core.drafting import run_criteria
-from pytest_loop.core.model import Criteria, Evidence, Finding, Outcome, Phase, Plan, Rule
-from pytest_loop.core.order import Order
+from pytest_loop.core.judging.draft import run_criteria
+from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Phase, Plan, Rule
+from pytest_loop.core.model.session_order import Order
 from pytest_loop.core.run import Breakers, Event, Kind, RunState, Task
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.session import Judgement

@@ -9,7 +9,7 @@ from statistics import median
 
 from side_by_side import arguments, clean_environment, pytest_command, spread, table
 
-from pytest_loop.core.order import Order
+from pytest_loop.core.model.session_order import Order
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
 

@@ -15,7 +15,7 @@ _PUBLIC = {
     "Check": "pytest_loop.rules.checks.base",
     "CheckError": "pytest_loop.errors",
     "Context": "pytest_loop.rules.checks.base",
-    "Finding": "pytest_loop.core.model",
+    "Finding": "pytest_loop.core.model.rules",
 }
 
 __all__ = ["AgentReply", "AgentRequest", "Check", "CheckError", "Context", "Finding", "ScriptedAgent"]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.broker import Broker
-from pytest_loop.core.assessing import assessment
-from pytest_loop.core.drafting import is_module, is_test
-from pytest_loop.core.order import Order
+from pytest_loop.core.judging.assessment import assessment
+from pytest_loop.core.judging.draft import is_module, is_test
+from pytest_loop.core.judging.tampering import copied, is_void, parsed_machinery, suspicions
+from pytest_loop.core.model.session_order import Order
 from pytest_loop.core.run import Assessment, RunState, Sealed, SealFinding, Usage
-from pytest_loop.core.sealing import copied, is_void, parsed_machinery, suspicions
 from pytest_loop.evaluate.session import Judgement
 from pytest_loop.run.context import Tools
 from pytest_loop.workspace.git import GitError

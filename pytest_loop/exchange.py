@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pytest_loop.core.model import Plan
+    from pytest_loop.core.model.rules import Plan
 
 _PLAN = "plan.json"
 _UNEVEN = "uneven"

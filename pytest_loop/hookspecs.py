@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from pytest_loop.agents.protocol import Agent, AgentRequest
-    from pytest_loop.core.model import Rule, Verdict
+    from pytest_loop.core.model.rules import Rule, Verdict
     from pytest_loop.core.run import Assessment, Critique, Event, RunState
 
 

@@ -19,8 +19,8 @@ from pytest_loop.settings.command_line import Options, options
 from pytest_loop.spreading import Spreading
 
 if TYPE_CHECKING:
-    from pytest_loop.core.model import Evaluation, Plan
-    from pytest_loop.core.order import Order
+    from pytest_loop.core.model.rules import Evaluation, Plan
+    from pytest_loop.core.model.session_order import Order
     from pytest_loop.evaluate.baseline import Baseline
     from pytest_loop.evaluate.channel import Channel
     from pytest_loop.evaluate.record import Recorder
@@ -216,8 +216,8 @@ class Judging:
             self.plan = self.plan or self.spreading.plan()
         if self.plan is None or not self.recorder.heard:
             return
-        from pytest_loop.core.model import Phase
-        from pytest_loop.core.scoring import rescored
+        from pytest_loop.core.judging.score import rescored
+        from pytest_loop.core.model.rules import Phase
         from pytest_loop.leaving import note_seconds, note_suite_score
         from pytest_loop.rules import garbage
 
@@ -302,7 +302,7 @@ def summoned(config: pytest.Config, word: str) -> None:
 
 def obey(config: pytest.Config, path: Path) -> None:
     """This session belongs to a run, which left word of what to judge."""
-    from pytest_loop.core.order import Order
+    from pytest_loop.core.model.session_order import Order
     from pytest_loop.rules.collect import ORDER
 
     config.stash[ORDER] = Order.model_validate_json(path.read_bytes())

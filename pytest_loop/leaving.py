@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from pytest_loop.core.model import Evaluation
+from pytest_loop.core.model.rules import Evaluation
 from pytest_loop.rules.ordering import SLOW
 
 _SECONDS = "loop/seconds"

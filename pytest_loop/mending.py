@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pytest_loop.agents.protocol import AgentError, Case, StopAskedError, Watch
 from pytest_loop.agents.search_engine import order, search
-from pytest_loop.core.drafting import is_test
+from pytest_loop.core.judging.draft import is_test
+from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.run import Assessment, RunState
-from pytest_loop.core.sealing import is_void
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 MOST_SUSPECTS = 5

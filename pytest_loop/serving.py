@@ -40,9 +40,9 @@ def load() -> None:
 
 def get_ready() -> None:
     """Load it, and let its models be built, which otherwise happens when the first of each is made."""
-    from pytest_loop.core import model
-    from pytest_loop.core.measuring import CaseResult
-    from pytest_loop.core.order import Order
+    from pytest_loop.core.model import rules
+    from pytest_loop.core.model.session_order import Order
+    from pytest_loop.core.workload.measurement import CaseResult
     from pytest_loop.rules import garbage
     from pytest_loop.rules.meanings import MEANINGS
 
@@ -50,7 +50,7 @@ def get_ready() -> None:
     for name in (*_SOMETIMES, *_LATER):
         import_module(name)
     garbage.is_frozen = True
-    for one in (Order, model.Plan, model.Criteria, model.Rule, model.Evidence, model.Finding, CaseResult):
+    for one in (Order, rules.Plan, rules.Criteria, rules.Rule, rules.Evidence, rules.Finding, CaseResult):
         one.model_rebuild()
     MEANINGS.is_kept = True
 

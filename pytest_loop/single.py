@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pytest_loop.core.assessing import assessment
-from pytest_loop.core.drafting import is_module, run_criteria, with_modules
-from pytest_loop.core.model import Phase, Plan
+from pytest_loop.core.judging.assessment import assessment
+from pytest_loop.core.judging.draft import is_module, run_criteria, with_modules
+from pytest_loop.core.model.rules import Phase, Plan
 from pytest_loop.core.run import Assessment, RunCriteria
 from pytest_loop.evaluate.session import Judgement
 

@@ -13,7 +13,7 @@ from pytest_loop.rules.carrying import Delivery, can_deliver
 from pytest_loop.rules.listening import is_each_named, is_end_heard
 
 if TYPE_CHECKING:
-    from pytest_loop.core.model import Plan
+    from pytest_loop.core.model.rules import Plan
 
 FEW = 2
 
@@ -80,6 +80,6 @@ class Spreading:
         left = self.exchange.left()
         if left is None:
             return None
-        from pytest_loop.core.model import Plan
+        from pytest_loop.core.model.rules import Plan
 
         return Plan.model_validate_json(left)

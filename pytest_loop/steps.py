@@ -18,9 +18,9 @@ from pytest_loop.agents.protocol import (
     AgentUnavailableError,
     StopAskedError,
 )
-from pytest_loop.core import critique as critic
 from pytest_loop.core import machine
-from pytest_loop.core.drafting import plan_steps
+from pytest_loop.core.judging import critique as critic
+from pytest_loop.core.judging.draft import plan_steps
 from pytest_loop.core.lessons import recalled, rendered
 from pytest_loop.core.run import Blocked, Kind, RunState, Step, Usage
 from pytest_loop.errors import StateError

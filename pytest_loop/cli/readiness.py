@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_loop.core.drafting import is_test
-from pytest_loop.core.model import Proof
+from pytest_loop.core.judging.draft import is_test
+from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.run import Manner, RunRule, RunState, Target
 from pytest_loop.core.stopping import budgets
 from pytest_loop.errors import LoopError

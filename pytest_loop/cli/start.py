@@ -23,8 +23,8 @@ from pytest_loop.cli.readiness import Reading, reading
 from pytest_loop.cli.resume import resumed
 from pytest_loop.cli.task import Understood, check_measurable, heard, inferred, tests_of
 from pytest_loop.core import machine, outcome
-from pytest_loop.core.drafting import TESTS, is_test
-from pytest_loop.core.model import Plan
+from pytest_loop.core.judging.draft import TESTS, is_test
+from pytest_loop.core.model.rules import Plan
 from pytest_loop.core.run import Event, Kind, RunState, Status, Target
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import Bytecode

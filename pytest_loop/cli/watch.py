@@ -15,8 +15,8 @@ import pytest
 from pytest_loop import court
 from pytest_loop.cli.draft import NewRun
 from pytest_loop.cli.task import Understood
-from pytest_loop.core.model import Phase
-from pytest_loop.core.order import Order
+from pytest_loop.core.model.rules import Phase
+from pytest_loop.core.model.session_order import Order
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import Session, SessionError

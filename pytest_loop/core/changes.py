@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_loop.core.model import Phase
+from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.notebook import NOTES, noted
 from pytest_loop.core.progress import judged, rescored
 from pytest_loop.core.run import (

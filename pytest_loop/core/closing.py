@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
-from pytest_loop.core.criteria import RunRule
-from pytest_loop.core.model import Proof, Severity
+from pytest_loop.core.model.rules import Proof, Severity
+from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.run import RunState
 from pytest_loop.core.stopping import breakers
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 
 # How hard it is to take back what others build on.
 HARD = "1"

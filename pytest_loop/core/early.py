@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from pytest_loop.core.model import weight
+from pytest_loop.core.model.rules import weight
 from pytest_loop.core.run import Assessment, RunState
 from pytest_loop.core.trend import is_flat
 

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pytest_loop.core.composing import OPTIONS, Analysis, Option
-from pytest_loop.core.measuring import Measurement, best, change
-from pytest_loop.core.model import Value
+from pytest_loop.core.model.rules import Value
+from pytest_loop.core.workload.analysis import OPTIONS, Analysis, Option
+from pytest_loop.core.workload.measurement import Measurement, best, change
 
 PLATEAU = 2
 PATIENCE = 3

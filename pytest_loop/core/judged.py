@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from pydantic import Field
 
-from pytest_loop.core.model import Finding, Phase, Severity, Value, Verdict
+from pytest_loop.core.model.rules import Finding, Phase, Severity, Value, Verdict
 
 
 class Complaint(Value):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from pytest_loop.core.model import Verdict
+from pytest_loop.core.model.rules import Verdict
 from pytest_loop.core.run import Assessment, Event, Kind, RuleResult, RunState
-from pytest_loop.core.text import fitted, one_line, revealed
+from pytest_loop.core.text.sanitizer import fitted, one_line, revealed
 
 MOST_OFFERED = 3
 MOST_LINES = 24

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pytest_loop.core.changes import awaited_steps, changed, unprepared
-from pytest_loop.core.model import Value
+from pytest_loop.core.model.rules import Value
 from pytest_loop.core.notebook import Notebook, due_note, is_hypothesis_due, reconsidered
 from pytest_loop.core.run import Amount, Count, Event, Kind, Limits, Place, Reason, RunState, Status, Step, Stop, Target
 from pytest_loop.core.stopping import is_borne_out, is_ready_for_b, is_refined, stop_reason

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from pytest_loop.core.composing import Analysis, Option, Tried
 from pytest_loop.core.experiment import (
     Decision,
     Hypothesis,
@@ -21,9 +20,10 @@ from pytest_loop.core.experiment import (
     hypothesis,
     judged,
 )
-from pytest_loop.core.measuring import CaseResult, Measurement, change, suggested
-from pytest_loop.core.model import Value
+from pytest_loop.core.model.rules import Value
 from pytest_loop.core.words import Kind
+from pytest_loop.core.workload.analysis import Analysis, Option, Tried
+from pytest_loop.core.workload.measurement import CaseResult, Measurement, change, suggested
 
 Payload = Mapping[str, Any]
 

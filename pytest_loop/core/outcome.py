@@ -9,7 +9,7 @@ from typing import Any
 from pytest_loop.core.closing import verdict
 from pytest_loop.core.run import HASH_SHOWN, Attempt, Event, Notebook, Opinion, Reason, RunState
 from pytest_loop.core.stopping import breakers, budgets, is_ready_for_b, is_rejected, is_undone
-from pytest_loop.core.text import counted, one_line
+from pytest_loop.core.text.sanitizer import counted, one_line
 from pytest_loop.core.words import known_reason
 
 FEEDBACK_ITEMS = 5

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from pytest_loop.core.model import Phase
+from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.run import Assessment, Attempt, Best, Failing, RunState
 
 KEPT_ATTEMPTS = 8

@@ -11,10 +11,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_loop.core.early import FIRST_ASKED, GOOD, confidence
-from pytest_loop.core.model import Phase, Value
+from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.run import Assessment, Event, Kind, RunState, Target, Usage
 from pytest_loop.core.stopping import budgets
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.core.trend import USUAL, Trigger, best, direction, is_flat, last_changes, trajectory
 
 WHOLE = 100

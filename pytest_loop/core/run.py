@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pytest_loop.core.criteria import Level, RunCriteria, RunRule, levels
 from pytest_loop.core.judged import Assessment, Complaint, Critique, Issue, Novelty, RuleResult, Sealed, SealFinding
-from pytest_loop.core.model import Phase, Value
+from pytest_loop.core.model.rules import Phase, Value
+from pytest_loop.core.model.run_criteria import Level, RunCriteria, RunRule, levels
 from pytest_loop.core.notebook import Notebook
 from pytest_loop.core.words import Kind, Opinion, Place, Reason, Status, Step, Target
 

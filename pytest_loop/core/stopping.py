@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pytest_loop.core.early import is_confident, is_diminishing, is_plateau
 from pytest_loop.core.experiment import OnPlateau, OnRegression
-from pytest_loop.core.model import Phase
+from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.notebook import due_note
 from pytest_loop.core.run import Assessment, Opinion, Place, Reason, RunState
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pytest_loop.core.model import Evaluation, Value, Verdict
+from pytest_loop.core.model.rules import Evaluation, Value, Verdict
 from pytest_loop.errors import SavedFileError
 
 _RANK = {Verdict.PASS: 0, Verdict.NA: 1, Verdict.WARN: 2, Verdict.FAIL: 3}

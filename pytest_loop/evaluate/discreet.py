@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_loop.core.model import Evidence
-from pytest_loop.core.order import Order
-from pytest_loop.core.redacting import Redactor, redacted
+from pytest_loop.core.model.rules import Evidence
+from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.text.redaction import Redactor, redacted
 from pytest_loop.evaluate.session import Judgement, Session, SessionError
 
 

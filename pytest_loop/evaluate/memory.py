@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pytest_loop.core.model import Evidence, Outcome
-from pytest_loop.core.order import Order
+from pytest_loop.core.model.rules import Evidence, Outcome
+from pytest_loop.core.model.session_order import Order
 
 _WORTH = 0.05
 

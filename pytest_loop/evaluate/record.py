@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model import Evaluation, Evidence, Outcome, Phase, Plan
-from pytest_loop.core.scoring import MISSING, evaluation
+from pytest_loop.core.judging.score import MISSING, evaluation
+from pytest_loop.core.model.rules import Evaluation, Evidence, Outcome, Phase, Plan
 
 _PASSED = Evidence(outcome=Outcome.PASSED)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_loop.core.model import Evidence, Outcome, Plan
-from pytest_loop.core.order import Order
+from pytest_loop.core.model.rules import Evidence, Outcome, Plan
+from pytest_loop.core.model.session_order import Order
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import VARIABLE as COMPILED
 from pytest_loop.evaluate.bytecode import Bytecode

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model import DEFAULT_THRESHOLDS, TESTS, Criteria, Phase, Plan, Rule, Severity
+from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, TESTS, Criteria, Phase, Plan, Rule, Severity
 from pytest_loop.rules.checks.base import shown
 from pytest_loop.rules.checks.code import Python, Tests, is_node_id
 from pytest_loop.rules.checks.kinds import each

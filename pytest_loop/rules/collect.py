@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from pytest_loop.core.model import Evidence, Finding, Outcome
-from pytest_loop.core.order import Order
+from pytest_loop.core.model.rules import Evidence, Finding, Outcome
+from pytest_loop.core.model.session_order import Order
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
 from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.base import Answer, Context, findings

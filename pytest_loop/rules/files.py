@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.model import DEFAULT_THRESHOLDS, Criteria, Phase, Proof, Remedy, Rule, Severity
+from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, Criteria, Phase, Proof, Remedy, Rule, Severity
 from pytest_loop.errors import Problem, RuleFileError
 from pytest_loop.rules.checks.base import shown
 from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, check, each, proof, reads_artifact, schema

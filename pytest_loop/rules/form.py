@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
-from pytest_loop.core.voting import is_need
+from pytest_loop.core.judging.votes import is_need
 from pytest_loop.rules.checks.base import shown
 from pytest_loop.rules.checks.commands import words
 

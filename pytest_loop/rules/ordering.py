@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model import Phase
+from pytest_loop.core.model.rules import Phase
 from pytest_loop.rules.collect import RuleItem
 
 SLOW = 0.3

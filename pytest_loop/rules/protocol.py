@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeGuard
 
 import pytest
 
-from pytest_loop.core.model import Evidence, Outcome
+from pytest_loop.core.model.rules import Evidence, Outcome
 from pytest_loop.rules import garbage
 from pytest_loop.rules.carrying import Carrier, carrier
 from pytest_loop.rules.checks.base import broken

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any, NamedTuple
 
-from pytest_loop.core.model import Remedy
+from pytest_loop.core.model.rules import Remedy
 from pytest_loop.rules.checks.commands import Command, words
 from pytest_loop.rules.form import FixCommand
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Rule, Severity, Verdict
-from pytest_loop.core.scoring import verdict
+from pytest_loop.core.judging.score import verdict
+from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Rule, Severity, Verdict
 from pytest_loop.rules.binding import Binding
 from pytest_loop.rules.collect import TALLY, FixtureRuleItem, RuleFailed, RuleItem
 

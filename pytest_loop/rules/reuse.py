@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.model import Evidence
+from pytest_loop.core.model.rules import Evidence
 from pytest_loop.rules.checks.base import Context, Inputs
 from pytest_loop.rules.checks.kinds import each
 from pytest_loop.rules.files import Judged

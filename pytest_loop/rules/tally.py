@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from pytest_loop.core.voting import decision, needed
+from pytest_loop.core.judging.votes import decision, needed
 
 
 class Tally:

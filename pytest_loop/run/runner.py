@@ -22,8 +22,8 @@ from pytest_loop.agents.replay_agent import Recorded
 from pytest_loop.cli.readiness import workflow_gate
 from pytest_loop.cli.task import known_context
 from pytest_loop.core.closing import status_block
-from pytest_loop.core.redacting import RedactedStream, Redactor, redactor
 from pytest_loop.core.run import Event, Kind, RunState, Target
+from pytest_loop.core.text.redaction import RedactedStream, Redactor, redactor
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.discreet import DiscreetSession

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pytest_loop.core import machine
-from pytest_loop.core.critique import rendered
+from pytest_loop.core.judging.critique import rendered
 from pytest_loop.core.outcome import (
     ArtifactStatus,
     artifact_status,
@@ -17,7 +17,7 @@ from pytest_loop.core.outcome import (
 )
 from pytest_loop.core.run import HASH_SHOWN, Event, Kind, Reason, RunCriteria, RunState, Target
 from pytest_loop.core.stopping import budgets
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.show import workload
 from pytest_loop.show.closing import closing_lines
 

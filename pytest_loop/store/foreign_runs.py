@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.core import machine
-from pytest_loop.core.model import Phase, Severity
+from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.run import Place, RunRule, RunState, Step
 from pytest_loop.store import disk
 

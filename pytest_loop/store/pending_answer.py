@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_loop.core.model import Value
+from pytest_loop.core.model.rules import Value
 from pytest_loop.core.run import Event, Kind
 from pytest_loop.store import disk
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents import prompts
-from pytest_loop.core.criteria import RunCriteria
-from pytest_loop.core.drafting import run_criteria
 from pytest_loop.core.experiment import Policy
-from pytest_loop.core.model import Phase, Plan
+from pytest_loop.core.judging.draft import run_criteria
+from pytest_loop.core.model.rules import Phase, Plan
+from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.core.model.session_order import Order
 from pytest_loop.core.notebook import Notebook
-from pytest_loop.core.order import Order
-from pytest_loop.core.proof import PlanningProof, SetupProof
 from pytest_loop.core.run import Breakers, Limits, RunState, Sealed, Target, Task
+from pytest_loop.core.workload.phase_proofs import PlanningProof, SetupProof
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate.session import Judgement, Session, SessionError
 from pytest_loop.settings.command_line import child_arguments

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.measuring import CaseOutcome, CaseResult
-from pytest_loop.core.model import Evidence, Finding, Outcome
+from pytest_loop.core.model.rules import Evidence, Finding, Outcome
+from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
 from pytest_loop.errors import CheckError, ManifestError, NotJudgedError
 from pytest_loop.rules import garbage
 from pytest_loop.rules.collect import ASK, BAD_FILES, ORDER, ManyItems, RuleFailed, explained

@@ -8,7 +8,7 @@ from difflib import unified_diff
 from itertools import islice
 from typing import Any, NamedTuple
 
-from pytest_loop.core.measuring import Remark
+from pytest_loop.core.workload.measurement import Remark
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.base import shown
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from pytest_loop.core.experiment import OnPlateau, OnRegression, at_a_plateau, at_a_regression, flat
 from pytest_loop.core.notebook import Notebook, formed, weighed, worse
-from pytest_loop.core.proof import LoopProof
 from pytest_loop.core.run import RunState
 from pytest_loop.core.words import Kind
+from pytest_loop.core.workload.phase_proofs import LoopProof
 from pytest_loop.run.questions import Ask, asked_about_plateau, asked_about_regression
 
 

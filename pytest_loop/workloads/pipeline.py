@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_loop.core.measuring import CaseOutcome, CaseResult, Remark
-from pytest_loop.core.voting import decision, needed
+from pytest_loop.core.judging.votes import decision, needed
+from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Remark
 from pytest_loop.errors import CheckError, LoopError, NotJudgedError
 from pytest_loop.processes import child
 from pytest_loop.rules.checks.base import Answer

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_loop.core.composing import Analysis, Option
 from pytest_loop.core.experiment import Decision, Hypothesis, Judgement
-from pytest_loop.core.measuring import Measurement
 from pytest_loop.core.run import Event
+from pytest_loop.core.workload.analysis import Analysis, Option
+from pytest_loop.core.workload.measurement import Measurement
 
 
 @dataclass

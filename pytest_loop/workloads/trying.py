@@ -9,13 +9,13 @@ from typing import Any
 
 from pytest_loop.agents.answers import said
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
-from pytest_loop.core.composing import Analysis, Ground, Option, edited, received
 from pytest_loop.core.experiment import RECOMMENDED, Decide, Decision
 from pytest_loop.core.judged import SealFinding
-from pytest_loop.core.measuring import CaseResult, Measurement, result_of
 from pytest_loop.core.notebook import Notebook
-from pytest_loop.core.proof import BaselineProof, CalibrationProof
 from pytest_loop.core.run import Kind, RunState, Usage
+from pytest_loop.core.workload.analysis import Analysis, Ground, Option, edited, received
+from pytest_loop.core.workload.measurement import CaseResult, Measurement, result_of
+from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError
 from pytest_loop.evaluate.session import Judgement
 from pytest_loop.examining import Examination

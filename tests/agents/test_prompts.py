@@ -12,8 +12,8 @@ from pytest_loop.agents import prompts
 from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.core import machine
-from pytest_loop.core.criteria import RunCriteria, RunRule
-from pytest_loop.core.model import Phase, Severity
+from pytest_loop.core.model.rules import Phase, Severity
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.run import Event, Kind, RunState, Step, Task
 from pytest_loop.errors import StateError
 

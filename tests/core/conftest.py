@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from pytest_loop.core import machine
-from pytest_loop.core.assessing import assessment
-from pytest_loop.core.critique import critique
+from pytest_loop.core.judging.assessment import assessment
+from pytest_loop.core.judging.critique import critique
 from pytest_loop.core.machine import Command
-from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Severity
+from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
 from pytest_loop.core.run import Event, Kind, RunCriteria, RunRule, RunState, Task
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from pytest_loop.core import machine
 from pytest_loop.core.experiment import RECOMMENDED, Policy
 from pytest_loop.core.machine import Command
-from pytest_loop.core.measuring import CaseOutcome, CaseResult, Measurement
 from pytest_loop.core.notebook import Notebook
 from pytest_loop.core.run import Breakers, Event, Kind, RunCriteria, RunState, Target
+from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement
 from pytest_loop.workloads.noting import last_words, note
 from tests.core.conftest import Story, a_rule
 

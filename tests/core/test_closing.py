@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.closing import Closing, closing, evidence, status_block, verdict
-from pytest_loop.core.model import Proof, Severity
+from pytest_loop.core.model.rules import Proof, Severity
 from pytest_loop.core.outcome import result
 from pytest_loop.core.run import Kind, Manner, Target
 from pytest_loop.core.stopping import breakers

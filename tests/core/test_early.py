@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_loop.core.early import confidence
-from pytest_loop.core.model import Proof, Severity
+from pytest_loop.core.model.rules import Proof, Severity
 from pytest_loop.core.run import Breakers, Kind, Reason, RunRule
 from pytest_loop.core.stopping import stop_reason
 

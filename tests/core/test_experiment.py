@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.composing import Analysis
 from pytest_loop.core.experiment import (
     MODES,
     Decision,
@@ -21,7 +20,8 @@ from pytest_loop.core.experiment import (
     judged,
     trend,
 )
-from pytest_loop.core.measuring import Measurement
+from pytest_loop.core.workload.analysis import Analysis
+from pytest_loop.core.workload.measurement import Measurement
 from tests.core.laboratory import measured
 
 

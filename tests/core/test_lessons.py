@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pytest_loop.core.lessons import MOST_LINES, MOST_TOKENS, Lesson, lessons, recalled, rendered
-from pytest_loop.core.model import Severity
+from pytest_loop.core.model.rules import Severity
 from pytest_loop.core.run import Event, Kind, RunRule
-from pytest_loop.core.text import tokens
+from pytest_loop.core.text.sanitizer import tokens
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from pytest_loop.core import machine
 from pytest_loop.core.machine import ANYWHERE, FIRST_PLACES, TRANSITIONS, Command, IllegalTransition
-from pytest_loop.core.model import Phase, Severity
+from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.run import (
     Breakers,
     Event,

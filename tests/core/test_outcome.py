@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_loop.core.model import Phase, Severity
+from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.outcome import (
     ArtifactStatus,
     artifact_status,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.critique import critique, rendered
+from pytest_loop.core.judging.critique import critique, rendered
 from pytest_loop.core.machine import IllegalTransition
 from pytest_loop.core.outcome import decision, result
 from pytest_loop.core.run import Kind, Opinion, Reason

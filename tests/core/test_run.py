@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pytest_loop.core.model import Phase
-from pytest_loop.core.order import Order
+from pytest_loop.core.model.rules import Phase
+from pytest_loop.core.model.session_order import Order
 from pytest_loop.core.run import Assessment, Event, Level, RunCriteria, RunRule, RunState, Task
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_loop.core.model import Phase, Severity
+from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.run import Breakers, Kind, Limits, Place, Reason, RunCriteria, RunRule, Status, levels
 from pytest_loop.core.stopping import PREDICATES, stop_reason
 from tests.core.laboratory import Experiment

@@ -15,7 +15,7 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_loop.core.order import Order
+from pytest_loop.core.model.session_order import Order
 from pytest_loop.evaluate.session import ChildSession, Judgement
 from pytest_loop.evaluate.warm import Warm
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_loop.core.model import Evidence, Finding, Outcome, Plan
-from pytest_loop.core.order import Order
-from pytest_loop.core.redacting import redactor
+from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Plan
+from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.text.redaction import redactor
 from pytest_loop.evaluate.discreet import DiscreetSession
 from pytest_loop.evaluate.session import Judgement, SessionError, SessionStoppedError
 

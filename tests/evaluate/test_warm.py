@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.order import Order
+from pytest_loop.core.model.session_order import Order
 from pytest_loop.evaluate.session import ChildSession, SessionError
 from pytest_loop.processes import process_marks
 from tests.conftest import SELDOM_AMONG_WORKERS

@@ -20,9 +20,9 @@ from pytest_loop import hookspecs
 from pytest_loop.agents.factory import make
 from pytest_loop.agents.protocol import Agent
 from pytest_loop.core import machine
-from pytest_loop.core.criteria import RunCriteria, RunRule
-from pytest_loop.core.model import Evidence, Outcome, Plan
-from pytest_loop.core.order import Order
+from pytest_loop.core.model.rules import Evidence, Outcome, Plan
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.session_order import Order
 from pytest_loop.core.run import Event, Kind, RunState, Status, Task
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.session import Judgement

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.core.text import tokens
+from pytest_loop.core.text.sanitizer import tokens
 from pytest_loop.inference.project_context import ARCHITECTURE, DESCRIPTION, OVERRIDES, RULES, context, prompt_text
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.proposal import rule_file

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from pytest_loop.core.model import Phase, Severity
+from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.errors import RuleFileError
 from pytest_loop.rules.files import Loaded, json_schema, load
 from pytest_loop.rules.sources import template_names

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules import deadline, patterns
 from pytest_loop.rules.checks.base import Answer, Check, Context, findings, shown

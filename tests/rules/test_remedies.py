@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.model import Remedy
+from pytest_loop.core.model.rules import Remedy
 from pytest_loop.errors import RuleFileError
 from pytest_loop.rules.files import load
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model import Evidence, Finding, Outcome, Rule
+from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Rule
 from pytest_loop.rules.checks.base import Answer, Context
 from pytest_loop.rules.checks.kinds import check
 from pytest_loop.rules.document import Documents

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_loop.core.model import Evidence, Outcome, Phase, Severity, Verdict
-from pytest_loop.core.scoring import evaluation
+from pytest_loop.core.judging.score import evaluation
+from pytest_loop.core.model.rules import Evidence, Outcome, Phase, Severity, Verdict
 from pytest_loop.errors import NotJudgedError
 from pytest_loop.rules.checks.base import Context, findings
 from pytest_loop.rules.document import Documents

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_loop.core import machine
-from pytest_loop.core.assessing import assessment
-from pytest_loop.core.critique import critique
-from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Severity
+from pytest_loop.core.judging.assessment import assessment
+from pytest_loop.core.judging.critique import critique
+from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
 from pytest_loop.core.run import Event, Kind, RunCriteria, RunRule, RunState, Target, Task
 
 MOMENT = "2026-01-02T03:04:05.678Z"

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.core import machine
-from pytest_loop.core.model import Finding, Severity
+from pytest_loop.core.model.rules import Finding, Severity
 from pytest_loop.core.records import records
 from pytest_loop.core.run import Event, Kind, Reason, RunCriteria, RunRule, RunState, SealFinding, Stop, Target, Task
 from pytest_loop.core.words import Status

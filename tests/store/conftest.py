@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.core import machine
-from pytest_loop.core.model import Phase
+from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.run import Event, RunState, Task
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.measuring import CaseOutcome, CaseResult, Measurement, Remark
-from pytest_loop.core.model import Phase
+from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.run import Event
+from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement, Remark
 from pytest_loop.workloads.debrief import debrief, status
 from pytest_loop.workloads.trail import trail
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.measuring import CaseOutcome
+from pytest_loop.core.workload.measurement import CaseOutcome
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.base import Answer
 from pytest_loop.workloads.building import Once

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from pytest_loop.core.model import Finding, Proof
+from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, LoopError
 from pytest_loop.rules.document import Document, Documents
 from pytest_loop.rules.syntax import Malformed

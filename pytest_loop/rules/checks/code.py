@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator
 
-from pytest_loop.core.model import Finding, Proof
+from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, LoopError
 from pytest_loop.rules.checks.base import Check, Context, TextList, shown
 from pytest_loop.rules.expressions import Expression

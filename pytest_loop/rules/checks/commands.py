@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from pytest_loop.core.model import Finding, Proof
+from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError
 from pytest_loop.processes import child
 from pytest_loop.rules import patterns

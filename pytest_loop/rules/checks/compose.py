@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
-from pytest_loop.core.model import Finding, Proof
+from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules.checks.base import Check, Context, Inputs, findings
 

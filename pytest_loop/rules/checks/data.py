@@ -11,7 +11,7 @@ import jmespath
 import jmespath.exceptions
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError
 from pytest_loop.rules import patterns
 from pytest_loop.rules.checks.base import Check, Context, Inputs, shown

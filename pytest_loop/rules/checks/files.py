@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model.rules import Finding
 from pytest_loop.rules.checks.base import Check, Context
 from pytest_loop.rules.checks.structure import Range
 

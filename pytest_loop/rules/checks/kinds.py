@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from pytest_loop.core.model import Proof
+from pytest_loop.core.model.rules import Proof
 from pytest_loop.rules.checks.base import Check, shown
 from pytest_loop.rules.checks.code import Tests
 from pytest_loop.rules.checks.compose import AllOf, AnyOf, Not

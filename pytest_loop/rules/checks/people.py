@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from pytest_loop.core.model import Finding, Proof
+from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules.checks.base import Answer, Check, Context, Inputs
 

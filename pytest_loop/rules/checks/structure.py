@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.base import Check, Context, Count, Inputs
 from pytest_loop.rules.document import Document, syntax_problem
