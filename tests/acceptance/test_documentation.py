@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop import option_table as options
-from pytest_loop.core.run import Reason
+from pytest_loop.core.model.run_state import Reason
 from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED
 from pytest_loop.rules.files import load
 
