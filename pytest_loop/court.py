@@ -12,7 +12,7 @@ import pytest
 from pytest_loop.options import Options
 
 if TYPE_CHECKING:
-    from pytest_loop.rules.checks.base import Answer
+    from pytest_loop.rules.checks.check import Answer
     from pytest_loop.run_options import RunOptions
 
 
@@ -61,7 +61,7 @@ def seated(config: pytest.Config, asked: RunOptions) -> Court | None:
 def answer(address: str, key: str, question: str, artifact: Path | None) -> Answer:
     """Ask the judge that listens there."""
     from pytest_loop.agents.broker import ask
-    from pytest_loop.rules.checks.base import Answer
+    from pytest_loop.rules.checks.check import Answer
 
     found = ask(address, key, question, artifact)
     return Answer(found.passed, found.reason, found.evidence)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_loop.evaluate.baseline import Baseline
     from pytest_loop.evaluate.channel import Channel
     from pytest_loop.evaluate.record import Recorder
-    from pytest_loop.rules.checks.base import Answer
+    from pytest_loop.rules.checks.check import Answer
 
 NAME = "loop-judging"
 CANARY = "loop_canary"

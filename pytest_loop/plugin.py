@@ -85,7 +85,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return None
     import json
 
-    from pytest_loop.rules.files import json_schema
+    from pytest_loop.rules.rule_files import json_schema
 
     print(json.dumps(json_schema(), indent=2))
     return 0

@@ -12,11 +12,11 @@ _MACHINERY = (
     "pytest_loop.evaluate.channel",
     "pytest_loop.evaluate.record",
     "pytest_loop.rules.binding",
-    "pytest_loop.rules.markdown",
+    "pytest_loop.rules.markdown_document",
     "pytest_loop.rules.ordering",
     "pytest_loop.rules.protocol",
     "pytest_loop.rules.reports",
-    "pytest_loop.rules.toml",
+    "pytest_loop.rules.toml_lines",
     "pytest_loop.show.status",
     "pytest_loop.show.terminal",
     "pytest_loop.judging",
@@ -65,7 +65,7 @@ def rule_files() -> dict[str, str]:
 def read(files: Mapping[str, str]) -> None:
     """Rule files are texts, and what a text means is always the same: a session whose text is another reads it anew."""
     from pytest_loop.errors import RuleFileError
-    from pytest_loop.rules.files import load as load_rules
+    from pytest_loop.rules.rule_files import load as load_rules
 
     for path, root in files.items():
         with suppress(RuleFileError, OSError):

@@ -17,11 +17,11 @@ from pytest_loop.core.model.rules import Evidence, Finding, Outcome
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
 from pytest_loop.rules import garbage
-from pytest_loop.rules.checks.base import Answer, Context, findings
-from pytest_loop.rules.checks.kinds import BUILT_IN, COMPOSED, Kinds, check
+from pytest_loop.rules.checks.check import Answer, Context, findings
+from pytest_loop.rules.checks.registry import BUILT_IN, COMPOSED, Kinds, check
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.files import Judged, Loaded, load
 from pytest_loop.rules.reuse import Reuse
+from pytest_loop.rules.rule_files import Judged, Loaded, load
 from pytest_loop.rules.sources import INFERRED, TEMPLATES
 from pytest_loop.rules.tally import Tally
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_loop.rules.form import RuleFile
-from pytest_loop.rules.positions import Locate
+from pytest_loop.rules.line_numbers import Locate
+from pytest_loop.rules.rule_schema import RuleFile
 
 MOST = 100
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_loop.agents.answers import PrepareAnswer, PreparedCheck, validated
 from pytest_loop.agents.protocol import AgentError, AgentReply
-from pytest_loop.rules.checks.kinds import Invalid, check
+from pytest_loop.rules.checks.registry import Invalid, check
 
 
 def prepared(reply: AgentReply, wanted: Sequence[str]) -> dict[str, list[Any]]:

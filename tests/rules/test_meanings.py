@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.errors import RuleFileError
-from pytest_loop.rules import files, sources
-from pytest_loop.rules.checks.kinds import BUILT_IN
-from pytest_loop.rules.files import load
+from pytest_loop.rules import rule_files, sources
+from pytest_loop.rules.checks.registry import BUILT_IN
 from pytest_loop.rules.meanings import MEANINGS, MOST, Meanings
+from pytest_loop.rules.rule_files import load
 
 RULES = """
     artifact: guide.md
@@ -23,7 +23,7 @@ RULES = """
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[Meanings]:
     made = Meanings(is_kept=True)
-    for module in (files, sources):
+    for module in (rule_files, sources):
         monkeypatch.setattr(module, "MEANINGS", made)
     yield made
     assert not MEANINGS.is_kept

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_loop.rules.document import Document
-from pytest_loop.rules.templates import reading
+from pytest_loop.rules.templates import artifact_reader
 
 PYTHON = (".py", ".pyi")
 
@@ -40,7 +40,7 @@ class Method(NamedTuple):
 
 def another_language(artifact: Path, workspace: Path) -> None:
     """Stands before a sentence: an agent judges what has no syntax tree here."""
-    document = reading.document(artifact, workspace)
+    document = artifact_reader.document(artifact, workspace)
     if is_python(artifact):
         raise AssertionError(f"{document.shown} is Python, which the check before this one judges")
 
@@ -52,7 +52,7 @@ def is_python(artifact: Path) -> bool:
 
 def parsed(artifact: Path, workspace: Path) -> Source:
     """The artifact as Python; where it is not, the failure says why."""
-    document = reading.document(artifact, workspace)
+    document = artifact_reader.document(artifact, workspace)
     if not is_python(artifact):
         raise AssertionError(f"{document.shown} is not Python")
     try:
@@ -94,7 +94,7 @@ def public_names(artifact: Path, workspace: Path) -> None:
     for one in public:
         if isinstance(one, Method) and _is_stub(one, bases) and artifact.suffix.lower() != ".pyi":
             problems.append(source.at(one.node, f"expected {one.name} to do something, found a stub"))
-    reading.refuse(problems)
+    artifact_reader.refuse(problems)
 
 
 def _promised(tree: ast.Module) -> dict[str, ast.expr]:
@@ -164,7 +164,7 @@ def annotated(artifact: Path, workspace: Path) -> None:
     source = parsed(artifact, workspace)
     methods = [one for one in _public(source.tree.body) if isinstance(one, Method)]
     found = [(one, missing) for one in methods if (missing := _unannotated(one))]
-    reading.refuse(
+    artifact_reader.refuse(
         source.at(one.node, f"{one.name}: expected annotations for {_listed(names)}, found none")
         for one, names in found
     )
@@ -194,7 +194,7 @@ def naming(artifact: Path, workspace: Path) -> None:
     functions = [child for owner in owners for child in owner.body if isinstance(child, Function)]
     capital = [node for node in functions if node.name != node.name.lower()]
     odd = [node for node in classes if not _is_cap_words(node.name)]
-    reading.refuse(
+    artifact_reader.refuse(
         [source.at(node, f"expected a class name such as OrderLine, found {node.name!r}") for node in odd]
         + [source.at(node, f"expected a name such as order_line, found {node.name!r}") for node in capital]
     )

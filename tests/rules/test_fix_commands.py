@@ -9,7 +9,7 @@ import pytest
 
 from pytest_loop.core.model.rules import Remedy
 from pytest_loop.errors import RuleFileError
-from pytest_loop.rules.files import load
+from pytest_loop.rules.rule_files import load
 
 Write = Callable[..., Path]
 

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.rules import patterns
-from pytest_loop.rules.checks.base import Check, Context, Count, TextList, shown
+from pytest_loop.rules.checks.check import Check, Context, Count, TextList, shown
 from pytest_loop.rules.document import Document
 from pytest_loop.rules.syntax import Malformed
 

@@ -17,8 +17,8 @@ from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError
 from pytest_loop.processes import child
 from pytest_loop.rules import patterns
-from pytest_loop.rules.checks.base import Check, Context, Inputs, Seconds, TextList, shown
-from pytest_loop.rules.checks.data import OPERATORS, Comparison, JmesPath, Number, search
+from pytest_loop.rules.checks.check import Check, Context, Inputs, Seconds, TextList, shown
+from pytest_loop.rules.checks.data_checks import OPERATORS, Comparison, JmesPath, Number, search
 
 DEFAULT_TIMEOUT = 60.0
 _OPERATORS = frozenset("();<>|&")

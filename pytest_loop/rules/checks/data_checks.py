@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError
 from pytest_loop.rules import patterns
-from pytest_loop.rules.checks.base import Check, Context, Inputs, shown
+from pytest_loop.rules.checks.check import Check, Context, Inputs, shown
 from pytest_loop.rules.deadline import SECONDS, deadline
 from pytest_loop.rules.syntax import FORMATS, Malformed, parse, read_text
 

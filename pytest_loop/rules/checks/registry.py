@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pytest_loop.core.model.rules import Proof
-from pytest_loop.rules.checks.base import Check, shown
-from pytest_loop.rules.checks.code import Tests
-from pytest_loop.rules.checks.compose import AllOf, AnyOf, Not
-from pytest_loop.rules.checks.people import Sentence
-from pytest_loop.rules.messages import Complaint, complaints
+from pytest_loop.rules.checks.check import Check, shown
+from pytest_loop.rules.checks.composite_checks import AllOf, AnyOf, Not
+from pytest_loop.rules.checks.python_checks import Tests
+from pytest_loop.rules.checks.review_checks import Sentence
+from pytest_loop.rules.validation_messages import Complaint, complaints
 
 Kinds = Mapping[str, type[BaseModel]]
 
@@ -42,25 +42,25 @@ class _Named(Mapping[str, type[BaseModel]]):
 
 
 BUILT_IN: Kinds = _Named(
-    command="commands.Command",
-    metric="commands.Metric",
-    contains="content.Contains",
-    absent="content.Absent",
-    matches="content.Matches",
-    not_matches="content.NotMatches",
-    sections="structure.Sections",
-    parses="structure.Parses",
-    json_schema="data.JsonSchema",
-    query="data.Query",
-    files="files.Files",
-    size="structure.Size",
-    links="structure.Links",
-    python="code.Python",
-    tests="code.Tests",
-    judge="people.Judge",
-    manual="people.Manual",
+    command="command_checks.Command",
+    metric="command_checks.Metric",
+    contains="content_checks.Contains",
+    absent="content_checks.Absent",
+    matches="content_checks.Matches",
+    not_matches="content_checks.NotMatches",
+    sections="structure_checks.Sections",
+    parses="structure_checks.Parses",
+    json_schema="data_checks.JsonSchema",
+    query="data_checks.Query",
+    files="file_checks.Files",
+    size="structure_checks.Size",
+    links="structure_checks.Links",
+    python="python_checks.Python",
+    tests="python_checks.Tests",
+    judge="review_checks.Judge",
+    manual="review_checks.Manual",
 )
-FOREIGN: Kinds = _Named(executable="commands.Executable", content="content.Search")
+FOREIGN: Kinds = _Named(executable="command_checks.Executable", content="content_checks.Search")
 COMPOSED: dict[str, type[AllOf | AnyOf | Not]] = {"all": AllOf, "any": AnyOf, "not": Not}
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, Criteria, Phase, Proof, Remedy, Rule, Severity
 from pytest_loop.errors import Problem, RuleFileError
-from pytest_loop.rules.checks.base import shown
-from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, Kinds, check, each, proof, reads_artifact, schema
-from pytest_loop.rules.form import FixCommand, RuleFile
+from pytest_loop.rules.checks.check import shown
+from pytest_loop.rules.checks.registry import BUILT_IN, Invalid, Kinds, check, each, proof, reads_artifact, schema
+from pytest_loop.rules.fix_commands import remedy
 from pytest_loop.rules.meanings import MEANINGS
-from pytest_loop.rules.remedies import remedy
+from pytest_loop.rules.rule_schema import FixCommand, RuleFile
 from pytest_loop.rules.sources import Source, chain_of
 
 

@@ -9,7 +9,7 @@ from pydantic import ConfigDict
 
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
-from pytest_loop.rules.checks.base import Check, Context, Inputs, findings
+from pytest_loop.rules.checks.check import Check, Context, Inputs, findings
 
 
 class _Composed(Check):

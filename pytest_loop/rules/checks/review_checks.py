@@ -9,7 +9,7 @@ from pydantic import Field
 
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
-from pytest_loop.rules.checks.base import Answer, Check, Context, Inputs
+from pytest_loop.rules.checks.check import Answer, Check, Context, Inputs
 
 Words = Annotated[str, Field(min_length=1)]
 

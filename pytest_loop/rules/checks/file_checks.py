@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from pytest_loop.core.model.rules import Finding
-from pytest_loop.rules.checks.base import Check, Context
-from pytest_loop.rules.checks.structure import Range
+from pytest_loop.rules.checks.check import Check, Context
+from pytest_loop.rules.checks.structure_checks import Range
 
 MOST_FILES = 100_000
 

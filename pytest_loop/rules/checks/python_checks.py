@@ -14,8 +14,8 @@ from pydantic import AfterValidator
 
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, LoopError
-from pytest_loop.rules.checks.base import Check, Context, TextList, shown
-from pytest_loop.rules.expressions import Expression
+from pytest_loop.rules.checks.check import Check, Context, TextList, shown
+from pytest_loop.rules.mark_expressions import Expression
 
 
 def _reference(text: str) -> str:

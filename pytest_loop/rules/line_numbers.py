@@ -16,7 +16,7 @@ Locate = Callable[[Path], int]
 def locator(text: str, kind: str, node: yaml.Node | None = None) -> Locate:
     """A function from the path of a value to its line; for what is not there, the line of what encloses it."""
     if kind == "toml":
-        from pytest_loop.rules.toml import lines
+        from pytest_loop.rules.toml_lines import lines
 
         return lines(text)
     node = node or _composed(_as_yaml(text) if kind == "json" else text)

@@ -6,8 +6,8 @@ import shlex
 from typing import Any, NamedTuple
 
 from pytest_loop.core.model.rules import Remedy
-from pytest_loop.rules.checks.commands import Command, words
-from pytest_loop.rules.form import FixCommand
+from pytest_loop.rules.checks.command_checks import Command, words
+from pytest_loop.rules.rule_schema import FixCommand
 
 
 class Fixer(NamedTuple):

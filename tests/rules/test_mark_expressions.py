@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.rules.expressions import Expression
+from pytest_loop.rules.mark_expressions import Expression
 
 MARKS = [pytest.mark.usefixtures("x").mark, pytest.mark.loop_rule("a", severity="warn").mark]
 

@@ -11,9 +11,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError
-from pytest_loop.rules.checks.base import Check, Context, Count, Inputs
+from pytest_loop.rules.checks.check import Check, Context, Count, Inputs
 from pytest_loop.rules.document import Document, syntax_problem
-from pytest_loop.rules.markdown import Link, Markdown, Section
+from pytest_loop.rules.markdown_document import Link, Markdown, Section
 from pytest_loop.rules.syntax import Malformed
 
 

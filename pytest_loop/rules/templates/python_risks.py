@@ -6,8 +6,8 @@ import ast
 import re
 from pathlib import Path
 
-from pytest_loop.rules.templates import reading
-from pytest_loop.rules.templates.code import Source, is_ellipsis, is_python, parsed
+from pytest_loop.rules.templates import artifact_reader
+from pytest_loop.rules.templates.python_names import Source, is_ellipsis, is_python, parsed
 
 CATCH_ALL = ("Exception", "BaseException")
 UNSAFE_LOADERS = ("Loader", "UnsafeLoader")
@@ -16,7 +16,7 @@ _SQL = re.compile(r"(?i)\b(select|insert|update|delete|create|alter|drop)\b")
 
 def _python(artifact: Path, workspace: Path) -> Source | None:
     """The artifact, unless it is another language: then the sentence beside the check decides alone."""
-    reading.document(artifact, workspace)
+    artifact_reader.document(artifact, workspace)
     return parsed(artifact, workspace) if is_python(artifact) else None
 
 
@@ -31,7 +31,7 @@ def handled_errors(artifact: Path, workspace: Path) -> None:
             problems.append(source.at(node, problem))
         if isinstance(node, ast.Call) and _suppresses_all(node):
             problems.append(source.at(node, "expected named exceptions, found all of them suppressed"))
-    reading.refuse(problems)
+    artifact_reader.refuse(problems)
 
 
 def _suppresses_all(call: ast.Call) -> bool:
@@ -64,7 +64,7 @@ def checked_input(artifact: Path, workspace: Path) -> None:
     if source is None:
         return
     calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
-    reading.refuse(source.at(call, problem) for call in calls if (problem := _unsafe(call)))
+    artifact_reader.refuse(source.at(call, problem) for call in calls if (problem := _unsafe(call)))
 
 
 def _unsafe(call: ast.Call) -> str | None:

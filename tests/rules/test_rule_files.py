@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.errors import RuleFileError
-from pytest_loop.rules.files import Loaded, json_schema, load
+from pytest_loop.rules.rule_files import Loaded, json_schema, load
 from pytest_loop.rules.sources import template_names
 
 Write = Callable[..., Loaded]
@@ -310,7 +310,7 @@ def test_paths_of_a_template_start_at_the_file_that_extends_it(read: Write, tmp_
 
 
 def test_the_schema_in_the_package_is_the_one_of_the_models() -> None:
-    import pytest_loop.rules.files as module
+    import pytest_loop.rules.rule_files as module
 
     shipped = json.loads((Path(module.__file__).parent / "rule-file.schema.json").read_text())
     assert shipped == json_schema()

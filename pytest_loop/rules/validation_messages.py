@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from pytest_loop.rules.checks.base import shown
+from pytest_loop.rules.checks.check import shown
 
 _EXPECTED = {
     "string_type": "text",

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
 from pytest_loop.core.judging.votes import is_need
-from pytest_loop.rules.checks.base import shown
-from pytest_loop.rules.checks.commands import words
+from pytest_loop.rules.checks.check import shown
+from pytest_loop.rules.checks.command_checks import words
 
 MOST_REPEATS = 1_000
 _ID = r"^[A-Za-z0-9_](?:[\w.\-/]*[\w])?$"
