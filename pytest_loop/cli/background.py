@@ -13,7 +13,7 @@ from typing import TextIO
 import pytest
 
 from pytest_loop.cli import runs
-from pytest_loop.core.run import RunState, Status
+from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.errors import StateError
 from pytest_loop.evaluate.session import START
 from pytest_loop.settings.command_line import NO_ALIAS

@@ -17,8 +17,8 @@ import pytest
 from pytest_loop.cli.task import Understood
 from pytest_loop.core.judging.draft import TESTS, is_module, run_criteria, with_baseline, with_modules
 from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan
+from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.run import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate.session import Session, SessionError
 from pytest_loop.rules.sources import TEMPLATES, template_names

@@ -8,8 +8,8 @@ from typing import Any
 
 from pytest_loop.cli import background
 from pytest_loop.cli.runs import chosen
-from pytest_loop.core import machine
-from pytest_loop.core.run import Event, Kind, RunState
+from pytest_loop.core.machine import run_machine
+from pytest_loop.core.model.run_state import Event, Kind, RunState
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.processes import process_marks
 from pytest_loop.run import worktree
@@ -43,7 +43,7 @@ def resumed(
             say(f"go on: {show.go_on(state)}")
             files.release()
             return state, files
-        state = machine.step(state, reopened)
+        state = run_machine.step(state, reopened)
         files.append([reopened], state)
     elif attempt:
         files.note_attempt(attempt, state.evaluations)
@@ -69,7 +69,7 @@ def _reopened(state: RunState, options: RunOptions, values: argparse.Namespace) 
         raised["on_regression"] = options.on_regression
     if state.notebook and options.on_plateau == "continue":
         raised["on_plateau"] = options.on_plateau
-    fits = machine.REOPENED_BY.get(state.stop.reason, ())
+    fits = run_machine.REOPENED_BY.get(state.stop.reason, ())
     is_reviewed = state.review is not None and (is_at_terminal() or options.yes)
     confirmed = state.stop.reason == "unconfirmed" and (options.confirmed or is_reviewed)
     if not confirmed and not any(name in fits for name in raised):

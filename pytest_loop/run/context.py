@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents.protocol import Agent, AgentReply, AgentRequest, Watch
-from pytest_loop.core.lessons import Lesson
+from pytest_loop.core.reporting.lessons import Lesson
 from pytest_loop.evaluate.session import Session
 from pytest_loop.run.questions import Gates
 from pytest_loop.show.live import Live

@@ -12,7 +12,7 @@ from pytest_loop.cli import background
 from pytest_loop.cli import runs as looking
 from pytest_loop.cli.background import later_words
 from pytest_loop.core.model.edit_scopes import overlap
-from pytest_loop.core.run import RunState, Target
+from pytest_loop.core.model.run_state import RunState, Target
 from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.errors import StateError
 from pytest_loop.evaluate.session import START

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.run import Reason
+from pytest_loop.core.model.run_state import Reason
 from pytest_loop.rules.checks.registry import BUILT_IN, COMPOSED
 from pytest_loop.rules.rule_files import load
 from pytest_loop.settings import options

@@ -26,7 +26,7 @@ from pytest_loop.agents.protocol import (
     StopAskedError,
     Watch,
 )
-from pytest_loop.core.run import Usage
+from pytest_loop.core.model.run_state import Usage
 from pytest_loop.errors import CheckError
 
 Judging = Callable[[str, Path | None], JudgeAnswer]

@@ -25,8 +25,6 @@ from typing import Any
 
 import pytest
 
-import pytest_loop.driver
-import pytest_loop.rules.collect  # noqa: F401 - imported once for all stories
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.agents.protocol import reply as as_reply
 from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Plan, Rule
