@@ -21,11 +21,6 @@ from pytest_loop.agents.replay_agent import Recorded
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
 from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.core.text.redaction import RedactedStream, Redactor, redactor
-from pytest_loop.evaluate.bytecode import Bytecode
-from pytest_loop.evaluate.discreet import DiscreetSession
-from pytest_loop.evaluate.memory import Memory
-from pytest_loop.evaluate.session import ChildSession
-from pytest_loop.evaluate.warm import Warm
 from pytest_loop.gates import Gates, is_at_terminal, line
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.project_context import prompt_text
@@ -35,6 +30,11 @@ from pytest_loop.run import restore
 from pytest_loop.run.driver import Driver
 from pytest_loop.run.earlier_runs import remembered
 from pytest_loop.run_options import RunOptions
+from pytest_loop.session.bytecode import Bytecode
+from pytest_loop.session.history import Memory
+from pytest_loop.session.redaction import DiscreetSession
+from pytest_loop.session.runner import ChildSession
+from pytest_loop.session.warm.client import Warm
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone

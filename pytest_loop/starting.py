@@ -24,8 +24,6 @@ from pytest_loop.core.model.rules import Plan
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Target
 from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import LoopError
-from pytest_loop.evaluate.bytecode import Bytecode
-from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.gates import is_at_terminal, line
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, asked
@@ -36,6 +34,8 @@ from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.resuming import resumed
 from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.running import Running
+from pytest_loop.session.bytecode import Bytecode
+from pytest_loop.session.runner import ChildSession
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
 from pytest_loop.store.project_runs import Store
