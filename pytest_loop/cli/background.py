@@ -15,7 +15,7 @@ import pytest
 from pytest_loop.cli import runs
 from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.errors import StateError
-from pytest_loop.evaluate.session import START
+from pytest_loop.session.runner import START
 from pytest_loop.settings.command_line import NO_ALIAS
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.lock import Owner

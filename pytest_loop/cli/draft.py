@@ -20,9 +20,9 @@ from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan
 from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.evaluate.session import Session, SessionError
 from pytest_loop.rules.sources import TEMPLATES, template_names
 from pytest_loop.rules.syntax import FORMATS
+from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import child_arguments
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.clock import now

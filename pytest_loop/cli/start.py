@@ -28,14 +28,14 @@ from pytest_loop.core.model.rules import Plan
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Target
 from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import LoopError
-from pytest_loop.evaluate.bytecode import Bytecode
-from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, asked
 from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.run import worktree
 from pytest_loop.run.questions import is_at_terminal, line
 from pytest_loop.run.runner import Running
+from pytest_loop.session.bytecode import Bytecode
+from pytest_loop.session.runner import ChildSession
 from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.show import run as show

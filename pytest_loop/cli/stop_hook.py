@@ -27,20 +27,20 @@ from pytest_loop.core.model.run_state import Assessment, RunCriteria
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.core.text.redaction import redactor
 from pytest_loop.core.text.sanitizer import fenced, one_line
-from pytest_loop.court import seated
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.evaluate import forked
-from pytest_loop.evaluate.here import Here
-from pytest_loop.evaluate.session import ChildSession, Judgement, SessionError
 from pytest_loop.inference import stop_check
 from pytest_loop.inference.task_phrases import asked
 from pytest_loop.processes import process_marks
 from pytest_loop.processes.child import Ending
 from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.rules.syntax import FORMATS
+from pytest_loop.session.assess import judged
+from pytest_loop.session.judge_service import seated
+from pytest_loop.session.runner import ChildSession, Judgement, SessionError
+from pytest_loop.session.warm import fork
+from pytest_loop.session.warm.direct import Here
 from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
-from pytest_loop.single import judged
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.stop_blocks import Blocks
 
@@ -201,7 +201,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> NoReturn:
     if reason:
         print(f"the agent may stop: {reason}", file=sys.stderr, flush=True)
     give(answer)
-    forked.end(0)
+    fork.end(0)
 
 
 def _gate(config: pytest.Config, values: argparse.Namespace) -> Gate:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import Judge
-from pytest_loop.agents.broker import Broker
 from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.judging.draft import is_module, is_test
 from pytest_loop.core.judging.tampering import copied, is_void, parsed_machinery, suspicions
 from pytest_loop.core.model.run_state import Assessment, RunState, Sealed, SealFinding, Usage
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.evaluate.session import Judgement
 from pytest_loop.run.context import Tools
+from pytest_loop.session.broker import Broker
+from pytest_loop.session.runner import Judgement
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.sealed_files import SealedFiles, site_digest
 

@@ -23,11 +23,6 @@ from pytest_loop.cli.task import known_context
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
 from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.core.text.redaction import RedactedStream, Redactor, redactor
-from pytest_loop.evaluate.bytecode import Bytecode
-from pytest_loop.evaluate.discreet import DiscreetSession
-from pytest_loop.evaluate.memory import Memory
-from pytest_loop.evaluate.session import ChildSession
-from pytest_loop.evaluate.warm import Warm
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.project_context import prompt_text
 from pytest_loop.processes import process_marks
@@ -36,6 +31,11 @@ from pytest_loop.run.context import Settings, Tools
 from pytest_loop.run.driver import Driver
 from pytest_loop.run.earlier_runs import remembered
 from pytest_loop.run.questions import Gates, is_at_terminal, line
+from pytest_loop.session.bytecode import Bytecode
+from pytest_loop.session.history import Memory
+from pytest_loop.session.redaction import DiscreetSession
+from pytest_loop.session.runner import ChildSession
+from pytest_loop.session.warm.client import Warm
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show

@@ -15,7 +15,7 @@ from pytest_loop.core.model.edit_scopes import overlap
 from pytest_loop.core.model.run_state import RunState, Target
 from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.errors import StateError
-from pytest_loop.evaluate.session import START
+from pytest_loop.session.runner import START
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
