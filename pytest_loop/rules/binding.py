@@ -13,7 +13,7 @@ from pytest_loop.rules.checks.check import shown
 from pytest_loop.rules.checks.python_checks import Python, Tests, is_node_id
 from pytest_loop.rules.checks.registry import each
 from pytest_loop.rules.checks.review_checks import Sentence
-from pytest_loop.rules.collect import LOADED, TALLY, FixtureRuleItem, RuleItem
+from pytest_loop.rules.items import LOADED, TALLY, FixtureRuleItem, RuleItem
 from pytest_loop.rules.mark_expressions import Expression
 from pytest_loop.rules.rule_files import Judged, Loaded, rule
 

@@ -13,7 +13,7 @@ from pytest_loop.errors import Problem, RuleFileError
 from pytest_loop.rules.checks.check import shown
 from pytest_loop.rules.checks.registry import BUILT_IN, Invalid, Kinds, check, each, proof, reads_artifact, schema
 from pytest_loop.rules.fix_commands import remedy
-from pytest_loop.rules.meanings import MEANINGS
+from pytest_loop.rules.parse_cache import MEANINGS
 from pytest_loop.rules.rule_schema import FixCommand, RuleFile
 from pytest_loop.rules.sources import Source, chain_of
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pytest_loop.errors import Problem
 from pytest_loop.rules.checks.check import shown
 from pytest_loop.rules.line_numbers import Locate, locator
-from pytest_loop.rules.meanings import MEANINGS
+from pytest_loop.rules.parse_cache import MEANINGS
 from pytest_loop.rules.rule_schema import RuleFile
 from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
 from pytest_loop.rules.validation_messages import complaints
