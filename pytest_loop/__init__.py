@@ -12,10 +12,10 @@ _PUBLIC = {
     "AgentReply": "pytest_loop.agents.protocol",
     "AgentRequest": "pytest_loop.agents.protocol",
     "ScriptedAgent": "pytest_loop.agents.scripted_agent",
-    "Check": "pytest_loop.rules.checks.base",
+    "Check": "pytest_loop.rules.checks.check",
     "CheckError": "pytest_loop.errors",
-    "Context": "pytest_loop.rules.checks.base",
-    "Finding": "pytest_loop.core.model",
+    "Context": "pytest_loop.rules.checks.check",
+    "Finding": "pytest_loop.core.model.rules",
 }
 
 __all__ = ["AgentReply", "AgentRequest", "Check", "CheckError", "Context", "Finding", "ScriptedAgent"]

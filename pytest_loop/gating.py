@@ -18,18 +18,14 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_loop.core import critique as critic
-from pytest_loop.core import stop_hook
-from pytest_loop.core.model import Phase
-from pytest_loop.core.order import Order
-from pytest_loop.core.redacting import redactor
-from pytest_loop.core.run import Assessment, RunCriteria
-from pytest_loop.core.text import fenced, one_line
-from pytest_loop.court import seated
+from pytest_loop.core.judging import critique as critic
+from pytest_loop.core.model import stop_message
+from pytest_loop.core.model.rules import Phase
+from pytest_loop.core.model.run_state import Assessment, RunCriteria
+from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.text.redaction import redactor
+from pytest_loop.core.text.sanitizer import fenced, one_line
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.evaluate import forked
-from pytest_loop.evaluate.here import Here
-from pytest_loop.evaluate.session import ChildSession, Judgement, SessionError
 from pytest_loop.inference import stop_check
 from pytest_loop.inference.task_phrases import asked
 from pytest_loop.new_run import NewRun
@@ -39,7 +35,11 @@ from pytest_loop.processes.child import Ending
 from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run_options import RunOptions, project_root, run_options
-from pytest_loop.single import judged
+from pytest_loop.session.assess import judged
+from pytest_loop.session.judge_service import seated
+from pytest_loop.session.runner import ChildSession, Judgement, SessionError
+from pytest_loop.session.warm import fork
+from pytest_loop.session.warm.direct import Here
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.stop_blocks import Blocks
 from pytest_loop.understanding import Understood
@@ -61,7 +61,7 @@ class Gate:
     config: pytest.Config
     values: argparse.Namespace
     options: RunOptions
-    message: stop_hook.Message
+    message: stop_message.Message
 
     @cached_property
     def root(self) -> Path:
@@ -86,7 +86,7 @@ class Gate:
             self._blocks.forget()
             raise
         self._note(before + 1)
-        return stop_hook.block(f"{reason}\n(kept from stopping {before + 1} of {self.options.gate_blocks} times)")
+        return stop_message.block(f"{reason}\n(kept from stopping {before + 1} of {self.options.gate_blocks} times)")
 
     def _counted(self) -> int:
         """How often it was kept from stopping; without a name of its own only its word ends it."""
@@ -188,7 +188,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> NoReturn:
     Ends the process, because pytest's capture would give others standard output back.
     """
     give = _aside()
-    answer, reason = stop_hook.ALLOW, ""
+    answer, reason = stop_message.ALLOW, ""
     try:
         with interruptible():
             answer = _gate(config, values).answer()
@@ -201,7 +201,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> NoReturn:
     if reason:
         print(f"the agent may stop: {reason}", file=sys.stderr, flush=True)
     give(answer)
-    forked.end(0)
+    fork.end(0)
 
 
 def _gate(config: pytest.Config, values: argparse.Namespace) -> Gate:
@@ -211,7 +211,7 @@ def _gate(config: pytest.Config, values: argparse.Namespace) -> Gate:
         raise AllowedError("the plugin pytest-loop (a test repeater) is active: use -p no:loop")
     if unknown := unknown_option([str(word) for word in config.invocation_params.args]):
         raise AllowedError(unknown)
-    found = stop_hook.message(_heard().decode("utf-8", "replace"))
+    found = stop_message.message(_heard().decode("utf-8", "replace"))
     if found is None:
         raise AllowedError("the message of the hook is not a JSON object")
     options = run_options(config, values)

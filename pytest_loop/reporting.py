@@ -7,8 +7,8 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_loop.core.redacting import redactor
-from pytest_loop.core.run import Event, RunState
+from pytest_loop.core.model.run_state import Event, RunState
+from pytest_loop.core.text.redaction import redactor
 from pytest_loop.errors import StateError
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import html

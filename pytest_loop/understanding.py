@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pytest_loop.core.text import counted
+from pytest_loop.core.text.sanitizer import counted
 from pytest_loop.inference.command_candidate import Confidence, Goal
 from pytest_loop.inference.project_context import FILES, Context, context
 from pytest_loop.inference.project_files import read_files, read_project

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
 
 from pytest_loop.agents.protocol import AgentError, AgentReply
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 
 Model = TypeVar("Model", bound=BaseModel)
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]

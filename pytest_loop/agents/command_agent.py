@@ -17,7 +17,7 @@ from pytest_loop.agents.protocol import (
     AgentUnavailableError,
     Watch,
 )
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.processes import child
 
 _PLACEHOLDER = re.compile(r"\{(prompt_file|output_file|artifact|workspace|step|iteration)\}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_loop.agents.json_values import Event, an_object, at, members, prose, word
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 
 LONGEST = 1024 * 1024
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_loop.agents.protocol import LARGEST_ANSWER, Agent, AgentError, AgentReply, AgentRequest, Watch
-from pytest_loop.core.redacting import RedactedStream, Redactor, redacted
+from pytest_loop.core.text.redaction import RedactedStream, Redactor, redacted
 
 
 class RedactedAgent:

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pytest_loop.agents.protocol import AgentError, Case, Watch
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.processes import child
 from pytest_loop.repair.order import Order, Result
 from pytest_loop.repair.scope import EVERYTHING

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_loop.core.text import clipped, revealed
+from pytest_loop.core.text.sanitizer import clipped, revealed
 from pytest_loop.workspace.file_tree import Difference, Entry, Kind, Tree, difference
 from pytest_loop.workspace.line_diff import Op, hunks
 

@@ -11,7 +11,7 @@ import pytest
 from pytest_loop.agents.builtin_agent import BuiltinAgent, apply
 from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, Case, StopAskedError, Watch
-from pytest_loop.core.model import Remedy
+from pytest_loop.core.model.rules import Remedy
 from pytest_loop.repair.order import Patch
 
 PRICES = """

@@ -12,7 +12,7 @@ from pytest_loop.agents.factory import KINDS, AgentFactory, load_declared, make_
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, AgentUnavailableError, Watch
 from pytest_loop.agents.python_agent import PythonAgent
 from pytest_loop.agents.replay_agent import ReplayAgent
-from pytest_loop.core.redacting import redactor
+from pytest_loop.core.text.redaction import redactor
 
 NAMES = "aider, claude, codex, copilot, gemini, goose, opencode, qwen"
 

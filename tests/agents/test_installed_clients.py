@@ -4,7 +4,7 @@ import pytest
 
 from pytest_loop.agents import installed_clients
 from pytest_loop.agents.builtin_agent import NAME as BUILTIN
-from pytest_loop.core.run import Limits
+from pytest_loop.core.model.run_state import Limits
 
 
 @pytest.mark.parametrize(("here", "found"), [((), ""), (("codex",), "codex"), (("codex", "claude"), "")])

@@ -16,8 +16,8 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.agents.redacted_agent import RedactedAgent
-from pytest_loop.core.redacting import redactor
-from pytest_loop.core.run import Blocked, Issue, Usage
+from pytest_loop.core.model.run_state import Blocked, Issue, Usage
+from pytest_loop.core.text.redaction import redactor
 
 Ask = Callable[..., AgentRequest]
 SECRET = "s3cr3t-value"

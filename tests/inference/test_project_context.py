@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.core.text import tokens
+from pytest_loop.core.text.sanitizer import tokens
 from pytest_loop.inference.project_context import ARCHITECTURE, DESCRIPTION, OVERRIDES, RULES, context, prompt_text
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.proposal import rule_file
 from pytest_loop.inference.shape_file import PATH as SHAPE
 from pytest_loop.inference.shape_file import Stated, must_not_entry, shape_file, slug
-from pytest_loop.rules.files import load
+from pytest_loop.rules.rule_files import load
 
 FENCED = """\
 # Shape: login
