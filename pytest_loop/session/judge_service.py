@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from pytest_loop.options import Options
+from pytest_loop.settings.command_line import Options
 
 if TYPE_CHECKING:
     from pytest_loop.rules.checks.check import Answer
-    from pytest_loop.run_options import RunOptions
+    from pytest_loop.settings.settings import RunOptions
 
 
 class Court(NamedTuple):

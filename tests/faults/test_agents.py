@@ -25,11 +25,11 @@ from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Task
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.processes import child
+from pytest_loop.run.context import Settings, Tools
 from pytest_loop.run.driver import Driver
 from pytest_loop.session.runner import Judgement
 from pytest_loop.show.live import Live
 from pytest_loop.store.project_runs import Store
-from pytest_loop.tools import Settings, Tools
 from pytest_loop.workspace.artifact import Artifact
 
 KEY = "it.rules.yaml::a.x.green"

@@ -16,31 +16,31 @@ import pytest
 from pytest_loop.agents import prompts
 from pytest_loop.agents.factory import AgentFactory
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
+from pytest_loop.cli.readiness import workflow_gate
+from pytest_loop.cli.task import known_context
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
 from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.core.text.redaction import RedactedStream, Redactor, redactor
-from pytest_loop.gates import Gates, is_at_terminal, line
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.project_context import prompt_text
-from pytest_loop.manner import workflow_gate
 from pytest_loop.processes import process_marks
 from pytest_loop.run import restore
+from pytest_loop.run.context import Settings, Tools
 from pytest_loop.run.driver import Driver
 from pytest_loop.run.earlier_runs import remembered
-from pytest_loop.run_options import RunOptions
+from pytest_loop.run.questions import Gates, is_at_terminal, line
 from pytest_loop.session.bytecode import Bytecode
 from pytest_loop.session.history import Memory
 from pytest_loop.session.redaction import DiscreetSession
 from pytest_loop.session.runner import ChildSession
 from pytest_loop.session.warm.client import Warm
+from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
 from pytest_loop.store.clock import moment
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.tools import Settings, Tools
-from pytest_loop.understanding import known_context
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.sealed_files import SealedFiles
