@@ -13,9 +13,9 @@ from pytest_loop.core.closing import status_block
 from pytest_loop.core.run import Event, Kind, Reason, RunState
 from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
-from pytest_loop.inference.proposal import proposal_yaml
-from pytest_loop.inference.synthesis import infer
-from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.proposal import render_proposal
+from pytest_loop.inference.synthesis import infer_criteria
+from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.inference.task_refusal import Refusal
 from pytest_loop.looking import Found, at_work, chosen, condition, give, read, result, shown_status
 from pytest_loop.options import NO_ALIAS
@@ -60,11 +60,11 @@ def _agents(options: RunOptions, _store: Store, say: Say) -> int:
 
 
 def _infer(options: RunOptions, store: Store, say: Say) -> int:
-    found = infer(asked(options.infer or ""), read_project(store.project))
+    found = infer_criteria(parse_task(options.infer or ""), read_project(store.project))
     if isinstance(found, Refusal):
         say(str(found))
         return _REFUSED
-    say(proposal_yaml(found).rstrip("\n"))
+    say(render_proposal(found).rstrip("\n"))
     return 0
 
 

@@ -32,7 +32,7 @@ from pytest_loop.evaluate import forked
 from pytest_loop.evaluate.here import Here
 from pytest_loop.evaluate.session import ChildSession, Judgement, SessionError
 from pytest_loop.inference import stop_check
-from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.interrupts import interruptible
 from pytest_loop.new_run import NewRun
 from pytest_loop.options import unknown_option
@@ -116,19 +116,19 @@ class Gate:
             raise AllowedError(f"the rules cannot be read: {' / '.join(map(one_line, bad))}")
         raise AllowedError("the rules pass" if criteria.rules else f"there is nothing to judge ({own.reason})")
 
-    def _own_state(self) -> stop_check.Answer:
+    def _own_state(self) -> stop_check.StopAnswer:
         """What an agent that keeps a state of its own says there; one that says that it is over judges nothing."""
         try:
             text = (self.root / _OWN_STATE).read_text(encoding="utf-8", errors="replace")
         except OSError:
             text = None
-        found = stop_check.may_stop(text)
+        found = stop_check.decide_stop(text)
         if found.is_final:
             raise AllowedError(f"{_OWN_STATE}: {found.reason}")
         return found
 
     def _session(self) -> Judgement:
-        new = NewRun(self.config, self.values, self.options, self.root, Understood(asked("")))
+        new = NewRun(self.config, self.values, self.options, self.root, Understood(parse_task("")))
         artifact = new.artifact()
         court = seated(self.config, self.options)
         order = Order(

@@ -30,7 +30,7 @@ from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.evaluate.warm import Warm
 from pytest_loop.gates import Gates, is_at_terminal, line
 from pytest_loop.inference.clarity import Confirm
-from pytest_loop.inference.project_context import prompt_text
+from pytest_loop.inference.project_context import render_notes
 from pytest_loop.manner import workflow_gate
 from pytest_loop.remembering import remembered
 from pytest_loop.run_options import RunOptions
@@ -177,7 +177,7 @@ class Running:
             reuse=options.reuse,
             stop_early=options.stop_early,
             gate=workflow_gate(state),
-            context=prompt_text(known_context(self.root)),
+            context=render_notes(known_context(self.root)),
             lessons=remembered(store, files) if options.memory else (),
             case_timeout=options.case_timeout,
         )

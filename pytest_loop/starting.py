@@ -27,7 +27,7 @@ from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.gates import is_at_terminal, line
 from pytest_loop.inference.clarity import Confirm
-from pytest_loop.inference.task_phrases import Route, asked
+from pytest_loop.inference.task_phrases import Route, parse_task
 from pytest_loop.interrupts import interruptible
 from pytest_loop.manner import Reading, reading
 from pytest_loop.new_run import NewRun, NothingToJudgeError, task_of
@@ -101,7 +101,7 @@ class Front:
     @property
     def is_apart(self) -> bool:
         """Whether the run works in the background: the person says so in an option, or in the words of a new task."""
-        return self.options.detach or (bool(self.task) and asked(self.task).route is Route.BACKGROUND)
+        return self.options.detach or (bool(self.task) and parse_task(self.task).route is Route.BACKGROUND)
 
     @cached_property
     def running(self) -> Running:

@@ -18,7 +18,7 @@ from pytest_loop.core.order import Order
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.session import Session, SessionError
-from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.interrupts import interruptible
 from pytest_loop.new_run import NewRun
 from pytest_loop.options import unknown_option
@@ -118,7 +118,7 @@ def _show(data: bytes) -> None:
 def _watched(config: pytest.Config, values: argparse.Namespace, options: RunOptions) -> int:
     _ = options.command  # two of them are refused
     root = project_root(config, values)
-    new = NewRun(config, values, options, root, Understood(asked("")))
+    new = NewRun(config, values, options, root, Understood(parse_task("")))
     folder = Path(config.invocation_params.dir)
     running = Running(root, folder, options, (), config.hook, sys.stdout, lambda line: print(line, flush=True))
     session = running.session(new.arguments(), time.time())

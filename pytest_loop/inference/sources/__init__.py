@@ -7,7 +7,7 @@ from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.sources import compiled_languages, node_packages, python_packages, task_runners
 
 
-def candidates(project: Project) -> list[Candidate]:
+def find_candidates(project: Project) -> list[Candidate]:
     """All that the manifests offer, in every folder that has one."""
     found = [
         one
