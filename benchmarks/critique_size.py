@@ -11,14 +11,14 @@ from pathlib import Path
 from side_by_side import pytest_command, table
 
 from pytest_loop.agents import prompts
-from pytest_loop.core.assessing import assessment
-from pytest_loop.core.critique import critique, rendered
-from pytest_loop.core.drafting import run_criteria
-from pytest_loop.core.model import Phase
-from pytest_loop.core.order import Order
-from pytest_loop.core.run import Critique, RunState, Step, Target, Task
-from pytest_loop.core.text import fenced, tokens
-from pytest_loop.evaluate.session import ChildSession
+from pytest_loop.core.judging.assessment import assessment
+from pytest_loop.core.judging.critique import critique, rendered
+from pytest_loop.core.judging.draft import run_criteria
+from pytest_loop.core.model.rules import Phase
+from pytest_loop.core.model.run_state import Critique, RunState, Step, Target, Task
+from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.text.sanitizer import fenced, tokens
+from pytest_loop.session.runner import ChildSession
 
 TARGET = 0.03
 FAILING = 200

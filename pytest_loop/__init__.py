@@ -11,11 +11,11 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "AgentReply": "pytest_loop.agents.protocol",
     "AgentRequest": "pytest_loop.agents.protocol",
-    "ScriptedAgent": "pytest_loop.agents.scripted",
-    "Check": "pytest_loop.rules.checks.base",
+    "ScriptedAgent": "pytest_loop.agents.scripted_agent",
+    "Check": "pytest_loop.rules.checks.check",
     "CheckError": "pytest_loop.errors",
-    "Context": "pytest_loop.rules.checks.base",
-    "Finding": "pytest_loop.core.model",
+    "Context": "pytest_loop.rules.checks.check",
+    "Finding": "pytest_loop.core.model.rules",
 }
 
 __all__ = ["AgentReply", "AgentRequest", "Check", "CheckError", "Context", "Finding", "ScriptedAgent"]

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pytest_loop.core.model import Value
+from pytest_loop.core.model.rules import Value
 
 Words = tuple[str, ...]
 Scope = Literal["run", "session"]

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from pytest_loop.core.model import Remedy
-from pytest_loop.core.run import Blocked, Issue, Usage
+from pytest_loop.core.model.rules import Remedy
+from pytest_loop.core.model.run_state import Blocked, Issue, Usage
 from pytest_loop.errors import LoopError
-from pytest_loop.process import Ending
+from pytest_loop.processes.child import Ending
 
 DEFAULT_TIMEOUT = 1800.0
 DEFAULT_SILENCE = 600.0

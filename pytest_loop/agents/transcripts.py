@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_loop.agents.events import (
+from pytest_loop.agents.json_values import (
     Event,
     an_object,
     at,

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 
 if sys.version_info >= (3, 11):
     import tomllib

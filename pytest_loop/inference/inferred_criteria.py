@@ -46,9 +46,8 @@ _TEST_FILES = {
 def find_whole_suite_targets(project: Project) -> tuple[str, ...]:
     """The targets that mean all tests: what pytest is told to collect, and a folder in which all of them are."""
     settings = (get_mapping(project.data.get(path), *section) for path, section in _PYTEST_SETTINGS.items())
-    told = [
-        word.rstrip("/") for one in settings for text in collect_strings(one.get("testpaths")) for word in text.split()
-    ]
+    paths = (text for one in settings for text in collect_strings(one.get("testpaths")))
+    told = [word.rstrip("/") for text in paths for word in text.split()]
     roots = {path.partition("/")[0] for path in project.find_python_tests()}
     return (*told, *(root for root in roots if len(roots) == 1 and not root.endswith(".py")))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from pytest_loop.core.text import cleaned, fitted
+from pytest_loop.core.text.sanitizer import cleaned, fitted
 from pytest_loop.inference.command_candidate import Source
 from pytest_loop.inference.markdown_commands import Line, items, lines
 from pytest_loop.inference.project_files import Project

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.inference import coverage_checks
 from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Goal
 from pytest_loop.inference.inferred_criteria import render_command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_loop.core.clients import Client
+from pytest_loop.core.model.clients import Client
 
 _REPORTS = (
     ("reports_tokens", "tokens"),

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from pytest_loop.core.critique import critique
-from pytest_loop.core.model import Finding
-from pytest_loop.core.run import Assessment, Issue, RuleResult, RunState
-from pytest_loop.core.text import one_line
+from pytest_loop.core.judging.critique import critique
+from pytest_loop.core.model.rules import Finding
+from pytest_loop.core.model.run_state import Assessment, Issue, RuleResult, RunState
+from pytest_loop.core.text.sanitizer import one_line
 
 MOST = 10
 LONGEST_TITLE = 120

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import TextIO
 
-from pytest_loop.core.run import RunState
-from pytest_loop.core.text import one_line
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.show.region import BARS, HEIGHT, Look, Standing, Work, cells, region
 
 PREFIX = "  | "

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pytest_loop.core.model import Phase
-from pytest_loop.core.run import RunState
-from pytest_loop.core.stopping import budgets
-from pytest_loop.core.text import one_line
+from pytest_loop.core.machine.stop_reasons import budgets
+from pytest_loop.core.model.rules import Phase
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.text.sanitizer import one_line
 
 HEIGHT = 4
 BARS = "▁▂▃▄▅▆▇█"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from pytest_loop.core.model import Evaluation, Result, Verdict
+from pytest_loop.core.model.rules import Evaluation, Result, Verdict
 
 WIDEST = 300
 

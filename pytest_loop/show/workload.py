@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_loop.core.composing import Analysis
-from pytest_loop.core.experiment import Decision, Hypothesis, Judgement, Truth, trend
-from pytest_loop.core.measuring import change
-from pytest_loop.core.notebook import Notebook
-from pytest_loop.core.run import Event, Kind, RunState
-from pytest_loop.core.stopping import budgets
-from pytest_loop.core.text import one_line
+from pytest_loop.core.machine.stop_reasons import budgets
+from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.workload.analysis import Analysis
+from pytest_loop.core.workload.experiment_state import Notebook
+from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement, Truth, trend
+from pytest_loop.core.workload.measurement import change
 
 _SHOWN = 8
 _TRUTHS = {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pytest_loop.errors import BusyError
 from pytest_loop.store import disk
-from pytest_loop.store.names import now
+from pytest_loop.store.clock import now
 
 PATIENCE = 1.0
 _POLL = 0.02

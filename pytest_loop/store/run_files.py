@@ -13,15 +13,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.run import Event, Kind, Reason, RunState
+from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
 from pytest_loop.errors import BusyError, StateError
-from pytest_loop.store import disk, foreign, history, snapshot
-from pytest_loop.store.answer import Answer, Kept
+from pytest_loop.store import disk, foreign_runs, history, snapshot
+from pytest_loop.store.append_only import Tail
+from pytest_loop.store.clock import now
 from pytest_loop.store.history import ADOPTED, History
 from pytest_loop.store.lock import Lock, Owner
-from pytest_loop.store.log import Log
-from pytest_loop.store.names import now
-from pytest_loop.store.tail import Tail
+from pytest_loop.store.pending_answer import Answer, Kept
+from pytest_loop.store.run_log import Log
 
 
 class RunFiles:
@@ -200,7 +200,7 @@ class RunFiles:
     def _held(self, held: snapshot.Snapshot) -> RunState | None:
         if held.state is None or not held.is_foreign:
             return held.state
-        return foreign.ready(held.state, self.folder, self.project)
+        return foreign_runs.ready(held.state, self.folder, self.project)
 
     def _useless(self, found: History) -> str:
         if found.damage:
@@ -219,9 +219,9 @@ class RunFiles:
         with suppress(OSError):
             data = disk.content(self.artifact)
             self._artifact = (self.artifact, data) if data is not None else None
-        rules = self.folder / foreign.RULES
+        rules = self.folder / foreign_runs.RULES
         if str(rules) in self._state.arguments and not rules.exists():
-            disk.write_whole(rules, foreign.rule_file(self._state))
+            disk.write_whole(rules, foreign_runs.rule_file(self._state))
         self._answer.forget(self._last)
         if not self._is_founded:
             self.append([_adoption(self._state, found)], self._state)

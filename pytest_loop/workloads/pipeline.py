@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_loop import process
-from pytest_loop.core.measuring import CaseOutcome, CaseResult, Remark
-from pytest_loop.core.voting import decision, needed
+from pytest_loop.core.judging.votes import decision, needed
+from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Remark
 from pytest_loop.errors import CheckError, LoopError, NotJudgedError
-from pytest_loop.rules.checks.base import Answer
+from pytest_loop.processes import child
+from pytest_loop.rules.checks.check import Answer
 from pytest_loop.rules.syntax import Malformed, read_text
 from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.evaluating import Heard, difference, heard, together
@@ -131,15 +131,15 @@ class Pipeline:
         except OSError as error:
             raise CheckError(f"cannot compare {case.output} with {case.expected}: {error.strerror}") from None
 
-    def _completed(self, command: str, case: Case | None = None, more: tuple[str, ...] = ()) -> process.Completed:
+    def _completed(self, command: str, case: Case | None = None, more: tuple[str, ...] = ()) -> child.Completed:
         words = command_words(command)
         if case is not None:
             words = tuple(filled(word, case.values) for word in words)
         try:
-            done = process.run(process.Order([*words, *more], self.workload.folder, self.timeout))
-        except process.CannotStartError as error:
+            done = child.run(child.Order([*words, *more], self.workload.folder, self.timeout))
+        except child.CannotStartError as error:
             raise Hopeless(str(error)) from None
-        if done.ending is not process.Ending.ITSELF:
+        if done.ending is not child.Ending.ITSELF:
             raise CheckError(
                 f"expected `{command}` to end within {self.timeout:g} s, found it still running{_tail(done)}"
             )
@@ -174,12 +174,12 @@ def _again(step: Callable[[], Done], tries: int) -> Done:
     return step()
 
 
-def _unexpected(command: str, done: process.Completed) -> str:
+def _unexpected(command: str, done: child.Completed) -> str:
     found = f"exit code {done.exit_code}" if done.exit_code >= 0 else f"an end by signal {-done.exit_code}"
     return f"expected exit code 0 of `{command}`, found {found}{_tail(done)}"
 
 
-def _tail(done: process.Completed) -> str:
+def _tail(done: child.Completed) -> str:
     lines = done.output.strip().splitlines()[-_TAIL:]
     return "".join(f"\n{line}" for line in lines)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pytest_loop.core.measuring import CaseOutcome, CaseResult
-from pytest_loop.core.model import Value
+from pytest_loop.core.model.rules import Value
+from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
 from pytest_loop.rules.reuse import signature
 from pytest_loop.workloads import placeholders
 from pytest_loop.workloads.cases import Case, Workload

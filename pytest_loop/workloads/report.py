@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from pytest_loop.core.composing import Analysis
-from pytest_loop.core.measuring import CaseOutcome, CaseResult, Measurement
-from pytest_loop.core.text import one_line
-from pytest_loop.workloads.trail import Trail
+from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.workload.analysis import Analysis
+from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement
+from pytest_loop.workloads.experiment_history import Trail
 from pytest_loop.workloads.writing import code, names, plain, table
 
 _WORDS = {CaseOutcome.PASSED: "Passing", CaseOutcome.FAILED: "Failing", CaseOutcome.INFRASTRUCTURE: "Not measured"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_loop.core.text import one_line
+from pytest_loop.core.text.sanitizer import one_line
 
 LONGEST = 200
 

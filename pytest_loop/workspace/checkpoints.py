@@ -9,11 +9,11 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_loop.errors import StateError
-from pytest_loop.workspace import placing
+from pytest_loop.workspace import file_writer
+from pytest_loop.workspace.file_tree import Entry, Kind, Tree, difference, read
 from pytest_loop.workspace.git import DEADLINE, GitError
-from pytest_loop.workspace.objects import AT_ONCE, FILE, LINK, MODULE, MOST_AT_ONCE, PROGRAM, Held, Objects
-from pytest_loop.workspace.repository import Repository
-from pytest_loop.workspace.tree import Entry, Kind, Tree, difference, read
+from pytest_loop.workspace.git_objects import AT_ONCE, FILE, LINK, MODULE, MOST_AT_ONCE, PROGRAM, Held, Objects
+from pytest_loop.workspace.git_repository import Repository
 
 LARGEST = 16 * 1024 * 1024
 _RUN_ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])(?!lock$))*")
@@ -112,7 +112,7 @@ class Checkpoints:
             new = {path for path in tree.entries if path not in held and not _is_inside(path, self._modules(objects))}
             removed = sorted((new & others) - unsafe)
             for path in removed:
-                placing.remove(self.root, path)
+                file_writer.remove(self.root, path)
             wanted = {
                 path: one
                 for path, one in held.items()
@@ -170,10 +170,10 @@ class Checkpoints:
 
     def _put(self, path: str, data: bytes, mode: str, entry: Entry | None) -> None:
         if mode == LINK:
-            placing.put_link(self.root, path, data)
+            file_writer.put_link(self.root, path, data)
             return
         default = 0o755 if mode == PROGRAM else 0o644
-        placing.put_file(self.root, path, data, entry.mode if entry and git_mode(entry) == mode else default)
+        file_writer.put_file(self.root, path, data, entry.mode if entry and git_mode(entry) == mode else default)
 
 
 def _stored(objects: Objects, part: Mapping[str, bytes], entries: Mapping[str, Entry]) -> dict[str, Held]:

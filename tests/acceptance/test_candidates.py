@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.store import Store
+from pytest_loop.store.project_runs import Store
 from tests.acceptance.conftest import Pytest
 from tests.acceptance.test_worktree import git
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.agents.model_server import ModelServer, Turn
-from tests.agents.test_codex import CONFIG
+from tests.agents.test_real_codex import CONFIG
 
 ROOT = Path(__file__).parents[2]
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]

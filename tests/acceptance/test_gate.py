@@ -17,7 +17,7 @@ import codex_cli_bin  # type: ignore[import-untyped]
 import pytest
 
 from tests.agents.model_server import ModelServer, Turn
-from tests.agents.test_codex import CONFIG
+from tests.agents.test_real_codex import CONFIG
 from tests.calling import Caller
 
 HOOKS = Path(__file__).parents[2] / "examples" / "hooks"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.terminal import shown
+from pytest_loop.core.text.terminal_text import shown
 
 RULES = """
     rules:

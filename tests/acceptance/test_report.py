@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.store import Store
+from pytest_loop.store.project_runs import Store
 from tests.show.runs import Told, small
 
 Command = Callable[..., tuple[int, str]]

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.agents.command import CommandAgent
+from pytest_loop.agents.command_agent import CommandAgent
 from pytest_loop.agents.protocol import AgentRequest
-from pytest_loop.agents.python import PythonAgent
+from pytest_loop.agents.python_agent import PythonAgent
 
 Ask = Callable[..., AgentRequest]
 # `tox -e clients`: a folder with clients, which are driven beside those on the PATH.
-collect_ignore = [] if os.environ.get("PYTEST_LOOP_CLIENTS") else ["test_clients.py"]
+collect_ignore = [] if os.environ.get("PYTEST_LOOP_CLIENTS") else ["test_real_clients.py"]
 
 
 @pytest.fixture

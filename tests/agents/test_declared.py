@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents import installed
-from pytest_loop.agents.builtin import NAME as BUILTIN
+from pytest_loop.agents import installed_clients
+from pytest_loop.agents.builtin_agent import NAME as BUILTIN
 from pytest_loop.agents.declared import declared
 from pytest_loop.agents.protocol import AgentUnavailableError
-from pytest_loop.core.run import Limits
+from pytest_loop.core.model.run_state import Limits
 
 
 def test_names_stand_for_what_they_are_declared_as(tmp_path: Path) -> None:
@@ -43,18 +43,18 @@ def test_who_names_nobody_gets_the_only_one(monkeypatch: pytest.MonkeyPatch, her
             self.where = lambda: path
 
     known = {name: Stub("/bin/x" if name in here else None) for name in ("codex", "claude", "goose")}
-    monkeypatch.setattr(installed, "presets", lambda: known)
-    assert installed.nobody_named(are_files_edited=False) == found
-    assert installed.nobody_named(are_files_edited=True) == (found if here else BUILTIN)
+    monkeypatch.setattr(installed_clients, "presets", lambda: known)
+    assert installed_clients.nobody_named(are_files_edited=False) == found
+    assert installed_clients.nobody_named(are_files_edited=True) == (found if here else BUILTIN)
 
 
 def test_limits_that_nobody_can_observe_are_said() -> None:
     said = list(
-        installed.unobserved(["codex:gpt-5", "opencode", "python:a:b", "command:x"], Limits(usd=5, tokens=1000))
+        installed_clients.unobserved(["codex:gpt-5", "opencode", "python:a:b", "command:x"], Limits(usd=5, tokens=1000))
     )
     assert said == [
         "codex:gpt-5 does not tell what it costs: the limit of 5 USD cannot be observed",
         "command:x does not tell what it costs: the limit of 5 USD cannot be observed",
         "command:x does not tell its tokens: the limit of 1,000 cannot be observed",
     ]
-    assert list(installed.unobserved(["codex"], Limits(usd=None))) == []
+    assert list(installed_clients.unobserved(["codex"], Limits(usd=None))) == []

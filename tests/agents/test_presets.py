@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.installed import installed
+from pytest_loop.agents.answers import JudgeAnswer, PlanAnswer, PrepareAnswer
+from pytest_loop.agents.installed_clients import installed
 from pytest_loop.agents.presets import Preset, filled, presets
-from pytest_loop.agents.strict import strict
-from pytest_loop.agents.structured import JudgeAnswer, PlanAnswer, PrepareAnswer
+from pytest_loop.agents.strict_schema import strict
 
 NAMES = ["codex", "claude", "gemini", "opencode", "goose", "aider", "copilot", "qwen"]
 

@@ -25,15 +25,13 @@ from typing import Any
 
 import pytest
 
-import pytest_loop.driver
-import pytest_loop.rules.collect  # noqa: F401 - imported once for all stories
-from pytest_loop import running
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.agents.protocol import reply as as_reply
-from pytest_loop.core.model import Criteria, Evidence, Outcome, Phase, Plan, Rule
-from pytest_loop.core.order import Order
-from pytest_loop.evaluate.session import ChildSession, Judgement
-from pytest_loop.store import names
+from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Plan, Rule
+from pytest_loop.core.model.session_order import Order
+from pytest_loop.run import runner
+from pytest_loop.session.runner import ChildSession, Judgement
+from pytest_loop.store import clock
 
 SOURCE = "guide.rules.yaml"
 RULES = {
@@ -106,7 +104,7 @@ class Fault:
         for name in self.names:
             setattr(os, name, self._wrapped(name, getattr(os, name)))
         if self.kind == "clock":
-            vars(names)["datetime"] = JumpingClock
+            vars(clock)["datetime"] = JumpingClock
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -176,7 +174,7 @@ def _become(folder: Path, arguments: list[str], fault: Fault, output: Path, is_q
 
 def _run(folder: Path, arguments: list[str], is_quick: bool) -> int:
     os.chdir(folder)
-    vars(running)["ChildSession"] = QuickSession if is_quick else ChildSession
+    vars(runner)["ChildSession"] = QuickSession if is_quick else ChildSession
     try:
         return int(pytest.main(["-p", "pytest_loop.plugin", *arguments], plugins=[Quick()] if is_quick else []))
     except SystemExit as end:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.options import child_arguments
-from pytest_loop.store import Store, slug
+from pytest_loop.settings.command_line import child_arguments
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_names import slug
 from tests.calling import Caller
 
 RULES = "artifact: doc.md\nrules: [{id: a.x.green, description: It is green, check: {contains: green}}]\n"

@@ -17,7 +17,9 @@ from typing import Any, Protocol
 
 import pytest
 
-from pytest_loop.store import ADOPTED, Owner, Store
+from pytest_loop.store.history import ADOPTED
+from pytest_loop.store.lock import Owner
+from pytest_loop.store.project_runs import Store
 
 Told = dict[str, Any]
 Tell = Callable[[Sequence[dict[str, Any]]], list[Told]]

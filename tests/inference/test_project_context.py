@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.core.text import tokens
+from pytest_loop.core.text.sanitizer import tokens
 from pytest_loop.inference.project_context import (
     ARCHITECTURE,
     DESCRIPTION,
@@ -23,7 +23,7 @@ from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.proposal import render_rule_file
 from pytest_loop.inference.shape_file import PATH as SHAPE
 from pytest_loop.inference.shape_file import ShapeEntry, build_must_not_entry, make_slug, parse_shape_file
-from pytest_loop.rules.files import load
+from pytest_loop.rules.rule_files import load
 
 FENCED = """\
 # Shape: login

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model import Finding
+from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules import deadline, patterns
-from pytest_loop.rules.checks.base import Answer, Check, Context, findings, shown
-from pytest_loop.rules.checks.code import Python
-from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, check, reads_artifact
+from pytest_loop.rules.checks.check import Answer, Check, Context, findings, shown
+from pytest_loop.rules.checks.python_checks import Python
+from pytest_loop.rules.checks.registry import BUILT_IN, Invalid, check, reads_artifact
 from pytest_loop.rules.document import Documents
 
 Run = Callable[..., list[str]]
@@ -143,10 +143,10 @@ def test_a_number_that_does_not_compare_says_what_was_found(run: Run, ask: dict[
 
 
 def test_output_is_kept_head_and_tail(tmp_path: Path) -> None:
-    from pytest_loop import process
+    from pytest_loop.processes import child
 
     script = "print('head'); print('x' * 5_000_000); print('tail')"
-    done = process.run(process.Order([PYTHON, "-c", script], tmp_path, 60, limit=2000))
+    done = child.run(child.Order([PYTHON, "-c", script], tmp_path, 60, limit=2000))
     assert done.stdout.startswith("head\n")
     assert done.stdout.endswith("tail\n")
     assert "bytes left out ...]" in done.stdout

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_loop.core.clients import Client
+from pytest_loop.core.model.clients import Client
 from pytest_loop.show.agents import agent_lines
 
 OURS = "always here: builtin, which needs no model and mends the Python files of a project"

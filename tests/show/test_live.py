@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from pytest_loop.core.terminal import shown
+from pytest_loop.core.text.terminal_text import shown
 from pytest_loop.show.live import MOST, Live, Tone, tone
 from tests.show.runs import Told
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from pytest_loop.core.assessing import assessment
-from pytest_loop.core.model import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.progress import judged
-from pytest_loop.core.run import Event, RunCriteria, RunRule, RunState, Status, Stop, Task
-from pytest_loop.core.text import one_line
+from pytest_loop.core.judging.assessment import assessment
+from pytest_loop.core.machine.progress import judged
+from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
+from pytest_loop.core.model.run_state import Event, RunCriteria, RunRule, RunState, Status, Stop, Task
+from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.show.summary import VARIABLE, append, code, rounds, summary
 
 HOSTILE = [

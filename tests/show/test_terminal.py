@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_loop.core.model import Criteria, Evidence, Outcome, Phase, Rule
-from pytest_loop.core.scoring import evaluation
+from pytest_loop.core.judging.score import evaluation
+from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Rule
 from pytest_loop.show.terminal import WIDEST, decimal, headline, score_lines
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.errors import StateError
-from pytest_loop.store import disk, write_whole
+from pytest_loop.store import disk
+from pytest_loop.store.disk import write_whole
 
 
 def test_file_is_replaced_whole_keeps_its_mode_and_leaves_no_draft(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.run import Event, Kind, RunState
+from pytest_loop.core.model.run_state import Event, Kind, RunState
 from pytest_loop.errors import BusyError, StateError
-from pytest_loop.store import ADOPTED, RunFiles, Store
+from pytest_loop.store.history import ADOPTED
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
 
 MakeEvent = Callable[..., Event]
 PRODUCED = Kind.ARTIFACT_CREATED

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pytest_loop.core.measuring import Remark
+from pytest_loop.core.workload.measurement import Remark
 from pytest_loop.errors import CheckError
 from pytest_loop.workloads.evaluating import MOST_LINES, Heard, difference, heard, together
 

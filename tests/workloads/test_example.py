@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.composing import Ground, edited, received
+from pytest_loop.core.workload.analysis import Ground, edited, received
 from pytest_loop.workloads.cases import workload
 from pytest_loop.workloads.manifest import load
 from tests.conftest import SELDOM_AMONG_WORKERS

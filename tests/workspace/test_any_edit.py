@@ -10,9 +10,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.workspace.change import change
-from pytest_loop.workspace.kept import Kept
-from pytest_loop.workspace.tree import Scope, difference, look, read
+from pytest_loop.workspace.content_archive import Kept
+from pytest_loop.workspace.file_tree import Scope, difference, look, read
+from pytest_loop.workspace.project_diff import change
 
 PATHS = st.sampled_from(["a", "b", "a/a", "a/b", "b/a", "a/a/a", "b/\n"])
 EDITS = st.lists(

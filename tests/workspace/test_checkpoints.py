@@ -13,10 +13,10 @@ import pytest
 
 from pytest_loop.errors import StateError
 from pytest_loop.workspace import checkpoints as module
-from pytest_loop.workspace import objects
+from pytest_loop.workspace import git_objects
 from pytest_loop.workspace.checkpoints import Checkpoint, Checkpoints
+from pytest_loop.workspace.file_tree import Scope, Tree, look
 from pytest_loop.workspace.git import Git, GitError
-from pytest_loop.workspace.tree import Scope, Tree, look
 
 Write = Callable[..., Path]
 RUN = "guide-20260101-120000"
@@ -196,7 +196,7 @@ def test_any_name_is_stored_and_restored(repository: Path, write: Write, odd_nam
 def test_many_contents_are_stored_and_restored_in_parts(
     repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for where in (module, objects):
+    for where in (module, git_objects):
         monkeypatch.setattr(where, "MOST_AT_ONCE", 2)
     for number in range(5):
         write(f"{number}", f"{number}\n")

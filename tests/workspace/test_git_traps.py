@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.workspace.checkpoints import Checkpoint, Checkpoints
+from pytest_loop.workspace.file_tree import Scope, look
 from pytest_loop.workspace.git import Git
-from pytest_loop.workspace.tree import Scope, look
 
 RUN = "guide-20260101-120000"
 WHO = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")

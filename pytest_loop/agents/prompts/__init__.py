@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
-from pytest_loop.core.criteria import RunRule
-from pytest_loop.core.critique import rendered
-from pytest_loop.core.outcome import attempt_line
-from pytest_loop.core.run import RunState, Step
-from pytest_loop.core.text import fenced, one_line
+from pytest_loop.core.judging.critique import rendered
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import RunState, Step
+from pytest_loop.core.reporting.outcome import attempt_line
+from pytest_loop.core.text.sanitizer import fenced, one_line
 from pytest_loop.errors import StateError
 
 FOLDER = Path(__file__).parent

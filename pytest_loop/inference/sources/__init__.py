@@ -12,6 +12,6 @@ def find_candidates(project: Project) -> list[Candidate]:
     found = [
         one
         for part in (python_packages, node_packages, compiled_languages, task_runners)
-        for one in part.candidates(project)
+        for one in part.find_candidates(project)
     ]
     return list(dict.fromkeys(found))

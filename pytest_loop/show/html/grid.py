@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_loop.core.criteria import RunRule
-from pytest_loop.core.model import Finding, Severity, Verdict
-from pytest_loop.core.run import Assessment, Critique, Event, Issue, Kind, RuleResult, RunState
-from pytest_loop.core.text import clipped, revealed
+from pytest_loop.core.model.rules import Finding, Severity, Verdict
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import Assessment, Critique, Event, Issue, Kind, RuleResult, RunState
+from pytest_loop.core.text.sanitizer import clipped, revealed
 from pytest_loop.show.html.chart import label
 from pytest_loop.show.summary import Round
 

@@ -1,0 +1,88 @@
+"""The judge: puts the questions of rules to an agent, and takes nothing but a plain answer."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+
+from pytest_loop.agents import prompts
+from pytest_loop.agents.answers import JudgeAnswer, validated
+from pytest_loop.agents.protocol import LARGEST_ANSWER, Agent, AgentError, AgentRequest, Watch
+from pytest_loop.core.model.run_state import Usage
+from pytest_loop.core.text.sanitizer import fenced
+
+
+@dataclass
+class Judge:
+    """Asks an agent. It gets a copy of the document: nothing that it does there counts."""
+
+    agent: Agent
+    root: Path
+    nonce: str
+    watch: Callable[[], Watch] = Watch
+    prompts: Path | None = None
+    own_prompt: Callable[[AgentRequest], str | None] = lambda _request: None
+    iteration: int = 1
+    phase: str = "A"
+    spent: Usage = field(default_factory=Usage)
+    is_asked: bool = False
+    is_dismissed: bool = False
+    _troubles: dict[str, str] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def answer(self, question: str, artifact: Path | None) -> JudgeAnswer:
+        """The answer to a question; raises `AgentError`."""
+        if artifact is None:
+            return self._asked(question, None)
+        if not artifact.is_file():
+            return JudgeAnswer(passed=False, reason="there is no document yet")
+        if artifact.stat().st_size > LARGEST_ANSWER:
+            raise AgentError(f"expected at most {LARGEST_ANSWER // 1024**2} MB to judge, found more: {artifact}")
+        with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
+            copy = Path(folder) / artifact.name
+            copy.write_bytes(artifact.read_bytes())
+            return self._asked(question, copy)
+
+    def dismiss(self) -> None:
+        """Nobody waits for its answers any more."""
+        self.is_dismissed = True
+
+    def _asked(self, question: str, copy: Path | None) -> JudgeAnswer:
+        request = self._request(question, copy)
+        request = replace(request, prompt=self.own_prompt(request) or request.prompt)
+        self.is_asked = True
+        reply = self.agent.answer(request, self._watch())
+        with self._lock:
+            self.spent = self.spent.plus(reply.usage)
+        try:
+            return validated(reply, JudgeAnswer)
+        except AgentError as error:  # the next try is told
+            self._troubles[request.key] = str(error)
+            raise
+
+    def _request(self, question: str, copy: Path | None) -> AgentRequest:
+        text = copy.read_bytes().decode("utf-8", "replace") if copy else ""
+        key = hashlib.sha256(f"{question}\0{text}".encode("utf-8", "replace")).hexdigest()[:16]
+        values = {
+            "question": question,
+            "artifact": fenced(text, self.nonce) if copy else "",
+            "trouble": self._troubles.pop(key, ""),
+        }
+        return AgentRequest(
+            "JUDGE",
+            prompts.render("JUDGE", values, self.prompts),
+            self.root,
+            copy,
+            self.iteration,
+            self.phase,
+            schema=JudgeAnswer.model_json_schema(),
+            key=key,
+        )
+
+    def _watch(self) -> Watch:
+        watch = self.watch()
+        return replace(watch, wanted=lambda: not self.is_dismissed and watch.wanted())

@@ -1,0 +1,54 @@
+"""Asks the engine for lines that look wrong and for small edits; it runs in a process of its own, and edits nothing."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pytest_loop.agents.protocol import AgentError, Case, Watch
+from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.processes import child
+from pytest_loop.repair.order import Order, Result
+from pytest_loop.repair.scope import EVERYTHING
+
+ENGINE = "pytest_loop.repair"
+# Collecting, running all tests once, and confirming what was found take time that no search is told of.
+_SLACK = 60.0
+_AFTER = 1.5
+_WITHOUT_US = ("-p", "no:agent_loop")
+
+
+def order(case: Case, root: Path, failing: Sequence[str], seconds: float) -> Order:
+    """A search for what makes these tests pass, in sessions like those that judge."""
+    return Order(
+        folder=root,
+        words=(*_WITHOUT_US, *case.words),
+        allow=case.allow or EVERYTHING,
+        failing=tuple(failing),
+        seconds=seconds,
+        after=min(_AFTER, seconds / 4),
+    )
+
+
+def search(order: Order, watch: Watch, name: str) -> Result:
+    """What the engine has found; raises `AgentError` where it came to no end of its own."""
+    with tempfile.TemporaryDirectory(prefix="pytest-loop-") as home:
+        folder = Path(home)  # where it starts: modules of the project must not take the place of installed ones
+        asked, told = folder / "order.json", folder / "result.jsonl"
+        asked.write_text(order.model_dump_json(), encoding="utf-8")
+        command = [sys.executable, "-m", ENGINE, str(asked), str(told)]
+        done = child.run(child.Order(command, folder, order.seconds + _SLACK, wanted=watch.wanted, thorough=True))
+        if done.ending is not child.Ending.ITSELF:
+            raise watch.broken(name, done.ending)
+        lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    try:
+        return Result.model_validate_json(lines[-1] if lines else "")
+    except ValidationError:
+        last = one_line(done.output[-400:], 300)
+        raise AgentError(
+            f"the search for an edit ended without a result (exit code {done.exit_code}): {last}"
+        ) from None

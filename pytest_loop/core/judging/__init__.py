@@ -1,0 +1,1 @@
+"""Pure functions that turn reports into verdicts, scores, critiques and findings."""

@@ -1,0 +1,1 @@
+"""Values that the whole package shares: rules, criteria, evaluations, session orders."""

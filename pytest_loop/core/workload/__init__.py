@@ -1,0 +1,1 @@
+"""Values of workload experiments: measurements, analyses and phase proofs."""

@@ -1,0 +1,227 @@
+"""Hypotheses about a workload: what is predicted, whether it came true, and whether to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from enum import Enum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pytest_loop.core.model.rules import Value
+from pytest_loop.core.workload.analysis import OPTIONS, Analysis, Option
+from pytest_loop.core.workload.measurement import Measurement, best, change
+
+PLATEAU = 2
+PATIENCE = 3
+
+
+class Truth(str, Enum):
+    """What became of a hypothesis."""
+
+    UNTESTED = "untested"
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    PARTIALLY = "partially_confirmed"
+
+
+class Hypothesis(Value):
+    """What an edit should do: by which mechanism, and to which cases. The one of the baseline predicts nothing."""
+
+    iteration: int
+    theory: str
+    mechanism: str = ""
+    observation: str = ""
+    prediction: tuple[str, ...] = ()
+    regresses: tuple[str, ...] = ()
+
+
+class Judgement(Value):
+    """What a measurement says about a hypothesis; regressions are named whatever came true."""
+
+    iteration: int
+    truth: Truth
+    improved: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
+    regressions: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+
+
+def judged(hypothesis: Hypothesis, before: Measurement, after: Measurement, guards: Collection[str] = ()) -> Judgement:
+    """Confirmed where all predicted cases improved and no guard regressed, rejected where none improved."""
+    happened = change(before, after)
+    improved = tuple(one for one in hypothesis.prediction if one in happened.fixed)
+    broken = tuple(one for one in happened.regressions if one in guards)
+    return Judgement(
+        iteration=hypothesis.iteration,
+        truth=_truth(len(improved), len(hypothesis.prediction), bool(broken)),
+        improved=improved,
+        missed=tuple(one for one in hypothesis.prediction if one not in happened.fixed),
+        regressions=happened.regressions,
+        guards=broken,
+        unexpected=tuple(one for one in happened.regressions if one not in hypothesis.regresses),
+    )
+
+
+def _truth(improved: int, predicted: int, is_guard_broken: bool) -> Truth:
+    if not predicted:
+        return Truth.UNTESTED
+    if not improved:
+        return Truth.REJECTED
+    return Truth.CONFIRMED if improved == predicted and not is_guard_broken else Truth.PARTIALLY
+
+
+class Decision(Value):
+    """Which option is taken, by its number; None skips the iteration, perhaps with a word to the composer."""
+
+    chosen: Annotated[int, Field(ge=1, le=OPTIONS)] | None
+    reason: str = ""
+    feedback: str = ""
+
+    @property
+    def overrides(self) -> bool:
+        """Whether a person wanted something else than the composer."""
+        return self.chosen is not None and self.chosen != 1
+
+    def option(self, analysis: Analysis) -> Option | None:
+        return None if self.chosen is None else analysis.options[self.chosen - 1]
+
+
+RECOMMENDED = Decision(chosen=1, reason="recommended")
+
+
+def hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> Hypothesis | None:
+    """What the edit that was decided on should do; None where none was."""
+    option = decision.option(analysis)
+    if option is None:
+        return None
+    claim = analysis.hypothesis
+    predicted = claim.prediction if decision.chosen == 1 and claim.prediction else option.improves
+    return Hypothesis(
+        iteration=iteration,
+        theory=claim.theory,
+        mechanism=option.mechanism,
+        observation=claim.observation or analysis.root_cause,
+        prediction=predicted,
+        regresses=option.regresses,
+    )
+
+
+class Mode(Value):
+    """How to experiment; the texts are for a composer."""
+
+    role: str
+    focus: str
+    hypothesis: str
+    success: str
+    tolerates_regressions: bool = False
+
+
+MODES: dict[str, Mode] = {
+    "precision": Mode(
+        role="You mend one pattern of failures at a time, with the smallest edit that does it.",
+        focus="One failure pattern and one variable in each iteration.",
+        hypothesis="The artifact lacks X at L, which makes cases C fail as F; adding M mends exactly those.",
+        success="The cases aimed at improve, and no other case becomes worse.",
+    ),
+    "exploration": Mode(
+        role="You question how the artifact is built, and try another structure.",
+        focus="Bold changes; cases may break on the way.",
+        hypothesis="The artifact assumes X; with Y instead, P may break and Q may become possible.",
+        success="More cases pass at the end of the whole arc than at its beginning.",
+        tolerates_regressions=True,
+    ),
+    "convergence": Mode(
+        role="You finish what is nearly done.",
+        focus="Only the cases that still fail: edge cases and tolerances.",
+        hypothesis="Case C still fails because of the edge X; M covers it and leaves the rest alone.",
+        success="No case of those aimed at fails.",
+    ),
+}
+MODES["custom"] = MODES["precision"].model_copy(
+    update={
+        "role": "You choose in each iteration: a small edit, another structure, or the last edge cases.",
+        "focus": "What the failures ask for; where that is unclear, one pattern and one variable.",
+    }
+)
+
+
+class OnPlateau(str, Enum):
+    """What to do where nothing improves any more."""
+
+    ASK = "ask"
+    CONTINUE = "continue"
+    STOP = "stop"
+
+
+class OnRegression(str, Enum):
+    """What to do where a case became worse; nothing is ever taken back without a word."""
+
+    ASK = "ask"
+    ACCEPT = "accept"
+    DIFFERENT = "different"
+    STOP = "stop"
+
+
+class Decide(str, Enum):
+    """Who chooses among the options."""
+
+    ASK = "ask"
+    RECOMMENDED = "recommended"
+
+
+class Policy(Value):
+    """What a person wants to happen; what is left open depends on whether somebody can be asked, and on the mode."""
+
+    mode: Literal["precision", "exploration", "convergence", "custom"] = "precision"
+    on_plateau: OnPlateau = OnPlateau.ASK
+    on_regression: OnRegression | None = None
+    decide: Decide = Decide.ASK
+
+
+def at_a_regression(measurements: Sequence[Measurement], policy: Policy, *, is_attended: bool) -> OnRegression | None:
+    """What to do about cases that became worse; None where there are none.
+
+    Who explores minds only if fewer cases pass than at first, and not at once.
+    """
+    if len(measurements) < 2 or not change(measurements[-2], measurements[-1]).regressions:
+        return None
+    if policy.on_regression is None and MODES[policy.mode].tolerates_regressions:
+        is_minded = len(measurements) > PATIENCE and len(measurements[-1].passing) < len(measurements[0].passing)
+        if not is_minded:
+            return OnRegression.ACCEPT
+    asked = policy.on_regression or OnRegression.ASK
+    return OnRegression.STOP if asked is OnRegression.ASK and not is_attended else asked
+
+
+def at_a_plateau(
+    measurements: Sequence[Measurement], policy: Policy, settled: int = -1, *, is_attended: bool
+) -> OnPlateau | None:
+    """What to do where nothing has improved for a while; None where something has.
+
+    `settled` is the measurement after which it was last decided to go on.
+    """
+    if flat(measurements, settled) < PLATEAU:
+        return None
+    return OnPlateau.STOP if policy.on_plateau is OnPlateau.ASK and not is_attended else policy.on_plateau
+
+
+def flat(measurements: Sequence[Measurement], settled: int = -1) -> int:
+    """How many measurements have come since the best one, or since it was decided to go on, without being better."""
+    since = max(best(measurements).iteration, settled) if measurements else settled
+    return sum(one.iteration > since for one in measurements)
+
+
+class Trend(str, Enum):
+    """What an iteration did to the number of passing cases."""
+
+    IMPROVED = "Improved"
+    DEGRADED = "Degraded"
+    NEUTRAL = "Neutral"
+
+
+def trend(before: Measurement, after: Measurement) -> Trend:
+    """The direction, without the details."""
+    gained = len(after.passing) - len(before.passing)
+    return Trend.IMPROVED if gained > 0 else Trend.DEGRADED if gained < 0 else Trend.NEUTRAL

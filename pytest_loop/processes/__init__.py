@@ -1,0 +1,1 @@
+"""Helpers for subprocesses: commands with deadlines, marked processes, pipes and interrupts."""

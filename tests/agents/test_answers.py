@@ -1,0 +1,108 @@
+"""Answers that must have a form."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_loop.agents.answers import JudgeAnswer, PlanAnswer, PrepareAnswer, blocked, unwrapped, validated
+from pytest_loop.agents.protocol import AgentError, AgentReply
+
+YES = '{"passed": true, "reason": "it says so"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        YES,
+        f"\n  {YES}\n",
+        f"```json\n{YES}\n```",
+        f"Here it is:\n\n```\n{YES}\n```\nI hope it helps {{a smile}}.",
+        f"I think {{so}} that {YES} is right.",
+        f"{YES}\n\nAnd once more: {YES}",
+        f"Not JSON: ```json\n{{broken\n```\nbut {YES}",
+    ],
+)
+def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
+    assert validated(AgentReply(text=text), JudgeAnswer) == JudgeAnswer(passed=True, reason="it says so")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "expected a JSON object, found ''"),
+        ("Yes, it passes.", "expected a JSON object, found 'Yes, it passes.'"),
+        ("true", "expected a JSON object, found 'true'"),
+        ('{"passed": true', "expected a JSON object, found"),
+        ('{"passed": true}}} {"passed": false}', "expected one JSON object, found 2 that differ"),
+        (f"```json\n{YES}\n```\n```json\n{{}}\n```", "expected one JSON object, found 2 that differ"),
+        ('{"passed": true, "passed": false}', "expected a JSON object, found"),
+        ('{"passed": NaN}', "expected a JSON object, found"),
+        (
+            '{"passed": "yes"}',
+            "expected JSON with passed, reason, evidence, found passed: Input should be a valid boolean",
+        ),
+        ('{"passed": 1}', "found passed: Input should be a valid boolean"),
+        ('{"passed": null}', "found passed: Input should be a valid boolean"),
+        ('{"reason": "x"}', "found passed: Field required"),
+        ('{"passed": true, "reason": ["x"]}', "found reason: Input should be a valid string"),
+        ("{" * 100_000, "expected a JSON object, found"),
+        ('{"a":' * 100_000, "expected a JSON object, found"),
+    ],
+    ids=lambda value: value[:40],
+)
+def test_what_is_malformed_truncated_or_contradictory_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(AgentError) as error:
+        validated(AgentReply(text=text), JudgeAnswer)
+    assert problem in str(error.value)
+    assert len(str(error.value)) < 300
+
+
+def test_data_needs_no_search() -> None:
+    assert validated(AgentReply(text="chatter", data={"passed": False}), JudgeAnswer).passed is False
+    with pytest.raises(AgentError, match="found the whole: Input should be a valid dictionary"):
+        validated(AgentReply(data=[1]), JudgeAnswer)
+    with pytest.raises(AgentError, match="expected a JSON object, found ''"):
+        validated(AgentReply(), JudgeAnswer)
+
+
+@pytest.mark.parametrize("steps", [[], ["one", "two"], ["x"] * 6, ["one", "two", " "], ["one", "two", 3], "one"])
+def test_a_plan_has_three_to_five_steps(steps: object) -> None:
+    with pytest.raises(AgentError, match="expected JSON with plan, found plan"):
+        validated(AgentReply(data={"plan": steps}), PlanAnswer)
+
+
+def test_a_plan_and_checks_are_taken_with_what_else_is_said() -> None:
+    assert validated(AgentReply(data={"plan": ["a", " b ", "c"], "notes": []}), PlanAnswer).plan == ["a", "b", "c"]
+    found = validated(AgentReply(data={"checks": [{"rule_id": "a", "type": "content", "search": "x"}]}), PrepareAnswer)
+    assert found.checks[0].model_extra == {"type": "content", "search": "x"}
+    with pytest.raises(AgentError, match=r"found checks.0.rule_id: Field required"):
+        validated(AgentReply(data={"checks": [{}]}), PrepareAnswer)
+
+
+@pytest.mark.parametrize(
+    ("text", "document"),
+    [
+        ("# T\n\ntext\n", "# T\n\ntext\n"),
+        ("```\n# T\n```", "# T\n"),
+        ("\n```yaml\na: 1\n\n```\n\n", "a: 1\n\n"),
+        ("~~~~ md\n```\nx\n```\n~~~~", "```\nx\n```\n"),
+        ("```markdown\n# T\n```python\nx\n```\nend\n```", "# T\n```python\nx\n```\nend\n"),
+        ("```python\nx\n```\ntext\n```python\ny\n```\n", "```python\nx\n```\ntext\n```python\ny\n```\n"),
+        ("```markdown\nx\n```\ntext\n```python\ny\n```", "```markdown\nx\n```\ntext\n```python\ny\n```"),
+        ("```\nnever closed", "```\nnever closed"),
+        ("```x\n``", "```x\n``"),
+        ("```", "```"),
+        ("", ""),
+        ("``` a ` b\nx\n```", "``` a ` b\nx\n```"),
+    ],
+)
+def test_a_fence_around_the_whole_document_is_taken_off(text: str, document: str) -> None:
+    assert unwrapped(text) == document
+
+
+def test_a_claim_of_being_blocked_is_the_whole_answer_or_none() -> None:
+    assert blocked("BLOCKED a.b.c: it contradicts a.b.d\n") == ("a.b.c", "it contradicts a.b.d")
+    assert blocked("BLOCKED test_x.py::test_y[1]: wrong\nvalue") == ("test_x.py::test_y[1]", "wrong\nvalue")
+    assert blocked("# Doc\nBLOCKED a.b: no") is None
+    assert blocked("BLOCKED a.b:") is None
+    assert blocked("BLOCKED a.b: " + "x" * 4000) is None

@@ -1,0 +1,156 @@
+"""The agent that needs no model: what it does with a case, and what it says of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents.builtin_agent import BuiltinAgent, apply
+from pytest_loop.agents.factory import make
+from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, Case, StopAskedError, Watch
+from pytest_loop.core.model.rules import Remedy
+from pytest_loop.repair.order import Patch
+
+PRICES = """
+def discounted(amount, percent):
+    return amount - amount * max(percent, 100) / 100
+
+
+def shipping(amount):
+    return 0 if amount > 50 else 5
+"""
+TESTS = """
+from prices import discounted, shipping
+
+def test_discounted():
+    assert discounted(80, 25) == 60
+    assert discounted(80, 150) == 0
+
+def test_shipping():
+    assert (shipping(49), shipping(50), shipping(51)) == (5, 0, 0)
+
+def test_low():
+    assert shipping(1) == 5
+"""
+FAILING = ("test_prices.py::test_discounted", "test_prices.py::test_shipping")
+Ask = Callable[..., str]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "prices.py").write_text(PRICES)
+    (tmp_path / "test_prices.py").write_text(TESTS)
+    return tmp_path
+
+
+def ask(
+    agent: BuiltinAgent,
+    root: Path,
+    failing: tuple[str, ...] = FAILING,
+    remedies: tuple[Remedy, ...] = (),
+    attempt: Callable[[Callable[[], None]], bool] = lambda _: False,
+    watch: Watch | None = None,
+) -> str:
+    case = Case(("-p", "no:cacheprovider"), failing, (), "hash", remedies, attempt)
+    return agent.answer(AgentRequest("REFINE", "", root, case=case), watch or Watch()).report
+
+
+def test_two_mistakes_are_mended_and_told(project: Path) -> None:
+    told = ask(BuiltinAgent(), project)
+    text = (project / "prices.py").read_text()
+    assert "min(percent, 100)" in text
+    assert "amount >= 50" in text
+    assert (project / "test_prices.py").read_text() == TESTS
+    assert "edits tried in" in told
+    assert "most suspicious: prices.py:" in told
+    assert "plausible: prices.py, line 3:" in told
+    assert "may still be wrong" in told
+    assert not list(project.glob("**/__pycache__"))
+
+
+def test_a_module_with_the_name_of_an_installed_one_takes_no_place(project: Path) -> None:
+    (project / "json.py").write_text("raise SystemExit(3)\n")
+    assert "plausible: prices.py" in ask(BuiltinAgent(), project)
+
+
+def test_what_was_tried_in_vain_is_not_tried_again(project: Path) -> None:
+    (project / "prices.py").write_text(
+        "def discounted(amount, percent):\n    pass\n\n\ndef shipping(amount):\n    pass\n"
+    )
+    agent = BuiltinAgent(seconds=20)
+    before = (project / "prices.py").read_text()
+    first = ask(agent, project, ("test_prices.py::test_discounted",))
+    assert "no edit mends test_prices.py::test_discounted" in first
+    assert (project / "prices.py").read_text() == before
+    again = ask(agent, project, ("test_prices.py::test_discounted",))
+    assert "nothing is left to try with these files" in again
+
+
+def test_where_no_test_fails_there_is_nothing_to_search_for(project: Path) -> None:
+    assert ask(BuiltinAgent(), project, ()) == "no test fails"
+
+
+def test_commands_come_first_and_stay_where_they_help(project: Path) -> None:
+    tried: list[str] = []
+
+    def attempt(action: Callable[[], None]) -> bool:
+        action()
+        found = (project / "made").exists()
+        tried.append("helped" if found else "did not")
+        return found
+
+    remedies = (
+        Remedy(command=f"{sys.executable} -c 'pass'"),
+        Remedy(command="no-such-tool --fix"),
+        Remedy(command="touch made && true", shell=True),
+    )
+    told = ask(BuiltinAgent(), project, remedies=remedies, attempt=attempt)
+    assert tried == ["did not", "did not", "helped"]
+    assert "made nothing better, and was undone" in told
+    assert "no-such-tool" in told.splitlines()[1]
+    assert "`touch made && true`: made it better" in told
+    assert "edits" not in told, "the next evaluation says what is left"
+    assert (project / "prices.py").read_text() == PRICES
+
+
+def test_a_stop_that_is_asked_for_ends_the_search(project: Path) -> None:
+    with pytest.raises(StopAskedError):
+        ask(BuiltinAgent(), project, watch=Watch(wanted=lambda: False))
+
+
+def test_it_writes_no_documents(project: Path) -> None:
+    for schema in (None, {"type": "object"}):
+        with pytest.raises(AgentUnavailableError, match="mends the Python files of a project, and nothing else"):
+            BuiltinAgent().answer(AgentRequest("PRODUCE", "", project, schema=schema), Watch())
+
+
+def test_tests_that_cannot_be_collected_are_said(project: Path) -> None:
+    (project / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    assert "no edit mends" in ask(BuiltinAgent(), project)
+
+
+def test_an_engine_without_an_answer_is_an_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_loop.agents.search_engine.ENGINE", "this")
+    with pytest.raises(AgentError, match="ended without a result"):
+        ask(BuiltinAgent(), project)
+
+
+def test_a_file_that_somebody_else_changed_stays(project: Path) -> None:
+    patch = Patch(
+        path="prices.py", line=1, template="const", description="", before="old", after="new", diff="", fixed=(), tokens=1, score=1
+    )  # fmt: skip
+    with pytest.raises(AgentError, match="was changed by somebody else"):
+        apply(patch, project)
+    assert (project / "prices.py").read_text() == PRICES
+
+
+def test_how_long_it_may_search_can_be_said(tmp_path: Path) -> None:
+    assert isinstance(make("builtin", tmp_path, {}), BuiltinAgent)
+    assert make("builtin:90", tmp_path, {}).name == "builtin"
+    for spec in ("builtin:0", "builtin:soon", "builtin:-1"):
+        with pytest.raises(AgentUnavailableError, match=f"expected whole seconds after builtin:, found '{spec}'"):
+            make(spec, tmp_path, {})

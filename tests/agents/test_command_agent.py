@@ -1,0 +1,161 @@
+"""`command:WORDS`: what a program is told, and what is taken for its answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents.command_agent import CommandAgent
+from pytest_loop.agents.protocol import (
+    LARGEST_ANSWER,
+    AgentError,
+    AgentReply,
+    AgentRequest,
+    AgentUnavailableError,
+    StopAskedError,
+    Watch,
+)
+from pytest_loop.core.model.run_state import Usage
+
+Ask = Callable[..., AgentRequest]
+Program = Callable[..., CommandAgent]
+ECHO = "import sys; print(sys.stdin.read(), end='')"
+
+
+def test_the_prompt_is_on_standard_input_and_the_answer_on_standard_output(program: Program, ask: Ask) -> None:
+    found = program(ECHO).answer(ask(prompt="Grüße\n" * 100_000), Watch())
+    assert found == AgentReply(text="Grüße\n" * 100_000)
+    assert found.usage == Usage(tokens=None, cost_usd=None)
+
+
+def test_the_prompt_is_in_a_file_where_the_command_names_one(program: Program, ask: Ask) -> None:
+    script = "import sys; print(open(sys.argv[1]).read() + repr(sys.stdin.read()))"
+    assert program(script, "{prompt_file}").answer(ask(), Watch()).text == "do it''\n"
+
+
+def test_the_answer_is_in_a_file_where_the_command_names_one(program: Program, ask: Ask) -> None:
+    script = "import sys; print('chatter'); open(sys.argv[1][2:], 'w').write('the answer')"
+    assert program(script, "-o{output_file}").answer(ask(), Watch()).text == "the answer"
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("", "expected an answer in {output_file}, found none"),
+        ("import os, sys; os.mkfifo(sys.argv[1])", "expected an answer in {output_file}, found none"),
+        (f"import sys; open(sys.argv[1], 'w').truncate({LARGEST_ANSWER + 1})", "of at most 8 MB, found more"),
+    ],
+    ids=["none", "a pipe", "too large"],
+)
+def test_a_file_without_an_answer_says_so(program: Program, ask: Ask, script: str, problem: str) -> None:
+    with pytest.raises(AgentError) as error:
+        program(script, "{output_file}").answer(ask(), Watch())
+    assert problem in str(error.value)
+
+
+def test_a_long_answer_is_refused_rather_than_taken_with_a_hole_in_it(program: Program, ask: Ask) -> None:
+    script = "import sys; sys.stdout.write('x' * {})"
+    assert len(program(script.format(LARGEST_ANSWER)).answer(ask(), Watch()).text or "") == LARGEST_ANSWER
+    with pytest.raises(AgentError, match="expected an answer of at most 8 MB, found more"):
+        program(script.format(LARGEST_ANSWER + 1)).answer(ask(), Watch())
+
+
+def test_every_placeholder_is_filled_once_and_other_braces_stay(program: Program, ask: Ask, tmp_path: Path) -> None:
+    agent = program(
+        "import sys; print('|'.join(sys.argv[1:]))", "{artifact} w={workspace} {step}-{iteration} {x} '{ }'"
+    )
+    found = agent.answer(ask("REFINE", iteration=3), Watch())
+    assert found.text == f"{tmp_path}/scratch/doc.md|w={tmp_path}|REFINE-3|{{x}}|{{ }}\n"
+    odd = AgentRequest("PLAN", "", tmp_path, tmp_path / "{step}.md")
+    assert (agent.answer(odd, Watch()).text or "").startswith(f"{tmp_path}/{{step}}.md|")
+
+
+def test_without_an_artifact_its_placeholder_is_empty(program: Program, tmp_path: Path) -> None:
+    agent = program("import os, sys; print(sys.argv[1:], repr(os.environ['LOOP_ARTIFACT']))", "{artifact}")
+    assert agent.answer(AgentRequest("PREPARE", "", tmp_path), Watch()).text == "[''] ''\n"
+
+
+def test_variables_say_what_is_asked(program: Program, ask: Ask, tmp_path: Path) -> None:
+    script = """
+        import os
+        print(*(os.environ["LOOP_" + name] for name in ("STEP", "ITERATION", "PHASE", "ARTIFACT", "WORKSPACE")))
+        print(os.getcwd())
+    """
+    found = program(script).answer(ask("REFINE", iteration=2, phase="B"), Watch())
+    assert found.text == f"REFINE 2 B {tmp_path}/scratch/doc.md {tmp_path}\n{tmp_path}\n"
+
+
+def test_there_is_no_shell(ask: Ask) -> None:
+    assert CommandAgent("echo $HOME '*' a;b | cat").answer(ask(), Watch()).text == "$HOME * a;b | cat\n"
+
+
+def test_the_artifact_may_be_edited_in_place(program: Program, ask: Ask) -> None:
+    request = ask(artifact="old\n")
+    found = program("import sys; open(sys.argv[1], 'a').write('new')", "{artifact}").answer(request, Watch())
+    assert found == AgentReply(text="")
+    assert request.artifact
+    assert request.artifact.read_text() == "old\nnew"
+
+
+def test_an_exit_code_is_no_verdict_on_what_was_edited(program: Program, ask: Ask) -> None:
+    heard: list[bytes] = []
+    script = "import sys; open(sys.argv[1], 'w').write('mended'); print('odd', file=sys.stderr); sys.exit(3)"
+    found = program(script, "{artifact}").answer(ask(artifact="old"), Watch(heard=heard.append))
+    assert found == AgentReply()
+    assert b"".join(heard) == b"odd\nthe agent ended with exit code 3: odd; what it edited is judged all the same\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "watch", "message"),
+    [
+        ("print('a document'); exit(3)", Watch(), "the agent ended with exit code 3: a document"),
+        (
+            "import sys; print('out'); print('first\\n\\x1b[31mlast', file=sys.stderr); exit(1)",
+            Watch(),
+            "the agent ended with exit code 1: last",
+        ),
+        ("import os; os.kill(os.getpid(), 9)", Watch(), "the agent ended with signal 9"),
+        ("import time; time.sleep(60)", Watch(silence=0.5), "the agent said nothing for 0.5 s"),
+        ("while True: print('x')", Watch(timeout=1), "the agent did not end within 1 s"),
+    ],
+    ids=["exit code", "last words", "kills itself", "silence", "endless"],
+)
+def test_what_is_no_answer_says_why(program: Program, ask: Ask, script: str, watch: Watch, message: str) -> None:
+    with pytest.raises(AgentError) as error:
+        program(script).answer(ask(), watch)
+    assert type(error.value) is AgentError
+    assert str(error.value) == message
+
+
+def test_somebody_may_ask_for_the_end(program: Program, ask: Ask) -> None:
+    deadline = time.monotonic() + 0.3
+    with pytest.raises(StopAskedError, match="the agent was stopped on request"):
+        program("import time; time.sleep(60)").answer(ask(), Watch(wanted=lambda: time.monotonic() < deadline))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "expected a command after `command:`, found nothing"),
+        ("say 'hello", 'expected a command, found "say \'hello" (No closing quotation)'),
+    ],
+)
+def test_words_that_are_no_command_say_so(words: str, message: str) -> None:
+    with pytest.raises(AgentUnavailableError) as error:
+        CommandAgent(words)
+    assert str(error.value) == message
+
+
+def test_a_command_that_is_not_there_is_not_asked_again(ask: Ask, tmp_path: Path) -> None:
+    agent = CommandAgent("{workspace}/none x")
+    with pytest.raises(AgentUnavailableError, match="there is no such file"):
+        agent.answer(ask(), Watch())
+    assert agent.missing(tmp_path) == f"cannot run '{tmp_path}/none': there is no such file"
+    agent.close()
+
+
+def test_half_a_character_in_a_prompt_does_no_harm(program: Program, ask: Ask) -> None:
+    assert program(ECHO).answer(ask(prompt="a\udcffb"), Watch()).text == "a?b"

@@ -1,0 +1,80 @@
+"""From the name of an agent to the agent, or to what is wrong with the name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.command_agent import CommandAgent
+from pytest_loop.agents.factory import KINDS, make
+from pytest_loop.agents.protocol import AgentUnavailableError
+from pytest_loop.agents.python_agent import PythonAgent
+from pytest_loop.agents.replay_agent import ReplayAgent
+
+NAMES = "aider, claude, codex, copilot, gemini, goose, opencode, qwen"
+
+
+def test_each_kind_has_its_agent_and_keeps_its_name(tmp_path: Path) -> None:
+    (tmp_path / "run.jsonl").touch()
+    (tmp_path / "agents.py").touch()
+    declared = {"mine": "command:cat", "yours": "python:agents.mine:ask", "theirs": "replay:run.jsonl"}
+    for kind, specs in (
+        (CommandAgent, ("command:cat {prompt_file}", "mine")),
+        (PythonAgent, ("python:agents:ask", "python:json:loads", "yours")),
+        (ReplayAgent, ("replay:run.jsonl", "theirs")),
+    ):
+        for spec in specs:
+            agent = make(spec, tmp_path, declared)
+            assert isinstance(agent, kind)
+            assert agent.name == spec
+            agent.close()
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("gpt", f"expected {KINDS} or one of {NAMES} for an agent, found 'gpt'"),
+        ("", f"expected {KINDS} or one of {NAMES} for an agent, found ''"),
+        ("claude", "cannot run 'claude': no such command is installed here (--loop-agents lists those that are)"),
+        ("claude:'x", 'expected a model and arguments, found "\'x" (No closing quotation)'),
+        ("comand:cat", "for an agent, found 'comand:cat'"),
+        ("command:", "expected a command after `command:`, found nothing"),
+        ("command:no-such-program -x", "cannot run 'no-such-program': no such command is installed here"),
+        ("command:./plain", "cannot run './plain': Permission denied (make it executable)"),
+        ("python:module", "expected python:module:callable, found 'python:module'"),
+        (
+            "python:agnets.mine:ask",
+            "cannot import agnets.mine: no module named 'agnets' (modules are found from the root",
+        ),
+        ("python:.mine:ask", "cannot import .mine: no module named ''"),
+        ("replay:none.jsonl", "none.jsonl: No such file or directory"),
+    ],
+)
+def test_what_is_wrong_with_a_name_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, message: str
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    (tmp_path / "plain").touch()
+    with pytest.raises(AgentUnavailableError) as error:
+        make(spec, tmp_path, {})
+    assert message in str(error.value)
+
+
+def test_declared_names_are_offered(tmp_path: Path) -> None:
+    with pytest.raises(AgentUnavailableError, match=r"or one of aider, .*, mine, opencode, qwen, yours for an agent, "):
+        make("hers", tmp_path, {"yours": "command:cat", "mine": "command:cat"})
+
+
+def test_presets_have_a_model_and_may_be_declared_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("gemini", "goose"):
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    declared = {"gemini": "gemini:gemini-3-pro", "goose": "command:cat"}
+    for spec in ("gemini", "gemini:gemini-2.5-flash --debug"):
+        agent = make(spec, tmp_path, declared)
+        assert isinstance(agent, PresetAgent)
+        assert agent.name == spec
+    assert isinstance(make("goose", tmp_path, {}), PresetAgent)
+    assert isinstance(make("goose", tmp_path, declared), CommandAgent)

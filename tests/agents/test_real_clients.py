@@ -1,0 +1,251 @@
+"""Every client that is installed here, driven by its preset: `tox -e clients` installs them, and takes minutes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.fix_until_green import scripted_fixer
+from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.factory import make
+from pytest_loop.agents.presets import presets
+from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, RateLimitedError, Watch
+from tests.agents.model_server import ModelServer, Turn
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "fix_until_green"
+FOLDER = os.environ.get("PYTEST_LOOP_CLIENTS")
+Client = Callable[..., PresetAgent]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one client finds our model, and how that writes a file: by a tool, or by its words."""
+
+    words: str
+    environment: dict[str, str]
+    tool: str = ""
+    path: str = ""
+    text: str = ""
+    more: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    is_login_seen: bool = True
+
+    def writes(self, path: Path, text: str = "new\n", before: str = "") -> Turn:
+        if not self.tool:
+            return Turn(f"{path}\n```\n<<<<<<< SEARCH\n{before}=======\n{text}>>>>>>> REPLACE\n```\n")
+        if self.path:
+            return Turn(tools=((self.tool, {self.path: str(path), self.text: text, **self.more}),), asks=self.tool)
+        command = f"printf %s {shlex.quote(text)} > {path}"
+        return Turn(tools=((self.tool, {self.text: command, **self.more}),), asks=self.tool)
+
+
+OPENCODE = {
+    "provider": {
+        "mine": {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": "{url}/v1", "apiKey": "dummy-key"},
+            "models": {"scripted": {}},
+        }
+    }
+}
+WAYS = {
+    "aider": Way("openai/gpt-4o", {"OPENAI_API_BASE": "{url}/v1", "OPENAI_API_KEY": "dummy-key"}, is_login_seen=False),
+    "claude": Way(
+        "claude-sonnet-4-5",
+        {
+            "ANTHROPIC_BASE_URL": "{url}",
+            "ANTHROPIC_API_KEY": "dummy-key",
+            "CLAUDE_CODE_MAX_RETRIES": "0",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "ENABLE_TOOL_SEARCH": "false",
+        },
+        "Write",
+        "file_path",
+        "content",
+    ),
+    "copilot": Way(
+        "gpt-5",
+        {
+            "COPILOT_PROVIDER_BASE_URL": "{url}/v1",
+            "COPILOT_PROVIDER_API_KEY": "dummy-key",
+            "COPILOT_PROVIDER_TYPE": "openai",
+            "COPILOT_OFFLINE": "true",
+        },
+        "bash",
+        text="command",
+        more={"description": "write it"},
+    ),
+    "gemini": Way(
+        "gemini-2.5-flash",
+        {"GOOGLE_GEMINI_BASE_URL": "{url}", "GEMINI_API_KEY": "dummy-key"},
+        "write_file",
+        "file_path",
+        "content",
+        settings={".gemini/settings.json": {"security": {"auth": {"selectedType": "gemini-api-key"}}}},
+    ),
+    "goose": Way(
+        "gpt-4o",
+        {
+            "OPENAI_HOST": "{url}",
+            "OPENAI_API_KEY": "dummy-key",
+            "GOOSE_PROVIDER": "openai",
+            "GOOSE_DISABLE_KEYRING": "1",
+        },
+        "write",
+        "path",
+        "content",
+        is_login_seen=False,
+    ),
+    "opencode": Way(
+        "mine/scripted",
+        {"OPENCODE_CONFIG_CONTENT": json.dumps(OPENCODE), "OPENCODE_DISABLE_MODELS_FETCH": "1"},
+        "write",
+        "filePath",
+        "content",
+    ),
+    "qwen": Way(
+        "scripted --auth-type openai",
+        {"OPENAI_BASE_URL": "{url}/v1", "OPENAI_API_KEY": "dummy-key"},
+        "write_file",
+        "file_path",
+        "content",
+        is_login_seen=False,
+    ),
+}
+
+
+@pytest.fixture(params=WAYS)
+def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("PATH", f"{FOLDER}{os.pathsep}{os.environ['PATH']}")
+    if presets()[request.param].where() is None:
+        pytest.skip(f"{request.param} is not installed here")
+    return str(request.param)
+
+
+@pytest.fixture
+def way(name: str) -> Way:
+    return WAYS[name]
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def client(
+    name: str, way: Way, server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Client]:
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for key, value in way.environment.items():
+        monkeypatch.setenv(key, value.replace("{url}", server.url))
+    for path, data in way.settings.items():
+        (tmp_path / "home" / path).parent.mkdir(parents=True)
+        (tmp_path / "home" / path).write_text(json.dumps(data))
+    agent = PresetAgent(presets()[name], way.words, name, waits=())
+
+    def make(*script: Turn) -> PresetAgent:
+        server.script = list(script)
+        return agent
+
+    yield make
+    agent.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+def test_it_edits_the_workspace_and_goes_on(client: Client, way: Way, server: ModelServer, project: Path) -> None:
+    last = Turn("Again.", asks=way.tool)
+    agent = client(way.writes(project / "made.txt"), Turn("Fixed.", asks=way.tool), last)
+    first = agent.answer(AgentRequest("PRODUCE", "the very first prompt", project), Watch(timeout=90))
+    assert (project / "made.txt").read_text().strip() == "new"
+    assert first.usage.tokens
+    server.script = [last]
+    begun = len(server.asked)
+    second = agent.answer(AgentRequest("REFINE", "the critique", project), Watch(timeout=90))
+    told = json.dumps([one.body for one in server.asked[begun:]])
+    assert "the very first prompt" in told
+    assert "the critique" in told
+    assert second.usage.tokens
+    assert [first.text, second.text] == ([None, None] if agent.preset.is_report else ["Fixed.", "Again."])
+
+
+@pytest.mark.parametrize("name", ["aider", "gemini", "goose", "opencode"], indirect=True)
+def test_a_project_goes_from_red_to_green(
+    name: str, way: Way, client: Client, server: ModelServer, tmp_path: Path
+) -> None:
+    """One wrong edit, one right one; the tests of the project decide."""
+    folder = Path(shutil.copytree(EXAMPLE, tmp_path / "ledger"))
+    path = folder / "ledger.py"
+    red = path.read_text()
+    wrong = red.replace("return found\n", "return found[:-1]\n")
+    green = red
+    for old, new in (*scripted_fixer.FIRST, *scripted_fixer.SECOND):
+        green = green.replace(old, new)
+    done = (Turn("Done.", asks=way.tool),) if way.tool else ()
+    client(way.writes(path, wrong, red), *done, way.writes(path, green, wrong), *done)
+    words = ["--loop-task", "fix until green", "--loop-agent", f"{name}:{way.words}", "--loop-yes", "-q"]
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "Iteration 3/4 | Phase A | Score 1 | PASS" in result.stdout
+    assert path.read_text() == green
+
+
+def test_it_writes_a_document_elsewhere(client: Client, way: Way, project: Path, tmp_path: Path) -> None:
+    document = tmp_path / "scratch" / "doc.md"
+    document.parent.mkdir()
+    agent = client(way.writes(document), Turn("Written.", asks=way.tool))
+    agent.answer(AgentRequest("PRODUCE", f"write {document}", project, document), Watch(timeout=90))
+    assert document.read_text().strip() == "new"
+
+
+def test_a_judge_may_not_edit(client: Client, way: Way, project: Path) -> None:
+    agent = client(way.writes(project / "made.txt"), Turn("Judged."))
+    agent.answer(AgentRequest("JUDGE", "is it good?", project), Watch(timeout=90))
+    assert not (project / "made.txt").exists()
+
+
+def test_a_refused_login_is_an_error(client: Client, way: Way, project: Path) -> None:
+    with pytest.raises(AgentUnavailableError if way.is_login_seen else AgentError) as error:
+        client(Turn(status=401)).answer(AgentRequest("PRODUCE", "fix it", project), Watch(timeout=90))
+    assert not isinstance(error.value, RateLimitedError)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("goose", "goose acp --with-builtin developer"),
+        ("gemini", "gemini --acp --skip-trust -m gemini-2.5-flash"),
+    ],
+    indirect=["name"],
+)
+def test_it_speaks_the_agent_client_protocol(
+    client: Client, way: Way, server: ModelServer, project: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.setenv("GOOSE_MODEL", way.words)
+    client(way.writes(project / "made.txt"), Turn("Fixed.", asks=way.tool))
+    agent = make(f"acp:{words}", project, {})
+    assert agent.answer(AgentRequest("PRODUCE", "fix it", project), Watch(timeout=90)).text == "Fixed."
+    assert (project / "made.txt").exists()
+    server.script = [way.writes(project / "judged.txt"), Turn("Judged.")]
+    assert agent.answer(AgentRequest("JUDGE", "is it good?", project), Watch(timeout=90)).text == "Judged."
+    assert not (project / "judged.txt").exists()

@@ -1,0 +1,213 @@
+"""The real Codex, driven by its preset: its model is a script on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import codex_cli_bin  # type: ignore[import-untyped]
+import pytest
+
+from pytest_loop.agents.answers import JudgeAnswer, PrepareAnswer, validated
+from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.presets import presets
+from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, RateLimitedError, Watch
+from pytest_loop.core.model.run_state import Usage
+from tests.agents.model_server import ModelServer, Turn
+
+Codex = Callable[..., PresetAgent]
+CONFIG = """
+model = "scripted"
+model_provider = "scripted"
+check_for_update_on_startup = false
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "{url}/v1"
+env_key = "SCRIPTED_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+
+[analytics]
+enabled = false
+
+[otel]
+exporter = "none"
+
+[features]
+enable_request_compression = false
+plugins = false
+unbounded_connection_retries = false
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def codex(server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Codex]:
+    """Codex with a home of its own, whose model follows the script."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text(CONFIG.format(url=server.url))
+    for name, value in {"CODEX_HOME": str(home), "HOME": str(home), "SCRIPTED_KEY": "dummy"}.items():
+        monkeypatch.setenv(name, value)
+    preset = presets()["codex"].model_copy(update={"program": str(codex_cli_bin.bundled_codex_path())})
+    made: list[PresetAgent] = []
+
+    def make(*script: Turn, waits: tuple[float, ...] = (0.05,)) -> PresetAgent:
+        server.script = list(script)
+        made.append(PresetAgent(preset, name="codex", waits=waits))
+        return made[-1]
+
+    yield make
+    for agent in made:
+        agent.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    return folder
+
+
+def shell(command: str) -> Turn:
+    return Turn(tools=(("exec_command", {"cmd": command}),))
+
+
+def test_it_edits_a_file_of_the_workspace(codex: Codex, server: ModelServer, project: Path) -> None:
+    agent = codex(shell("sed -i 's/a - b/a + b/' calc.py"), Turn("Mended."))
+    reply = agent.answer(AgentRequest("PRODUCE", "Grüße: mend it", project), Watch())
+    assert (project / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
+    assert reply.text == "Mended."
+    assert reply.usage == Usage(tokens=220, cost_usd=None)
+    assert reply.exit_signal is None
+    assert "Grüße: mend it" in json.dumps(server.asked[0].body["input"], ensure_ascii=False)
+
+
+def test_after_a_wrong_edit_it_goes_on_in_its_conversation_and_counts_what_was_added(
+    codex: Codex, server: ModelServer, project: Path
+) -> None:
+    agent = codex(
+        shell("sed -i 's/a - b/a * b/' calc.py"),
+        Turn("First."),
+        shell("sed -i 's/a [*] b/a + b/' calc.py"),
+        Turn("Second."),
+    )
+    first = agent.answer(AgentRequest("PRODUCE", "mend it", project), Watch())
+    assert "a * b" in (project / "calc.py").read_text()
+    second = agent.answer(AgentRequest("REFINE", "that was wrong", project, iteration=2), Watch())
+    assert "a + b" in (project / "calc.py").read_text()
+    assert [first.text, second.text] == ["First.", "Second."]
+    assert [first.usage.tokens, second.usage.tokens] == [220, 220]
+    told = json.dumps(server.asked[-1].body["input"])
+    assert "mend it" in told
+    assert "that was wrong" in told
+
+
+def test_it_may_write_a_document_outside_of_the_workspace(codex: Codex, project: Path, tmp_path: Path) -> None:
+    document = tmp_path / "scratch" / "doc.md"
+    document.parent.mkdir()
+    agent = codex(shell(f"echo '# Title' > {document}"), Turn("Written."))
+    agent.answer(AgentRequest("PRODUCE", "write it", project, document), Watch())
+    assert document.read_text() == "# Title\n"
+
+
+def test_a_judge_may_not_edit_and_answers_by_the_schema(codex: Codex, server: ModelServer, project: Path) -> None:
+    agent = codex(shell("rm calc.py"), Turn('{"passed": true, "reason": "yes", "evidence": "all"}'))
+    schema = JudgeAnswer.model_json_schema()
+    reply = agent.answer(AgentRequest("JUDGE", "is it good?", project, schema=schema), Watch())
+    assert (project / "calc.py").exists()
+    assert validated(reply, JudgeAnswer).passed
+    assert reply.data == {"passed": True, "reason": "yes", "evidence": "all"}
+    form = server.asked[0].body["text"]["format"]
+    assert form["strict"]
+    assert form["schema"]["required"] == ["passed", "reason", "evidence"]
+
+
+def test_a_schema_that_leaves_something_open_is_asked_for_by_the_prompt_alone(
+    codex: Codex, server: ModelServer, project: Path
+) -> None:
+    agent = codex(Turn('{"checks": []}'))
+    request = AgentRequest("PREPARE", "make checks", project, schema=PrepareAnswer.model_json_schema())
+    assert validated(agent.answer(request, Watch()), PrepareAnswer).checks == []
+    assert "format" not in server.asked[0].body.get("text", {})
+
+
+def test_a_refused_login_is_not_tried_again(codex: Codex, server: ModelServer, project: Path) -> None:
+    with pytest.raises(
+        AgentUnavailableError, match=r"codex was refused by its model's server \(status 401\): unexpected"
+    ):
+        codex(Turn(status=401)).answer(AgentRequest("PRODUCE", "mend it", project), Watch())
+    assert len(server.asked) == 1
+
+
+def test_a_rate_limit_is_waited_for(codex: Codex, server: ModelServer, project: Path) -> None:
+    heard: list[bytes] = []
+    agent = codex(Turn(status=429), Turn("Here I am."))
+    reply = agent.answer(AgentRequest("PRODUCE", "mend it", project), Watch(heard=heard.append))
+    assert reply.text == "Here I am."
+    assert len(server.asked) == 2
+    assert (
+        b"codex has to wait (status 429): exceeded retry limit, last status: 429 Too Many Requests; trying again in 0.05 s\n"
+        in heard
+    )
+
+
+def test_a_rate_limit_is_not_waited_for_without_end(codex: Codex, project: Path) -> None:
+    with pytest.raises(RateLimitedError) as error:
+        codex(Turn(status=429)).answer(AgentRequest("PRODUCE", "mend it", project), Watch())
+    assert error.value.seconds is None
+
+
+def test_a_server_that_has_lost_its_mind_is_an_error(codex: Codex, project: Path) -> None:
+    with pytest.raises(AgentError, match="codex ended with exit code 1: ") as error:
+        codex(Turn(status=500)).answer(AgentRequest("PRODUCE", "mend it", project), Watch())
+    assert type(error.value) is AgentError
+
+
+def test_a_model_that_hangs_meets_the_deadline(codex: Codex, project: Path) -> None:
+    with pytest.raises(AgentError, match=r"codex did not end within 1\.5 s"):
+        codex(Turn(hangs=True)).answer(AgentRequest("PRODUCE", "mend it", project), Watch(timeout=1.5))
+
+
+def test_a_conversation_in_which_something_went_wrong_is_not_gone_on_with(
+    codex: Codex, server: ModelServer, project: Path
+) -> None:
+    agent = codex(Turn("First."), Turn(status=500), Turn("Anew."))
+    agent.answer(AgentRequest("PRODUCE", "the old prompt", project), Watch())
+    with pytest.raises(AgentError):
+        agent.answer(AgentRequest("REFINE", "go on", project), Watch())
+    reply = agent.answer(AgentRequest("REFINE", "go on", project), Watch())
+    assert reply.text == "Anew."
+    assert reply.usage.tokens == 110
+    assert "the old prompt" not in json.dumps(server.asked[-1].body["input"])
+
+
+def test_a_whole_run_is_wrong_once_and_then_right(
+    codex: Codex, server: ModelServer, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codex(Turn("A guide without its title.\n"), Turn("# Backups\n\nA guide.\n"))
+    monkeypatch.setenv("PATH", f"{Path(codex_cli_bin.bundled_codex_path()).parent}:{os.environ['PATH']}")
+    (pytester.path / "guide.rules.yaml").write_text(
+        "rules:\n  - {id: a.content.title, description: It has a title, check: {contains: '# Backups'}}\n"
+    )
+    words = ("--loop-task", "Write a guide", "--loop-agent", "codex", "--loop-rules", "guide.rules.yaml", "--loop-yes")
+    found = pytester.runpytest_subprocess(*words, "--loop-json", "result.json")
+    assert found.ret == 0, found.stdout.str() + found.stderr.str()
+    result = json.loads((pytester.path / "result.json").read_text())
+    assert result["iteration"] == 2
+    assert result["usage"]["tokens"] == 220
+    assert result["usage"]["cost_usd"] is None
+    told = json.dumps(server.asked[-1].body["input"])
+    assert "A guide without its title." in told
+    assert "PRODUCE of iteration 1" in told
+    assert "REFINE of iteration" in told

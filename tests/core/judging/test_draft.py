@@ -1,0 +1,165 @@
+"""What a run is going to do: its criteria, and its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_loop.core.judging.draft import (
+    LONGEST_STEP,
+    is_module,
+    is_test,
+    plan_steps,
+    run_criteria,
+    with_baseline,
+    with_modules,
+)
+from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan, Rule
+from pytest_loop.core.model.run_state import RunCriteria, RunRule
+
+Make = Callable[..., RunRule]
+
+
+def a_file(name: str, *ids: str, a: str = "0.8", b: str = "0.9", **fields: Any) -> Criteria:
+    rules = tuple(Rule(id=one, description=f"{name} {one}") for one in ids)
+    thresholds = {Phase.A: Fraction(a), Phase.B: Fraction(b)}
+    return Criteria(name=name, source=f"{name}.rules.yaml", rules=rules, thresholds=thresholds, **fields)
+
+
+# -- criteria
+
+
+def test_one_file_is_taken_over_as_it_is() -> None:
+    made = run_criteria(Plan(criteria=(a_file("docs", "a.x.y", "b.x.z", version=3),)), {}, {})
+    assert (made.name, made.version, [rule.id for rule in made.rules]) == ("docs", 3, ["a.x.y", "b.x.z"])
+    assert [rule.key for rule in made.rules] == ["docs.rules.yaml::a.x.y", "docs.rules.yaml::b.x.z"]
+    assert {phase: level.threshold for phase, level in made.phase.items()} == {
+        Phase.A: Fraction(4, 5),
+        Phase.B: Fraction(9, 10),
+    }
+
+
+def test_several_files_are_judged_as_one_by_the_highest_thresholds() -> None:
+    made = run_criteria(Plan(criteria=(a_file("one", "a.x.y", a="0.5"), a_file("two", "a.x.z", b="0.95"))), {}, {})
+    assert made.name == "one+two"
+    assert (made.phase[Phase.A].threshold, made.phase[Phase.B].threshold) == (Fraction(4, 5), Fraction(19, 20))
+
+
+def test_thresholds_that_were_asked_for_win() -> None:
+    made = run_criteria(Plan(criteria=(a_file("one", "a.x.y"),)), {"A": "0.1"}, {})
+    assert (made.phase[Phase.A].threshold, made.phase[Phase.B].threshold) == (Fraction(1, 10), Fraction(9, 10))
+
+
+def test_an_id_that_two_files_have_gets_the_name_of_its_file() -> None:
+    made = run_criteria(Plan(criteria=(a_file("one", "a.x.y", "a.x.z"), a_file("two", "a.x.y"))), {}, {})
+    assert [rule.id for rule in made.rules] == ["one.rules.yaml::a.x.y", "a.x.z", "two.rules.yaml::a.x.y"]
+
+
+def test_sentences_are_kept_with_their_rules() -> None:
+    made = run_criteria(
+        Plan(criteria=(a_file("one", "a.x.y", "a.x.z"),)), {}, {"one.rules.yaml::a.x.z": "It is polite"}
+    )
+    assert [rule.check for rule in made.rules] == [None, "It is polite"]
+
+
+def test_many_files_have_a_short_name_and_no_file_has_one_too() -> None:
+    files = tuple(a_file(f"file{number}", f"a.x.y{number}") for number in range(9))
+    assert run_criteria(Plan(criteria=files), {}, {}).name == "file0+file1+file2+6 more"
+    nothing = run_criteria(Plan(), {}, {})
+    assert (nothing.name, nothing.version, nothing.phase[Phase.A].threshold) == ("nothing", 1, Fraction(1))
+
+
+# -- the plan
+
+
+def test_a_plan_has_a_step_for_each_group_of_rules_the_heaviest_first(rule: Make) -> None:
+    rules = [
+        rule("a.style.names", weight=1, description="Names are short"),
+        rule("a.correctness.paths", description="All paths are there"),
+        rule("a.correctness.types", description="All types are right"),
+        rule("it.rules.yaml::b.quality.depth", description="It goes deep"),
+    ]
+    assert plan_steps(rules, frozenset()) == (
+        "a.correctness: All paths are there; All types are right",
+        "b.quality: It goes deep",
+        "a.style: Names are short",
+    )
+
+
+def test_a_plan_aims_at_what_fails(rule: Make) -> None:
+    rules = [rule("a.x.y", description="One"), rule("a.z.y", description="Two")]
+    assert plan_steps(rules, frozenset({"a.z.y"})) == (
+        "a.z: Two",
+        "Read the task and the rules once more",
+        "Keep what passes as it is",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("a.correctness.paths", "a.correctness"),
+        ("A.correctness.paths.deep", "A.correctness"),
+        ("tests/test_cart.py::test_total[1.0.0]", "tests/test_cart.py"),
+        ("tests/test_cart.py::TestIt::test_total", "tests/test_cart.py"),
+        ("x.rules.yaml::a.correctness.paths", "a.correctness"),
+        ("plain", "plain"),
+        ("a.two", "a.two"),
+    ],
+)
+def test_rules_are_grouped_by_category_and_tests_by_file(rule: Make, name: str, group: str) -> None:
+    assert plan_steps([rule(name, description="x")], frozenset())[0] == f"{group}: x"
+
+
+def test_a_long_group_is_told_in_few_words(rule: Make) -> None:
+    rules = [rule(f"a.x.y{number}", description=f"Thing\n{number} " + "z" * 99) for number in range(9)]
+    step = plan_steps(rules, frozenset())[0]
+    assert step.startswith("a.x: Thing 0 zzz")
+    assert len(step) <= LONGEST_STEP
+
+
+def test_what_is_left_out_of_a_step_is_counted(rule: Make) -> None:
+    rules = [rule(f"a.x.y{number}", description=f"T{number}") for number in range(5)]
+    assert plan_steps(rules, frozenset())[0] == "a.x: T0; T1; T2; 2 more"
+
+
+@given(
+    st.lists(st.builds(Rule, id=st.text(max_size=20), description=st.text(max_size=300)), max_size=30),
+    st.frozensets(st.text(max_size=20), max_size=3),
+)
+def test_a_plan_has_three_to_five_short_steps(rules: list[Rule], unmet: frozenset[str]) -> None:
+    steps = plan_steps(rules, unmet)
+    assert 3 <= len(steps) <= 5
+    assert all(len(step) <= LONGEST_STEP and "\n" not in step for step in steps)
+
+
+def test_what_cannot_decide_anything_does_not_block() -> None:
+    names = ["stable", "flaky", "skipped", "expected", "gone"]
+    rules = tuple(RunRule(id=name, description=name, key=f"tests::{name}") for name in names)
+    first = {
+        "tests::stable": Outcome.FAILED,
+        "tests::flaky": Outcome.FAILED,
+        "tests::skipped": Outcome.SKIPPED,
+        "tests::expected": Outcome.XFAILED,
+    }
+    second = {**first, "tests::flaky": Outcome.PASSED}
+    criteria, unstable, unjudged = with_baseline(RunCriteria(rules=rules), first, second)
+    assert (unstable, unjudged) == (("flaky",), ("skipped", "expected"))
+    assert [rule.severity.value for rule in criteria.rules] == ["fail", "warn", "info", "info", "fail"]
+    assert [rule.id for rule in criteria.active(Phase.A)] == names
+    assert criteria.by_id["skipped"].weight == 0
+
+
+def test_a_module_that_cannot_be_imported_is_a_rule() -> None:
+    plan = Plan(criteria=(Criteria(name="x", source="x.rules.yaml", rules=(Rule(id="a.x", description="x"),)),))
+    assert with_modules(plan, ()) is plan
+    both = with_modules(with_modules(plan, ["test_a.py"]), ["test_b.py"])
+    rules = run_criteria(both, {}, {}).rules
+    assert [rule.key for rule in rules] == ["x.rules.yaml::a.x", "tests::test_a.py", "tests::test_b.py"]
+    assert [is_module(rule) for rule in rules] == [False, True, True]
+    assert [is_test(rule) for rule in rules] == [False, True, True]

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_loop.core.judging.tampering import Source, copied, is_void, parsed_machinery, suspicions
+from pytest_loop.core.model.evaluation import SealFinding
+
+
+def found(before: str | None, after: str, known: frozenset[str] = frozenset(), *, is_linted: bool = False) -> list[str]:
+    return [one.kind for one in suspicions([Source("a.py", before, after)], known, is_linted=is_linted)]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "import pytest",
+        "from _pytest import runner",
+        "from unittest.mock import ANY",
+        "import os\nx = os.environ.get('PYTEST_CURRENT_TEST')",
+        "import sys\nx = 'pytest' in sys.modules",
+        "x = pytest",
+        "open('conftest.py', 'w')",
+    ],
+)
+def test_code_that_knows_it_is_tested(after: str) -> None:
+    assert found("", after) == ["machinery"]
+    assert found(after, after) == []
+    assert found(None, after, parsed_machinery(after)) == []
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        '"""Tested with pytest."""',
+        "def f():\n    'uses unittest'",
+        "# pytest",
+        "x = 'my_pytester'",
+        "import pytesting",
+        "from . import other",
+    ],
+)
+def test_words_that_are_none_of_the_machinery(after: str) -> None:
+    assert found("", after) == []
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "class A:\n    def __eq__(self, other):\n        return True",
+        "class A:\n    def __ne__(self, _):\n        return False",
+        "class A:\n    __eq__ = lambda self, other: True",
+        "class A:\n    def __hash__(self):\n        return 1",
+        "A = type('A', (), {'__eq__': lambda self, other: True})",
+        "A.__eq__ = lambda *_: True",
+        "A.__eq__ = lambda self, other: True",
+    ],
+)
+def test_comparisons_that_do_not_look(after: str) -> None:
+    assert found("", after) == ["equality"]
+    assert found(after, after) == []
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "class A:\n    def __eq__(self, other):\n        return self.x == other.x",
+        "class A:\n    __eq__ = functools.partial(same)\n    x: int = 1\n    y.z = 1\n    def f(self): pass",
+        "class A:\n    def __hash__(self):\n        return hash(self.x)",
+        "x = {'__eq__': same, **others}",
+        "a.b = lambda other: True",
+    ],
+)
+def test_comparisons_that_look(after: str) -> None:
+    assert found("", after) == []
+
+
+def test_silenced_complaints_count_where_somebody_looks_for_them() -> None:
+    before, after = "x = 1  # noqa\n", "x = 1  # noqa\ny = 2  # noqa: E501\nz = 3  #type: ignore\n"
+    assert found(before, after, is_linted=True) == ["ratchet"]
+    assert found(before, after) == []
+    assert found(after, before, is_linted=True) == []
+
+
+def test_what_cannot_be_parsed_says_nothing() -> None:
+    assert found("", "def (") == []
+
+
+def test_values_of_the_tests_in_the_product_are_told() -> None:
+    tests = ["assert f(3) == 4096\nassert g() == 'a long text'\nassert h() == 2 and True"]
+    source = Source("a.py", "x = 'a long text'", "x = 'a long text'\ny = 4096\nz = 2\nw = True")
+    assert [one.detail for one in copied([source], tests)] == ["values of the tests: 4096"]
+    assert list(copied([Source("a.py", None, "z = 2")], tests)) == []
+
+
+def test_only_signs_of_tampering_make_an_evaluation_void() -> None:
+    assert not is_void([SealFinding(kind="literal"), SealFinding(kind="allow")])
+    assert is_void([SealFinding(kind="literal"), SealFinding(kind="canary")])

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_loop.core.judging.votes import decision, interval, is_need, needed
+
+
+@pytest.mark.parametrize(
+    ("need", "total", "expected"),
+    [
+        ("majority", 5, 3),
+        ("majority", 4, 3),
+        ("all", 5, 5),
+        ("any", 5, 1),
+        ("4", 5, 4),
+        ("7", 5, 5),
+        ("0.8", 5, 4),
+        ("0.5", 5, 3),
+        ("1.0", 5, 5),
+    ],
+)
+def test_how_many_repeats_are_needed(need: str, total: int, expected: int) -> None:
+    assert needed(need, total) == expected
+
+
+@pytest.mark.parametrize("text", ["majority", "all", "any", "1", "4", "0.8", "1.0"])
+def test_what_can_be_needed(text: str) -> None:
+    assert is_need(text)
+
+
+@pytest.mark.parametrize("text", ["most", "", "0", "-1", "1.5", "nan", "1/0", "0.0"])
+def test_what_cannot_be_needed(text: str) -> None:
+    assert not is_need(text)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=9), st.data())
+def test_a_decision_is_final(votes: list[bool], data: st.DataObject) -> None:
+    total = len(votes)
+    need = data.draw(st.integers(1, total))
+    known = None
+    for done in range(total + 1):
+        passes = sum(votes[:done])
+        now = decision(passes, done - passes, total, need)
+        assert known is None or now == known
+        known = now
+    assert known is (sum(votes) >= need)
+
+
+@given(st.integers(0, 50), st.integers(0, 50))
+def test_the_interval_holds_the_observed_rate(passes: int, misses: int) -> None:
+    total = passes + misses
+    low, high = interval(passes, total)
+    assert 0 <= low <= high <= 1
+    assert not total or low - 1e-9 <= passes / total <= high + 1e-9

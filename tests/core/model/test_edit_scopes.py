@@ -1,0 +1,29 @@
+"""Whether two runs may edit the same files."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_loop.core.model.edit_scopes import overlap
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ([], [], True),
+        ([], ["docs/"], True),
+        (["docs/"], ["/src/"], True),  # a pattern without a slash inside matches anywhere
+        (["/docs/"], ["/src/"], False),
+        (["docs/a/"], ["docs/b/"], False),
+        (["docs/a/"], ["docs/a/b.md"], True),
+        (["/docs/*.md"], ["/src/**/x.py"], False),
+        (["/docs/*.md"], ["/docs/x.md"], True),
+        (["src/a/x.py", "docs/one/"], ["src/b/", "docs/one/x"], True),
+        (["src/a/", "!src/b/"], ["src/b/"], False),
+        (["src/b/"], ["!src/b/"], False),
+        (["*.py"], ["docs/x/"], True),
+    ],
+)
+def test_only_what_certainly_lies_apart_does(one: list[str], other: list[str], expected: bool) -> None:
+    assert overlap(one, other) is expected
+    assert overlap(other, one) is expected

@@ -1,0 +1,42 @@
+"""What coding agents say to a Stop hook, and what they are answered."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_loop.core.model.stop_message import Message, block, message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"session_id": "s", "stop_hook_active": true, "hook_event_name": "Stop"}', Message("s", True)),
+        ('{"sessionId": "s", "stopReason": "end_turn"}', Message("s", False)),
+        ('{"session_id": "", "sessionId": "s"}', Message("s", False)),
+        ('{"session_id": 3, "stop_hook_active": "true"}', Message("", False)),
+        ("{}", Message()),
+        (" \n", Message()),
+        ("[]", None),
+        ("{", None),
+        ("[" * 200_000, None),
+    ],
+)
+def test_message_of_an_agent(text: str, expected: Message | None) -> None:
+    assert message(text) == expected
+
+
+@given(st.text())
+def test_every_reason_becomes_one_line_of_json(reason: str) -> None:
+    answer = block(reason)
+    assert json.loads(answer) == {"decision": "block", "reason": reason}
+    assert answer.splitlines() == [answer]
+    answer.encode()
+
+
+@given(st.text())
+def test_whatever_is_said_is_understood_or_not(text: str) -> None:
+    assert isinstance(message(text), Message | None)

@@ -1,0 +1,112 @@
+"""What pytest shows of a failing test: the lines that explain it, and what it called."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_loop.core.text.excerpt import calls, telling
+
+DEEP = """
+>           net, currency = shop.price(name)
+                            ^^^^^^^^^^^^^^^^
+
+tests/test_prices.py:17:
+_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _
+
+name = 'tea'
+
+    def price(name):
+        entry = PRICES[name]
+>       return entry["net"], entry["currency"]
+E       KeyError: 'currency'
+
+shop.py:9: KeyError""".strip("\n")
+
+ASSERTION = """
+self = <tests.TestTax object at 0x7ff1c88f1510>
+
+    def test_tax(self):
+        net = 100
+>       assert shop.tax(net) == 19
+E       assert 20 == 19
+E        +  where 20 = <function tax at 0x7ff1c9435080>(100)
+
+tests/test_tax.py:8: AssertionError""".strip("\n")
+
+
+def shown(*source: str) -> str:
+    """What pytest shows of a test with these lines, of which the last one failed."""
+    *before, last = source
+    return "\n".join(["    def test_it(stock):", *(f"        {line}" for line in before), f">       {last}", "E   no"])
+
+
+def test_lines_that_say_nothing_are_left_out() -> None:
+    assert telling(DEEP, "KeyError: 'currency'").splitlines() == [
+        ">           net, currency = shop.price(name)",
+        "tests/test_prices.py:17:",
+        "name = 'tea'",
+        "    def price(name):",
+        "        entry = PRICES[name]",
+        '>       return entry["net"], entry["currency"]',
+    ]
+
+
+def test_a_message_is_repeated_only_where_it_was_cut() -> None:
+    whole = "assert 20 == 19 + where 20 = <function tax at 0x7ff1c9435080>(100)"
+    assert "E  " not in telling(ASSERTION, whole)
+    assert telling(ASSERTION, whole[:20] + "...").splitlines()[-2:] == [
+        "E       assert 20 == 19",
+        "E        +  where 20 = <function tax at 0x7ff1c9435080>(100)",
+    ]
+
+
+def test_the_last_line_stays_where_it_is_not_a_place() -> None:
+    assert telling(">   x\nE   no", "other") == ">   x\nE   no"
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "> quoted\n\n_ _ _", "E   no\n\n", "self = <x>\n\nshop.py:9: KeyError"])
+def test_what_somebody_else_shows_stays_as_it_is(text: str) -> None:
+    assert telling(text, "") == text
+    assert calls(text) == frozenset()
+
+
+def test_what_a_test_called_is_known() -> None:
+    assert calls(ASSERTION) == {"shop.tax("}
+    assert calls(DEEP) == {"shop.price("}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (("assert x == 1",), set()),
+        (("assert len(sorted(x)) == 1",), set()),
+        (("assert (x and not (y))",), set()),
+        (("x = label('tea', 3)", "assert x == 1"), {"label(tea"}),
+        (('assert client.get("/users/17").ok',), {"client.get(/users/#"}),
+        (("assert client.get(f'/users/{x}').ok",), {"client.get(/users/{x}"}),
+        (("assert one(two(x)) == three(",), {"one(", "two(", "three("}),
+    ],
+)
+def test_calls_are_told_apart_by_the_text_that_they_begin_with(source: tuple[str, ...], found: set[str]) -> None:
+    assert calls(shown(*source)) == found
+
+
+@given(
+    st.lists(st.sampled_from(["E   ", ">   ", "    ", "a(", "'", '"', ".", ":1: ", "_ ", "^", "x", "\n"])).map("".join)
+)
+def test_whatever_it_shows_it_is_never_longer(text: str) -> None:
+    assert len(telling(text, "x")) <= len(text)
+    calls(text)
+
+
+@pytest.mark.parametrize("piece", ["a('", "a.", "_ ", "^", ":1: ", "x:1", "E   ", ">", "(", " "])
+def test_a_long_text_takes_no_time(piece: str) -> None:
+    text = f">   x\nE   no\n    {piece * 5_000}\n{piece * 5_000}"
+    started = time.process_time()
+    telling(text, "no")
+    calls(text)
+    assert time.process_time() - started < 1

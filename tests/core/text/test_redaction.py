@@ -1,0 +1,210 @@
+"""Secrets of the environment are not in what is written, shown or asked."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import string
+import time
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from pytest_loop.core.text.redaction import Redactor, redacted, redactor
+
+SECRET = "s3cr3t/Wert+%&ü"
+WORDS = st.text(string.ascii_letters + string.digits + "!#$%&*+,:;<=>?@^_{|}/ü漢", min_size=6, max_size=60).map(
+    lambda text: f"s3-K{text}"
+)
+OTHERS = st.text(string.printable, max_size=40)
+KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----\n"
+
+
+def redact(value: str, text: str, name: str = "API_TOKEN") -> str:
+    return redactor({name: value, "HOME": "/root"})(text)
+
+
+# -- which variables
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "TOKEN", "GITHUB_TOKEN", "NPM_AUTHTOKEN", "API_KEY", "APIKEY", "apiKey", "OPENAI_API_KEY", "SSHKEY", "MY-SECRET",
+        "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "PGPASSWORD", "MYSQL_PWD", "DB_PASS", "ROOT_PASSWD", "PASSPHRASE",
+        "GOOGLE_CREDENTIALS", "HTTP_AUTH", "AUTHORIZATION", "SENTRY_DSN", "SESSION_COOKIE", "JWT", "GH_PAT", "SLACK_WEBHOOK",
+        "DEPLOY_KEYS",
+    ],
+)  # fmt: skip
+def test_a_variable_whose_name_says_so_is_a_secret(name: str) -> None:
+    assert "Wert" not in redact(SECRET, f"before {SECRET} after", name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "HOME", "GIT_AUTHOR_NAME", "PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "KEYBOARD_LAYOUT", "XAUTHORITY", "COMPASS", "PATTERN",
+        "TOKEN_TYPE", "GITHUB_TOKEN_FILE", "SSH_AUTH_SOCK", "PASSWORD_MIN_LENGTH", "DB_PASS_USER", "",
+    ],
+)  # fmt: skip
+def test_other_variables_are_none(name: str) -> None:
+    assert redact(SECRET, SECRET, name) == SECRET
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "", "short77", "        ", "aaaaaaaaaaaaaaaa", "********", "disabled", "Production", "localhost", "password",
+        "/home/runner/.ssh/id_rsa", "/run/user/1000/keyring", "/tmp", "~/.netrc-file", "./secrets.env", "../secrets.env",
+        "C:\\Users\\me\\key.pem", "file:///etc/key.pem", "/", "/code/my-project/keys.json",
+    ],
+)  # fmt: skip
+def test_what_stands_in_many_texts_stays(value: str) -> None:
+    text = f"it says {value} here"
+    assert redact(value, text) == text
+
+
+def test_a_value_that_only_begins_like_a_path_is_a_secret() -> None:
+    value = "/wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
+    assert redact(value, f"={value}=") == "=[API_TOKEN]="
+
+
+def test_the_password_in_an_address_is_a_secret_whatever_the_name_is() -> None:
+    address = "postgres://me:hunter%2Ftwo2@db.example/courses"
+    text = "cannot log in to db.example with hunter/two2, see postgres://me:hunter%2Ftwo2@db"
+    assert redact(address, text, "DATABASE_URL") == (
+        "cannot log in to db.example with [DATABASE_URL], see postgres://me:[DATABASE_URL]@db"
+    )
+
+
+def test_each_line_of_a_key_is_a_secret_but_not_what_frames_it() -> None:
+    assert redact(KEY, "found MIIEvQIBADANBgkq below -----BEGIN PRIVATE KEY-----", "SSH_KEY") == (
+        "found [SSH_KEY] below -----BEGIN PRIVATE KEY-----"
+    )
+    assert "MII" not in redact(KEY, json.dumps({"key": KEY}) + repr(KEY) + KEY, "SSH_KEY")
+
+
+def test_the_name_says_which_one_it_was() -> None:
+    found = redactor({"ONE.TOKEN": "first-value", "TWO_TOKEN": "second-value", "ZZZ_TOKEN": "first-value"})
+    assert found("first-value, second-value") == "[ONE_TOKEN], [TWO_TOKEN]"
+
+
+def test_a_secret_that_contains_another_goes_as_a_whole() -> None:
+    found = redactor({"A_TOKEN": "inner-value", "B_TOKEN": "the-inner-value-too"})
+    assert found("the-inner-value-too inner-value") == "[B_TOKEN] [A_TOKEN]"
+
+
+def test_a_value_that_is_no_text_is_a_secret_too() -> None:
+    assert redact("by\udcfftes-1234", "it is by\udcfftes-1234") == "it is [API_TOKEN]"
+
+
+def test_without_secrets_nothing_changes() -> None:
+    assert redactor({})("anything") == "anything"
+    assert redactor({}).open_end("anything") == 0
+
+
+# -- how they may look
+
+
+@given(OTHERS, WORDS, OTHERS)
+@example("", SECRET, "")
+def test_a_secret_is_gone_wherever_it_stands(before: str, secret: str, after: str) -> None:
+    assume(secret not in before + after)
+    assert secret not in redact(secret, before + secret + after)
+
+
+@given(st.binary(max_size=7), WORDS, st.binary(max_size=7), st.booleans())
+@example(b"", SECRET, b"", False)
+def test_a_secret_is_gone_from_base64_at_every_alignment(
+    before: bytes, secret: str, after: bytes, is_for_urls: bool
+) -> None:
+    encode = base64.urlsafe_b64encode if is_for_urls else base64.b64encode
+    text = encode(before + secret.encode() + after).decode()
+    found = redact(secret, text)
+    assert "[API_TOKEN]" in found
+    left = found.replace("[API_TOKEN]", "")
+    assert len(left) <= 4 * (len(before) + len(after)) // 3 + 6
+
+
+@pytest.mark.parametrize("secret", ["12345678abc", "12345678abcd", "12345678abcde"])
+def test_nothing_is_left_of_a_secret_in_base64_that_stands_alone(secret: str) -> None:
+    assert redact(secret, base64.b64encode(secret.encode()).decode()) == "[API_TOKEN]"
+
+
+@given(OTHERS, WORDS, OTHERS)
+@example("", SECRET, "")
+def test_a_secret_is_gone_from_addresses(before: str, secret: str, after: str) -> None:
+    whole = quote(secret, safe="")
+    lower = re.sub("%..", lambda found: found[0].lower(), whole)
+    for encoded in (whole, lower, quote(secret), quote_plus(secret)):
+        assume(encoded not in before + after)
+        assert encoded not in redact(secret, f"{before}?key={encoded}&{after}")
+
+
+@pytest.mark.parametrize("text", [json.dumps({"x": 'quo"te\\d\nline'}), repr('quo"te\\d\nline'), 'quo"te\\d\nline'])
+def test_a_secret_is_gone_where_it_was_escaped(text: str) -> None:
+    assert "te" not in redact('quo"te\\d\nline', text).replace("[API_TOKEN]", "")
+
+
+@given(st.dictionaries(st.sampled_from(["A_TOKEN", "B_KEY", "HOME"]), WORDS), st.text(string.ascii_lowercase + " \n[]"))
+def test_a_text_without_secrets_stays_as_it_is(environment: dict[str, str], text: str) -> None:
+    assume(not any(value in text for value in environment.values()))
+    assert redactor(environment)(text) == text
+
+
+@given(st.lists(WORDS, min_size=1, max_size=4), st.lists(st.integers(0, 3) | OTHERS, max_size=8))
+def test_what_was_redacted_once_stays_as_it_is(secrets: list[str], pieces: list[int | str]) -> None:
+    found = redactor({f"T{number}_TOKEN": value for number, value in enumerate(secrets)})
+    text = "".join(piece if isinstance(piece, str) else secrets[piece % len(secrets)] for piece in pieces)
+    assert found(found(text)) == found(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("assert 'aaaa...-9f8e7d6c5b4a' == ''", "assert 'aaaa...[API_TOKEN]' == ''"),
+        ("FAILED - it is sk-live-9f...", "FAILED - it is [API_TOKEN]..."),
+        ("sk-live-9f...6c5b4a and sk-live...", "[API_TOKEN]...[API_TOKEN] and [API_TOKEN]..."),
+        ("...sk-live-9f8e7d6c5b4a...", "...[API_TOKEN]..."),
+        ("sk-li...5b4a...", "sk-li...5b4a..."),
+        ("sk-live-9f 7d6c5b4a", "sk-live-9f 7d6c5b4a"),
+        ("......", "......"),
+    ],
+)
+def test_what_is_left_of_a_secret_beside_a_cut_is_gone_too(text: str, found: str) -> None:
+    assert redact("sk-live-9f8e7d6c5b4a", text) == found
+
+
+def test_all_texts_of_a_value_are_redacted() -> None:
+    value = {"text": f"x {SECRET}", SECRET: [1, None, (SECRET, 2.5)], "deep": {"is": True}}
+    assert redacted(value, redactor({"X_TOKEN": SECRET})) == {
+        "text": "x [X_TOKEN]",
+        "[X_TOKEN]": [1, None, ["[X_TOKEN]", 2.5]],
+        "deep": {"is": True},
+    }
+
+
+# -- pieces
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [("", 0), ("nothing", 0), ("well, first", 5), ("well, first-valu", 10), ("first-value", 0), ("f", 1)],
+)
+def test_the_beginning_of_a_secret_may_go_on(text: str, length: int) -> None:
+    found = Redactor({"A_TOKEN": "first-value"})
+    assert found.open_end(text) == length
+
+
+# -- how fast
+
+
+def test_a_large_text_takes_no_time() -> None:
+    found = redactor({f"N{number}_TOKEN": f"{number}-{'abcXYZ' * 6}-{number}" for number in range(20)})
+    text = "a line of the output of some test ... 1234567890 abcXYZabcXYZ\n" * 20_000
+    started = time.process_time()
+    assert found(text) == text
+    assert time.process_time() - started < 1

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
+
+
+def test_proofs_are_written_in_snake_case_and_read_in_both() -> None:
+    """E10."""
+    snake = {"test_fixture": "a", "pipeline_result": "passed", "manifest_saved": "m", "calibration_logged": True}
+    camel = {"testFixture": "a", "pipelineResult": "passed", "manifestSaved": "m", "calibrationLogged": True}
+    found = [CalibrationProof.model_validate(one) for one in (snake, camel)]
+    assert found[0] == found[1]
+    assert found[0].model_dump() == snake
+
+
+def test_what_is_not_stated_is_missed() -> None:
+    with pytest.raises(ValidationError):
+        BaselineProof.model_validate({"cases_executed": 3})
+    with pytest.raises(ValidationError):
+        BaselineProof.model_validate(3)

@@ -1,0 +1,268 @@
+"""Runs that other tools of the format began can be listed, shown and resumed, and keep what only those tools know."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from pytest_loop.core.model.run_state import Place, RunState, Step
+from pytest_loop.errors import StateError
+from pytest_loop.store.history import ADOPTED
+from pytest_loop.store.project_runs import Store
+from tests.calling import Caller
+
+ARTIFACT = "# Courses\n\nGET /courses\n"
+RULES: list[dict[str, Any]] = [
+    {
+        "id": "a.correctness.endpoints",
+        "description": "The endpoints are present",
+        "severity": "fail",
+        "weight": 2,
+        "phase": "A",
+        "check": "Both /courses and /courses/{id} exist",
+        "owner": "the API team",
+    },
+    {
+        "id": "b.style.naming",
+        "description": "Names are consistent",
+        "severity": "warn",
+        "weight": 1,
+        "phase": "B",
+        "check": "One naming convention is used",
+    },
+]
+EVALUATION = {
+    "artifact_hash": hashlib.sha256(ARTIFACT.encode()).hexdigest()[:8],
+    "score": 0.0,
+    "passed": False,
+    "failed": [{"id": "a.correctness.endpoints", "severity": "fail", "message": "/courses/{id} is missing"}],
+    "warnings": [],
+    "rule_results": [{"id": "a.correctness.endpoints", "verdict": "fail", "details": "/courses/{id} is missing"}],
+}
+CHECKS = [
+    {
+        "rule_id": "a.correctness.endpoints",
+        "type": "content",
+        "search": "/courses/{id}",
+        "expected": "the path of one course",
+    }
+]
+RUN: dict[str, Any] = {
+    "run_id": "courses-api-20260101-120000",
+    "task_alias": "courses-api",
+    "status": "running",
+    "iteration": 1,
+    "max_iterations": 4,
+    "max_completed_phase_seconds": None,
+    "completed_phase_seconds": 12,
+    "phase_started_epoch_seconds": None,
+    "phase": "A",
+    "current_step": "EVALUATE",
+    "task": {"prompt": "Write an API for courses", "ideal_result": "A spec", "audience": "partners"},
+    "criteria": {
+        "name": "loop_default_v1",
+        "version": 1,
+        "phase": {
+            "A": {"threshold": 0.8, "active_levels": ["A"]},
+            "B": {"threshold": 0.9, "active_levels": ["A", "B"]},
+        },
+        "rules": RULES,
+    },
+    "plan": ["Describe the endpoints", "Describe one course", "Check the names"],
+    "prepared_checks": {"checks": CHECKS},
+    "evaluation": None,
+    "critique": None,
+    "stop": {"passed": False, "reason": ""},
+    "last_score": 0,
+    "stagnation_count": 0,
+    "created_at": "2026-01-01T12:00:00Z",
+    "updated_at": "2026-01-01T12:05:00Z",
+    "dispatch": {"planner": "another tool"},
+}
+AGENT = """
+    import json
+
+
+    def writer(request):
+        if request.step == "PREPARE":
+            check = {"matches": "^# "}
+            return json.dumps({"checks": [{"rule_id": "b.style.naming", "check": check}]})
+        assert request.step == "REFINE", request.step
+        return "# Courses\\n\\nGET /courses\\nGET /courses/{id}\\n"
+"""
+
+
+def _event(kind: str, **payload: Any) -> str:
+    event = {
+        "ts": "2026-01-01T12:00:00Z",
+        "run_id": RUN["run_id"],
+        "iteration": 1,
+        "phase": "A",
+        "step": "PLAN",
+        "event": kind,
+        "status": "ok",
+        "payload": payload,
+    }
+    return json.dumps(event, separators=(",", ":"))
+
+
+HISTORY = [
+    _event("run_started", task="Write an API for courses"),
+    _event("plan_created", plan=RUN["plan"]),
+    _event("prep_dispatched", to="another tool"),
+    _event("artifact_created"),
+    _event("checks_prepared"),
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    (tmp_path / ".ai-factory" / "evolution" / "courses-api").mkdir(parents=True)
+    return Store(tmp_path)
+
+
+def _write(store: Store, **changes: Any) -> None:
+    """The layout as another tool leaves it."""
+    folder = store.root / "courses-api"
+    (folder / "run.json").write_text(json.dumps(RUN | changes, indent=2))
+    (folder / "history.jsonl").write_text("\n".join(HISTORY) + "\n")
+    (folder / "artifact.md").write_text(ARTIFACT)
+    pointer = {"active_run_id": RUN["run_id"], "task_alias": "courses-api", "status": "running", "updated_at": ""}
+    (store.root / "current.json").write_text(json.dumps(pointer))
+
+
+def _read(store: Store, **changes: Any) -> RunState:
+    _write(store, **changes)
+    state, history = store.exactly("courses-api").read()
+    assert history.damage == []
+    return state
+
+
+def test_foreign_run_has_the_place_of_its_artifact_and_a_name_for_each_rule(store: Store) -> None:
+    state = _read(store)
+    assert state.artifact == ".ai-factory/evolution/courses-api/artifact.md"
+    assert state.artifact_hash == hashlib.sha256(ARTIFACT.encode()).hexdigest()
+    source = ".ai-factory/evolution/courses-api/criteria.rules.json"
+    assert [rule.key for rule in state.criteria.rules] == [f"{source}::{rule['id']}" for rule in RULES]
+    assert state.arguments == ("--rootdir", str(store.project), str(store.project / source))
+    assert state.current_step is Place.EVALUATE
+
+
+def test_reading_a_foreign_run_writes_nothing(store: Store) -> None:
+    _write(store)
+    before = {path: path.read_bytes() for path in store.root.rglob("*") if path.is_file()}
+    store.exactly("courses-api").read()
+    assert {path: path.read_bytes() for path in store.root.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "awaited"),
+    [
+        ({"current_step": "PLAN"}, Place.PLAN, ()),
+        ({"current_step": "PRODUCE_PREPARE"}, Place.PRODUCE_PREPARE, (Step.PRODUCE,)),
+        ({"current_step": "PRODUCE_PREPARE", "prepared_checks": None}, Place.PRODUCE_PREPARE, (Step.PRODUCE, Step.PREPARE)),
+        ({"current_step": "PRODUCE_PREPARE", "iteration": 2}, Place.EVALUATE, ()),
+        ({"current_step": "PRODUCE_PREPARE", "iteration": 2, "prepared_checks": None}, Place.PRODUCE_PREPARE, (Step.PREPARE,)),
+        ({"current_step": "PREPARE", "phase": "B"}, Place.PREPARE, ()),
+        ({"current_step": "CRITIQUE", "evaluation": EVALUATION}, Place.CRITIQUE, ()),
+        ({"current_step": "CRITIQUE"}, Place.EVALUATE, ()),
+        ({"current_step": "REFINE", "evaluation": EVALUATION}, Place.CRITIQUE, ()),
+        ({"current_step": "REFINE"}, Place.EVALUATE, ()),
+    ],
+)  # fmt: skip
+def test_interrupted_step_begins_again_or_with_what_it_needs(
+    store: Store, changes: dict[str, Any], place: Place, awaited: tuple[Step, ...]
+) -> None:
+    state = _read(store, **changes)
+    assert (state.current_step, state.awaited) == (place, awaited)
+
+
+def test_prepared_checks_stand_together_by_rule_and_commands_run_in_the_project(store: Store) -> None:
+    command = {
+        "rule_id": "a.correctness.endpoints",
+        "type": "executable",
+        "command": "make lint",
+        "expected": "nothing",
+    }
+    content = {"type": "content", "search": "/courses/{id}", "expected": "the path of one course"}
+    ours = {"rule_id": "b.style.naming", "check": [{"contains": "x"}]}
+    state = _read(store, prepared_checks={"checks": [*CHECKS, ours, command, "nonsense", {"rule_id": 3}]})
+    both = [content, {"type": "executable", "command": "cd {workspace} && make lint", "expected": "nothing"}]
+    assert state.prepared_checks == {"checks": [{"rule_id": "a.correctness.endpoints", "check": both}, ours]}
+
+
+def test_what_a_rule_leaves_out_follows_from_its_id_and_severity(store: Store) -> None:
+    rules = [{"id": "b.style.tone", "description": "It is kind", "severity": "warn"}, {"id": "a.x.y", "weight": None}]
+    state = _read(store, criteria=RUN["criteria"] | {"rules": rules})
+    first, second = state.criteria.rules
+    assert (int(first.weight), first.phase.value, first.check) == (1, "B", "It is kind")
+    assert (int(second.weight), second.phase.value, second.description) == (2, "A", "a.x.y")
+
+
+@pytest.mark.parametrize("rules", [["text"], [{"id": "a.x.y", "severity": "deadly"}], 3])
+def test_rules_that_are_none_are_damage(store: Store, rules: Any) -> None:
+    with pytest.raises(StateError, match=r"run\.json is damaged \(criteria\.rules"):
+        _read(store, criteria=RUN["criteria"] | {"rules": rules})
+
+
+def test_rules_of_a_foreign_run_become_a_rule_file(store: Store) -> None:
+    _write(store)
+    files = store.exactly("courses-api")
+    files.take()
+    files.mend(files.read()[1])
+    files.release()
+    data = json.loads((files.folder / "criteria.rules.json").read_text())
+    assert data["phases"] == {"A": {"threshold": 0.8}, "B": {"threshold": 0.9}}
+    assert [sorted(rule) for rule in data["rules"]] == [
+        ["check", "description", "id", "phase", "severity", "weight"],
+        ["check", "description", "id", "phase", "severity", "weight"],
+    ]
+    assert data["rules"][0]["check"] == RULES[0]["check"]
+    assert files.read()[1].events[-1].event == ADOPTED
+
+
+def test_foreign_run_is_listed_and_resumed_and_keeps_what_only_its_tool_knows(store: Store, caller: Caller) -> None:
+    _write(store)
+    project = store.project
+    (project / "writers.py").write_text(dedent(AGENT))
+    listed = caller.call("--loop-list", folder=project)
+    assert listed.stdout.splitlines() == [
+        "alias        status            iteration  last_score  updated_at",
+        "courses-api  running (paused)  1          0           2026-01-01T12:05:00Z",
+    ]
+    done = caller.call("--loop-resume", "--loop-agent", "python:writers:writer", folder=project)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    files = store.exactly("courses-api")
+    state, history = files.read()
+    assert (state.status.value, state.stop.reason, history.damage) == ("completed", "threshold_reached", [])
+    assert state.completed_phase_seconds > 12
+    names = [one.event for one in history.events]
+    assert names[:6] == [
+        "run_started",
+        "plan_created",
+        "prep_dispatched",
+        "artifact_created",
+        "checks_prepared",
+        ADOPTED,
+    ]
+    assert names[-2:] == ["evaluation_done", "stopped"]
+    assert files.history.read_text().splitlines()[:5] == HISTORY
+    data = json.loads(files.snapshot.read_bytes())
+    assert data["dispatch"] == {"planner": "another tool"}
+    assert data["task"]["audience"] == "partners"
+    assert data["criteria"]["rules"][0]["owner"] == "the API team"
+    assert not (store.root / "current.json").exists()
+
+
+def test_foreign_run_is_resumed_at_its_critique(store: Store, caller: Caller) -> None:
+    _write(store, current_step="CRITIQUE", evaluation=EVALUATION)
+    (store.project / "writers.py").write_text(dedent(AGENT))
+    done = caller.call("--loop-resume=courses-api", "--loop-agent", "python:writers:writer", folder=store.project)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    names = [one.event for one in store.exactly("courses-api").read()[1].events]
+    assert names[5:9] == [ADOPTED, "critique_done", "refinement_done", "iteration_advanced"]

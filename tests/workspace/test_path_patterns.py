@@ -1,0 +1,51 @@
+"""Patterns are those of .gitignore, for any name that a disk can hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_loop.workspace.path_patterns import Globs, PatternError
+
+NAMES = ["a\nb.py", "a'\"b.py", "-rf.py", "\U0001f600.py", "\udcff.py", " .py", "a\n", "\n"]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "path", "fits"),
+    [
+        (["src"], "src/a.py", True),
+        (["src/"], "src/deep/a.py", True),
+        (["src/"], "src", False),
+        (["*.py"], "src/deep/a.py", True),
+        (["/*.py"], "src/a.py", False),
+        (["src/**/a.py"], "src/x/y/a.py", True),
+        (["src/*", "!src/keep.py"], "src/keep.py", False),
+        (["src/*", "!src/keep.py"], "src/other.py", True),
+        (["test_[ab].py"], "deep/test_b.py", True),
+        (["test_[ab].py"], "deep/test_c.py", False),
+        (["tests"], "mytests/a.py", False),
+        (["\\!important"], "!important", True),
+        ([], "src/a.py", False),
+    ],
+)
+def test_patterns_mean_what_they_mean_in_gitignore(patterns: list[str], path: str, fits: bool) -> None:
+    assert Globs(patterns).matches(path) is fits
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("pattern", ["tests/", "tests/**", "tests/*", "/tests", "*"])
+def test_no_name_escapes_a_pattern(pattern: str, name: str) -> None:
+    assert Globs([pattern]).matches(f"tests/{name}")
+
+
+@pytest.mark.parametrize("pattern", ["", " ", "!", "# a note", "[", "a\\"])
+def test_pattern_that_says_nothing_is_an_error(pattern: str) -> None:
+    with pytest.raises(PatternError, match=r"expected a pattern as in \.gitignore, found '"):
+        Globs(["src/", pattern])
+
+
+def test_globs_are_values() -> None:
+    assert Globs(["a"]) == Globs(("a",)) != Globs(["b"])
+    assert len({Globs(["a"]), Globs(["a"])}) == 1
+    assert repr(Globs(["a"])) == "Globs(('a',))"
+    assert not Globs([])
+    assert Globs(["a"])
