@@ -12,7 +12,7 @@ from pytest_loop import background, looking
 from pytest_loop.background import later_words
 from pytest_loop.core.model.edit_scopes import overlap
 from pytest_loop.core.run import RunState, Target
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import StateError
 from pytest_loop.evaluate.session import START
 from pytest_loop.run_options import RunOptions
@@ -122,7 +122,7 @@ def hand_over(root: Path, files: RunFiles, state: RunState, say: Say) -> None:
         return
     worktree = Worktree(root, files.worktree)
     branch = branch_of(files.alias)
-    title = one_line(f"{files.alias}: {state.task.prompt}", 72)
+    title = shorten(f"{files.alias}: {state.task.prompt}", 72)
     try:
         commit = worktree.keep(branch, title)
         if state.stop.passed:

@@ -21,7 +21,7 @@ from pytest_loop.agents.redacted_agent import Discreet
 from pytest_loop.agents.replay_agent import Recorded
 from pytest_loop.core.closing import status_block
 from pytest_loop.core.run import Event, Kind, RunState, Target
-from pytest_loop.core.text.redaction import RedactedStream, Redactor, redactor
+from pytest_loop.core.text.redaction import RedactedStream, Redactor
 from pytest_loop.driver import Driver
 from pytest_loop.evaluate.bytecode import Bytecode
 from pytest_loop.evaluate.discreet import DiscreetSession
@@ -81,7 +81,7 @@ class Running:
     is_wanted: Callable[[], bool] = lambda: True
     memory: Memory = field(default_factory=Memory)
     made: dict[str, Agent] = field(default_factory=dict)
-    redact: Redactor = field(default_factory=lambda: redactor(os.environ))
+    redact: Redactor = field(default_factory=lambda: Redactor(os.environ))
 
     def check(self) -> None:
         """What can be seen to be wrong before anything is done: agents, and prompts of one's own."""

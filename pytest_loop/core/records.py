@@ -14,7 +14,7 @@ from pytest_loop.core.early import FIRST_ASKED, GOOD, confidence
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.run import Assessment, Event, Kind, RunState, Target, Usage
 from pytest_loop.core.stopping import budgets
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.trend import USUAL, Trigger, best, direction, is_flat, last_changes, trajectory
 
 WHOLE = 100
@@ -109,7 +109,7 @@ def _seconds(payload: Mapping[str, Any]) -> float:
 def _reflections(payload: Mapping[str, Any]) -> tuple[str, ...]:
     found = payload.get("issues")
     issues = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    return tuple(one_line(f"{one.get('rule_id', '')}: {one.get('problem', '')}", _LONGEST) for one in issues)
+    return tuple(shorten(f"{one.get('rule_id', '')}: {one.get('problem', '')}", _LONGEST) for one in issues)
 
 
 def _record(state: RunState, event: Event) -> IterationRecord:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.core.text.sanitizer import tokens
+from pytest_loop.core.text.lengths import estimate_tokens
 from pytest_loop.inference.project_context import ARCHITECTURE, DESCRIPTION, OVERRIDES, RULES, context, prompt_text
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.proposal import rule_file
@@ -247,7 +247,7 @@ def test_words_for_a_prompt_have_an_order_and_an_end() -> None:
     places = [text.index(path) for path in (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)]
     assert places == sorted(places)
     assert "they win over everything above" in text
-    assert tokens(prompt_text(context(Project.of({DESCRIPTION: "x" * 50_000})), 100)) <= 100
+    assert estimate_tokens(prompt_text(context(Project.of({DESCRIPTION: "x" * 50_000})), 100)) <= 100
     assert prompt_text(context(Project.of({}))) == ""
 
 
