@@ -15,11 +15,11 @@ from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.judging.critique import critique, rendered
 from pytest_loop.core.judging.draft import run_criteria
 from pytest_loop.core.model.rules import Phase
+from pytest_loop.core.model.run_state import Critique, RunState, Step, Target, Task
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.run import Critique, RunState, Step, Target, Task
 from pytest_loop.core.text.lengths import estimate_tokens
 from pytest_loop.core.text.sanitizer import fence_text
-from pytest_loop.evaluate.session import ChildSession
+from pytest_loop.session.runner import ChildSession
 
 TARGET = 0.03
 FAILING = 200

@@ -18,13 +18,13 @@ from typing import Any
 from side_by_side import arguments, spread, table
 
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
-from pytest_loop.core import machine
 from pytest_loop.core.judging.draft import run_criteria
+from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Phase, Plan, Rule
+from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunState, Task
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.run import Breakers, Event, Kind, RunState, Task
-from pytest_loop.driver import Driver
-from pytest_loop.evaluate.session import Judgement
+from pytest_loop.run.driver import Driver
+from pytest_loop.session.runner import Judgement
 from pytest_loop.show.live import Live
 from pytest_loop.store.project_runs import Store
 from pytest_loop.tools import Settings, Tools
@@ -97,7 +97,7 @@ def measured(folder: Path, rules: int, iterations: int) -> list[float]:
         event="run_started",
         payload={"state": state.model_dump(mode="json")},
     )
-    state = machine.started(start)
+    state = run_machine.started(start)
     files.append([start], state)
     ticks: list[float] = []
 

@@ -10,8 +10,8 @@ from statistics import median
 from side_by_side import arguments, clean_environment, pytest_command, spread, table
 
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.evaluate.session import ChildSession
-from pytest_loop.evaluate.warm import Warm
+from pytest_loop.session.runner import ChildSession
+from pytest_loop.session.warm.client import Warm
 
 TARGET = 1.8
 SECONDS = 3

@@ -16,8 +16,8 @@ from content_rules import write_artifact, write_rules
 from side_by_side import arguments, clean_environment, pytest_command, spread, table
 
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.evaluate.session import ChildSession
-from pytest_loop.evaluate.warm import Warm
+from pytest_loop.session.runner import ChildSession
+from pytest_loop.session.warm.client import Warm
 
 LEARNING = 8.0
 MODULES = 20

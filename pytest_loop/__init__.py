@@ -12,9 +12,9 @@ _PUBLIC = {
     "AgentReply": "pytest_loop.agents.protocol",
     "AgentRequest": "pytest_loop.agents.protocol",
     "ScriptedAgent": "pytest_loop.agents.scripted_agent",
-    "Check": "pytest_loop.rules.checks.base",
+    "Check": "pytest_loop.rules.checks.check",
     "CheckError": "pytest_loop.errors",
-    "Context": "pytest_loop.rules.checks.base",
+    "Context": "pytest_loop.rules.checks.check",
     "Finding": "pytest_loop.core.model.rules",
 }
 

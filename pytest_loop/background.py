@@ -13,11 +13,11 @@ from typing import TextIO
 import pytest
 
 from pytest_loop import looking
-from pytest_loop.core.run import RunState, Status
+from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.errors import StateError
-from pytest_loop.evaluate.session import START
 from pytest_loop.options import NO_ALIAS
 from pytest_loop.run_options import RunOptions
+from pytest_loop.session.runner import START
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pytest_loop import keeping, reporting
+from pytest_loop import reporting
 from pytest_loop.agents.installed_clients import installed
-from pytest_loop.core import machine, outcome, records
-from pytest_loop.core.closing import status_block
-from pytest_loop.core.run import Event, Kind, Reason, RunState
+from pytest_loop.core.machine import run_machine
+from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
+from pytest_loop.core.reporting import iteration_records, outcome
+from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.inference.proposal import proposal_yaml
@@ -19,6 +20,7 @@ from pytest_loop.inference.task_phrases import asked
 from pytest_loop.inference.task_refusal import Refusal
 from pytest_loop.looking import Found, at_work, chosen, condition, give, read, result, shown_status
 from pytest_loop.options import NO_ALIAS
+from pytest_loop.run import restore
 from pytest_loop.run_options import RunOptions
 from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
@@ -125,10 +127,10 @@ def _list(options: RunOptions, store: Store, say: Say) -> int:
 def _history(options: RunOptions, store: Store, say: Say) -> int:
     files = chosen(store, options.alias or options.history)
     state, history = files.read()
-    told = records.records(state, history.events)
+    told = iteration_records.records(state, history.events)
     if options.json:
         whole = {
-            "run": result(files, state, history) | {"analytics": records.analysis(state, told)},
+            "run": result(files, state, history) | {"analytics": iteration_records.analysis(state, told)},
             "iterations": [one.model_dump(mode="json") for one in told],
             "events": [event.model_dump(mode="json") for event in history.events],
         }
@@ -179,7 +181,7 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
             asked = _event(before, Kind.STOP_REQUESTED, {"reason": words})
             decision = outcome.decision(before, Reason.USER_STOP)
             stopped = _event(before, Kind.STOPPED, {"reason": Reason.USER_STOP.value, "decision": decision})
-            after = machine.step(machine.step(before, asked), stopped)
+            after = run_machine.step(run_machine.step(before, asked), stopped)
             files.append([asked, stopped], after)
         store.point_away(after)
     finally:
@@ -216,9 +218,9 @@ def _restore(options: RunOptions, store: Store, say: Say) -> int:
     state, history = files.read()
     if state.sealed is None:
         raise StateError(f"{files.alias} has improved one document, whose versions are not kept")
-    project = keeping.opened(store.project, files, state.sealed)
+    project = restore.opened(store.project, files, state.sealed)
     try:
-        done = keeping.restored(project, history.events, options.restore or 0)
+        done = restore.restored(project, history.events, options.restore or 0)
     finally:
         project.close()
     for path, reason in done.lost:
@@ -241,8 +243,8 @@ def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
     for files in free:
         found = read(files)
         if isinstance(found, tuple):
-            keeping.forget_checkpoints(store.project, found[1])
-        keeping.forget_worktree(store.project, files)
+            restore.forget_checkpoints(store.project, found[1])
+        restore.forget_worktree(store.project, files)
         store.remove(files)
     if names:
         say(f"deleted {', '.join(names)}")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from pytest_loop.core.run import Opinion, RunState
-from pytest_loop.core.stopping import is_rejected
+from pytest_loop.core.machine.stop_reasons import is_rejected
+from pytest_loop.core.model.run_state import Opinion, RunState
 from pytest_loop.inference.clarity import Confirm, Gate, Passage, Shape, iteration_question, passage, success_question
 from pytest_loop.inference.task_phrases import asked
 

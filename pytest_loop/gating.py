@@ -21,16 +21,12 @@ import pytest
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.model import stop_message
 from pytest_loop.core.model.rules import Phase
+from pytest_loop.core.model.run_state import Assessment, RunCriteria
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.run import Assessment, RunCriteria
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.core.text.sanitizer import fence_text
-from pytest_loop.court import seated
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.evaluate import forked
-from pytest_loop.evaluate.here import Here
-from pytest_loop.evaluate.session import ChildSession, Judgement, SessionError
 from pytest_loop.inference import stop_check
 from pytest_loop.inference.task_phrases import asked
 from pytest_loop.new_run import NewRun
@@ -40,7 +36,11 @@ from pytest_loop.processes.child import Ending
 from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run_options import RunOptions, project_root, run_options
-from pytest_loop.single import judged
+from pytest_loop.session.assess import judged
+from pytest_loop.session.judge_service import seated
+from pytest_loop.session.runner import ChildSession, Judgement, SessionError
+from pytest_loop.session.warm import fork
+from pytest_loop.session.warm.direct import Here
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.stop_blocks import Blocks
 from pytest_loop.understanding import Understood
@@ -202,7 +202,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> NoReturn:
     if reason:
         print(f"the agent may stop: {reason}", file=sys.stderr, flush=True)
     give(answer)
-    forked.end(0)
+    fork.end(0)
 
 
 def _gate(config: pytest.Config, values: argparse.Namespace) -> Gate:

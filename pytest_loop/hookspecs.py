@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pytest_loop.agents.protocol import Agent, AgentRequest
     from pytest_loop.core.model.rules import Rule, Verdict
-    from pytest_loop.core.run import Assessment, Critique, Event, RunState
+    from pytest_loop.core.model.run_state import Assessment, Critique, Event, RunState
 
 
 def pytest_loop_checks() -> Mapping[str, type[BaseModel]]:  # type: ignore[empty-body]

@@ -7,7 +7,7 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_loop.core.run import Event, RunState
+from pytest_loop.core.model.run_state import Event, RunState
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.errors import StateError
 from pytest_loop.run_options import RunOptions

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_loop import background, branching
-from pytest_loop.core import machine
-from pytest_loop.core.run import Event, Kind, RunState
+from pytest_loop.core.machine import run_machine
+from pytest_loop.core.model.run_state import Event, Kind, RunState
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.gates import is_at_terminal
 from pytest_loop.looking import chosen
@@ -42,7 +42,7 @@ def resumed(
             say(f"go on: {show.go_on(state)}")
             files.release()
             return state, files
-        state = machine.step(state, reopened)
+        state = run_machine.step(state, reopened)
         files.append([reopened], state)
     elif attempt:
         files.note_attempt(attempt, state.evaluations)
@@ -68,7 +68,7 @@ def _reopened(state: RunState, options: RunOptions, values: argparse.Namespace) 
         raised["on_regression"] = options.on_regression
     if state.notebook and options.on_plateau == "continue":
         raised["on_plateau"] = options.on_plateau
-    fits = machine.REOPENED_BY.get(state.stop.reason, ())
+    fits = run_machine.REOPENED_BY.get(state.stop.reason, ())
     is_reviewed = state.review is not None and (is_at_terminal() or options.yes)
     confirmed = state.stop.reason == "unconfirmed" and (options.confirmed or is_reviewed)
     if not confirmed and not any(name in fits for name in raised):

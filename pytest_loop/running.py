@@ -12,29 +12,29 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import keeping
 from pytest_loop.agents import prompts
 from pytest_loop.agents.declared import declared
 from pytest_loop.agents.factory import make
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.redacted_agent import Discreet
 from pytest_loop.agents.replay_agent import Recorded
-from pytest_loop.core.closing import status_block
-from pytest_loop.core.run import Event, Kind, RunState, Target
+from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
+from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.core.text.redaction import RedactedStream, Redactor
-from pytest_loop.driver import Driver
-from pytest_loop.evaluate.bytecode import Bytecode
-from pytest_loop.evaluate.discreet import DiscreetSession
-from pytest_loop.evaluate.memory import Memory
-from pytest_loop.evaluate.session import ChildSession
-from pytest_loop.evaluate.warm import Warm
 from pytest_loop.gates import Gates, is_at_terminal, line
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.project_context import prompt_text
 from pytest_loop.manner import workflow_gate
 from pytest_loop.processes import process_marks
-from pytest_loop.remembering import remembered
+from pytest_loop.run import restore
+from pytest_loop.run.driver import Driver
+from pytest_loop.run.earlier_runs import remembered
 from pytest_loop.run_options import RunOptions
+from pytest_loop.session.bytecode import Bytecode
+from pytest_loop.session.history import Memory
+from pytest_loop.session.redaction import DiscreetSession
+from pytest_loop.session.runner import ChildSession
+from pytest_loop.session.warm.client import Warm
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
@@ -154,7 +154,7 @@ class Running:
         options = self.options
         artifact = Artifact(self.root / state.artifact)
         if state.sealed and self.project is None:
-            self.project = keeping.opened(self.root, files, state.sealed)
+            self.project = restore.opened(self.root, files, state.sealed)
             self.bytecode = Bytecode(self.root, is_new=False)
         live = self.live = Live(self.stream, tone(os.environ, options.verbosity, options.colour))
         live.stand(state)
@@ -219,7 +219,7 @@ class Running:
         if self.project is None or self.options.keep != "best" or state.stop.passed or best is None:
             return
         if best.iteration != state.iteration:
-            keeping.restored(self.project, files.read_history().events, best.iteration)
+            restore.restored(self.project, files.read_history().events, best.iteration)
             files.write_artifact(self.redact(self.project.change().text), self.root / state.artifact)
             self._tell(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
 

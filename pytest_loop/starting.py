@@ -18,13 +18,12 @@ import pytest
 from pytest_loop import background, branching, commands, looking, reporting
 from pytest_loop.agents.builtin_agent import NAME as BUILTIN
 from pytest_loop.agents.installed_clients import nobody_named, unobserved
-from pytest_loop.core import machine, outcome
 from pytest_loop.core.judging.draft import TESTS, is_test
+from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Plan
-from pytest_loop.core.run import Event, Kind, RunState, Status, Target
+from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Target
+from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import LoopError
-from pytest_loop.evaluate.bytecode import Bytecode
-from pytest_loop.evaluate.session import ChildSession
 from pytest_loop.gates import is_at_terminal, line
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, asked
@@ -35,13 +34,15 @@ from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.resuming import resumed
 from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.running import Running
+from pytest_loop.session.bytecode import Bytecode
+from pytest_loop.session.runner import ChildSession
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import slug
 from pytest_loop.understanding import Understood, check_measurable, heard, inferred, tests_of
-from pytest_loop.workloads.beginning import NewExperiment
+from pytest_loop.workloads.new_experiment import NewExperiment
 from pytest_loop.workspace.sealed_files import BUILD, SealedFiles, patterns
 
 
@@ -144,7 +145,7 @@ class Front:
         self.running.check_candidates(state)
         if state.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
-        state = machine.beginning(state)
+        state = run_machine.beginning(state)
         draft = reading(state, self.options.allow, new.understood.context, says_when=new.understood.says_when)
         state = state.model_copy(update={"manner": draft.manner})
         return self._begun(store, files, state, self._draft(new, state, plan, draft), {}, draft.question)
@@ -171,7 +172,7 @@ class Front:
         question: str = "start?",
     ) -> tuple[RunState, RunFiles]:
         """Shown, confirmed, and written down."""
-        state = machine.beginning(state)
+        state = run_machine.beginning(state)
         try:
             for told in chain(draft, unobserved(state.agents, state.limits)):
                 self.say(told)
@@ -188,7 +189,7 @@ class Front:
         branching.refuse_overlap(store, files, state)
         payload = {**payload, "state": state.model_dump(mode="json")}
         event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
-        state = machine.started(event)
+        state = run_machine.started(event)
         store.point_at(state)
         files.append([event], state)
         self.is_begun = True

@@ -12,7 +12,7 @@ from threading import Lock
 from pytest_loop.agents import prompts
 from pytest_loop.agents.answers import JudgeAnswer, validated
 from pytest_loop.agents.protocol import LARGEST_ANSWER, Agent, AgentError, AgentRequest, Watch
-from pytest_loop.core.run import Usage
+from pytest_loop.core.model.run_state import Usage
 from pytest_loop.core.text.sanitizer import fence_text
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError, Case, Watch
 from pytest_loop.agents.search_engine import order, search
 from pytest_loop.core.model.rules import Remedy
-from pytest_loop.core.run import Usage
+from pytest_loop.core.model.run_state import Usage
 from pytest_loop.processes import child
 from pytest_loop.repair.order import Patch, Result
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_loop.agents.builtin_agent import NAME as BUILTIN
 from pytest_loop.agents.presets import Preset, presets
 from pytest_loop.core.model.clients import Client
-from pytest_loop.core.run import Limits
+from pytest_loop.core.model.run_state import Limits
 from pytest_loop.processes import child
 
 PATIENCE = 10.0

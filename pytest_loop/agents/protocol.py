@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from pytest_loop.core.model.rules import Remedy
-from pytest_loop.core.run import Blocked, Issue, Usage
+from pytest_loop.core.model.run_state import Blocked, Issue, Usage
 from pytest_loop.errors import LoopError
 from pytest_loop.processes.child import Ending
 

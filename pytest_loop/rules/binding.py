@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, TESTS, Criteria, Phase, Plan, Rule, Severity
-from pytest_loop.rules.checks.base import shown
-from pytest_loop.rules.checks.code import Python, Tests, is_node_id
-from pytest_loop.rules.checks.kinds import each
-from pytest_loop.rules.checks.people import Sentence
-from pytest_loop.rules.collect import LOADED, TALLY, FixtureRuleItem, RuleItem
-from pytest_loop.rules.expressions import Expression
-from pytest_loop.rules.files import Judged, Loaded, rule
+from pytest_loop.rules.checks.check import shown
+from pytest_loop.rules.checks.python_checks import Python, Tests, is_node_id
+from pytest_loop.rules.checks.registry import each
+from pytest_loop.rules.checks.review_checks import Sentence
+from pytest_loop.rules.items import LOADED, TALLY, FixtureRuleItem, RuleItem
+from pytest_loop.rules.mark_expressions import Expression
+from pytest_loop.rules.rule_files import Judged, Loaded, rule
 
 _FIELDS = ("severity", "weight", "phase", "description", "holdout")
 

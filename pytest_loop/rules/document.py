@@ -14,7 +14,7 @@ from pytest_loop.errors import CheckError
 from pytest_loop.rules.syntax import FORMATS, Malformed, is_readable, parse, read_text, with_text_keys
 
 if TYPE_CHECKING:
-    from pytest_loop.rules.markdown import Block, Markdown
+    from pytest_loop.rules.markdown_document import Block, Markdown
 
 SUFFIXES = {
     **FORMATS,
@@ -44,7 +44,7 @@ class Document:
 
     @cached_property
     def markdown(self) -> Markdown:
-        from pytest_loop.rules.markdown import Markdown
+        from pytest_loop.rules.markdown_document import Markdown
 
         return Markdown(self.text)
 
@@ -166,7 +166,7 @@ def _python(text: str) -> None:
 
 
 def _markdown(text: str) -> None:
-    from pytest_loop.rules.markdown import Markdown
+    from pytest_loop.rules.markdown_document import Markdown
 
     for block in Markdown(text).blocks:
         if not block.closed:

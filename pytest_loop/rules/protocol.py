@@ -18,11 +18,11 @@ import pytest
 from pytest_loop.core.model.rules import Evidence, Outcome
 from pytest_loop.rules import garbage
 from pytest_loop.rules.carrying import Carrier, carrier
-from pytest_loop.rules.checks.base import broken
-from pytest_loop.rules.collect import RuleFailed, RuleItem
+from pytest_loop.rules.checks.check import broken
+from pytest_loop.rules.items import RuleFailed, RuleItem
 from pytest_loop.rules.listening import are_of, impls, is_each_named, is_end_heard
 from pytest_loop.rules.passing import passed
-from pytest_loop.rules.reports import note_passed
+from pytest_loop.session.reports import note_passed
 
 LONGEST_UNSEEN = 0.1
 

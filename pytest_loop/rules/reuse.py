@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.core.model.rules import Evidence
-from pytest_loop.rules.checks.base import Context, Inputs
-from pytest_loop.rules.checks.kinds import each
-from pytest_loop.rules.files import Judged
+from pytest_loop.rules.checks.check import Context, Inputs
+from pytest_loop.rules.checks.registry import each
+from pytest_loop.rules.rule_files import Judged
 
 _OURS = ("PYTEST_", "PYTHON", "COV_", "COVERAGE_")
 

@@ -10,12 +10,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_loop.errors import Problem
-from pytest_loop.rules.checks.base import shown
-from pytest_loop.rules.form import RuleFile
-from pytest_loop.rules.meanings import MEANINGS
-from pytest_loop.rules.messages import complaints
-from pytest_loop.rules.positions import Locate, locator
+from pytest_loop.rules.checks.check import shown
+from pytest_loop.rules.line_numbers import Locate, locator
+from pytest_loop.rules.parse_cache import MEANINGS
+from pytest_loop.rules.rule_schema import RuleFile
 from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
+from pytest_loop.rules.validation_messages import complaints
 
 TEMPLATES = Path(__file__).parent / "templates"
 # What a run has inferred is written into its own folder, and speaks of the project all the same.

@@ -118,7 +118,7 @@ def _line_of_second(text: str, key: str) -> int:
 
 
 def _toml(text: str) -> Any:
-    from pytest_loop.rules.toml import read
+    from pytest_loop.rules.toml_lines import read
 
     return read(text)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_loop.core.records import IterationRecord, analysis
-from pytest_loop.core.run import RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.reporting.iteration_records import IterationRecord, analysis
 from pytest_loop.show.run import table
 
 _HEAD = ["iteration", "phase", "quality", "change", "verified", "tokens", "cost", "seconds"]

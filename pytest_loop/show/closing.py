@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_loop.core.closing import closing, evidence, judged_rules
+from pytest_loop.core.machine.stop_reasons import breakers
 from pytest_loop.core.model.rules import Proof
-from pytest_loop.core.run import RunState
-from pytest_loop.core.stopping import breakers
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.reporting.closing_verdict import closing, evidence, judged_rules
 from pytest_loop.core.text.lengths import shorten
 
 SHOWN_NAMES = 3

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_loop.core.judging.critique import critique
 from pytest_loop.core.model.rules import Finding
-from pytest_loop.core.run import Assessment, Issue, RuleResult, RunState
+from pytest_loop.core.model.run_state import Assessment, Issue, RuleResult, RunState
 from pytest_loop.core.text.lengths import shorten
 
 MOST = 10

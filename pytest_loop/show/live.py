@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import TextIO
 
-from pytest_loop.core.run import RunState
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show.region import BARS, HEIGHT, Look, Standing, Work, cells, region
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pytest_loop.core.machine.stop_reasons import budgets
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.run import RunState
-from pytest_loop.core.stopping import budgets
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 
 HEIGHT = 4

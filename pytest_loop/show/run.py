@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pytest_loop.core import machine
 from pytest_loop.core.judging.critique import rendered
-from pytest_loop.core.outcome import (
+from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.stop_reasons import budgets
+from pytest_loop.core.model.run_state import HASH_SHOWN, Event, Kind, Reason, RunCriteria, RunState, Target
+from pytest_loop.core.reporting.outcome import (
     ArtifactStatus,
     artifact_status,
     attempt_line,
@@ -15,8 +17,6 @@ from pytest_loop.core.outcome import (
     pattern,
     question,
 )
-from pytest_loop.core.run import HASH_SHOWN, Event, Kind, Reason, RunCriteria, RunState, Target
-from pytest_loop.core.stopping import budgets
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show import workload
 from pytest_loop.show.closing import closing_lines
@@ -154,7 +154,7 @@ def go_on(state: RunState) -> str:
     if state.stop.reason in (Reason.REGRESSION.value, Reason.PLATEAU.value):
         policy = "on_regression=accept" if state.stop.reason == Reason.REGRESSION.value else "on_plateau=continue"
         return f"{base} -o loop_{policy}"
-    if state.stop.reason in machine.REOPENED_BY:
+    if state.stop.reason in run_machine.REOPENED_BY:
         return f"{base} --loop-max-iterations {state.max_iterations + 4}"
     new = f"--loop-manifest {state.notebook.manifest}" if state.notebook else "--loop-task ..."
     return f"pytest {new} (a new run; this one is {state.status.value})" if state.is_over else base
@@ -164,7 +164,7 @@ def following(state: RunState) -> str:
     """What comes next, in a few words."""
     if state.is_over:
         return "nothing" if state.stop.passed else go_on(state)
-    first = machine.commands(state)[0]
+    first = run_machine.commands(state)[0]
     return f"the end: {first.reason.value}" if first.reason else f"{first.kind.value} of iteration {state.iteration}"
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pytest_loop.core.outcome import pattern, question
-from pytest_loop.core.run import Assessment, Event, Kind, RunState
+from pytest_loop.core.model.run_state import Assessment, Event, Kind, RunState
+from pytest_loop.core.model.vocabulary import known_reason
+from pytest_loop.core.reporting.outcome import pattern, question
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.core.words import known_reason
 from pytest_loop.show.run import go_on
 from pytest_loop.show.terminal import decimal
 

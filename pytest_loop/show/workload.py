@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_loop.core.experiment import Decision, Hypothesis, Judgement, Truth, trend
-from pytest_loop.core.notebook import Notebook
-from pytest_loop.core.run import Event, Kind, RunState
-from pytest_loop.core.stopping import budgets
+from pytest_loop.core.machine.stop_reasons import budgets
+from pytest_loop.core.model.run_state import Event, Kind, RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.workload.analysis import Analysis
+from pytest_loop.core.workload.experiment_state import Notebook
+from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement, Truth, trend
 from pytest_loop.core.workload.measurement import change
 
 _SHOWN = 8

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core import machine
+from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.run import Place, RunRule, RunState, Step
+from pytest_loop.core.model.run_state import Place, RunRule, RunState, Step
 from pytest_loop.store import disk
 
 RULES = "criteria.rules.json"
@@ -100,7 +100,7 @@ def _placed(state: RunState) -> RunState:
     awaited: tuple[Step, ...] = ()
     if place is Place.PRODUCE_PREPARE:
         produced = state if state.iteration > 1 else state.model_copy(update={"artifact_hash": ""})
-        awaited = machine.awaited_steps(produced)
+        awaited = run_machine.awaited_steps(produced)
         place = place if awaited else Place.EVALUATE
     return state.model_copy(update={"current_step": place, "awaited": awaited})
 

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO, NoReturn
 
 from pydantic import ValidationError
 
-from pytest_loop.core import machine
-from pytest_loop.core.run import Event, Kind, RunState
+from pytest_loop.core.machine import run_machine
+from pytest_loop.core.model.run_state import Event, Kind, RunState
 from pytest_loop.store import disk
 
 LONGEST_LINE = 64 * 1024 * 1024
@@ -171,8 +171,8 @@ def fold(history: History) -> RunState | None:
     if first is None or first < history.sound_from:
         return None
     try:
-        return reduce(machine.step, history.events[first + 1 :], machine.started(history.events[first]))
-    except (machine.IllegalTransition, ValidationError, KeyError, TypeError, ValueError, AttributeError):
+        return reduce(run_machine.step, history.events[first + 1 :], run_machine.started(history.events[first]))
+    except (run_machine.IllegalTransition, ValidationError, KeyError, TypeError, ValueError, AttributeError):
         history.complain("the events of the history do not follow from each other")
         return None
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pytest_loop.core.model.rules import Value
-from pytest_loop.core.run import Event, Kind
+from pytest_loop.core.model.run_state import Event, Kind
 from pytest_loop.store import disk
 
 _ANSWERS = (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value)

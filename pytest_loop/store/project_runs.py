@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_loop.core.run import RunState
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.store.lock import alone

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from pytest_loop.core.run import RunState
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk, foreign_runs
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from pytest_loop.core.experiment import Decision, OnPlateau, OnRegression
 from pytest_loop.core.workload.analysis import OPTIONS
+from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
 
 Ask = Callable[[str], str]
 Answer = TypeVar("Answer")

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from pytest_loop.errors import LoopError, ManifestError, Problem
-from pytest_loop.rules.checks.base import shown
+from pytest_loop.rules.checks.check import shown
 from pytest_loop.workloads.manifest import Source
 from pytest_loop.workloads.placeholders import filled
 

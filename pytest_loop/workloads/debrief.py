@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_loop.core.experiment import Truth, trend
-from pytest_loop.core.run import Event
+from pytest_loop.core.model.run_state import Event
+from pytest_loop.core.workload.hypotheses import Truth, trend
 from pytest_loop.core.workload.measurement import CaseOutcome, Measurement, change
+from pytest_loop.workloads.experiment_history import Trail, trail
 from pytest_loop.workloads.report import report
-from pytest_loop.workloads.trail import Trail, trail
 from pytest_loop.workloads.writing import code, names, plain, table
 
 _TRUTHS = {

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_loop.core.workload.measurement import Remark
 from pytest_loop.errors import CheckError
-from pytest_loop.rules.checks.base import shown
+from pytest_loop.rules.checks.check import shown
 
 MOST_LINES = 40
 _TAIL = 12

@@ -12,12 +12,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.alias_generators import to_camel
 
 from pytest_loop.errors import ManifestError, Problem
-from pytest_loop.rules.checks.base import shown
-from pytest_loop.rules.checks.commands import words
-from pytest_loop.rules.form import MOST_REPEATS, Need
-from pytest_loop.rules.messages import complaints
-from pytest_loop.rules.positions import Locate, locator
+from pytest_loop.rules.checks.check import shown
+from pytest_loop.rules.checks.command_checks import words
+from pytest_loop.rules.line_numbers import Locate, locator
+from pytest_loop.rules.rule_schema import MOST_REPEATS, Need
 from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
+from pytest_loop.rules.validation_messages import complaints
 from pytest_loop.workloads import placeholders
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -12,7 +12,7 @@ from pytest_loop.core.judging.votes import decision, needed
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Remark
 from pytest_loop.errors import CheckError, LoopError, NotJudgedError
 from pytest_loop.processes import child
-from pytest_loop.rules.checks.base import Answer
+from pytest_loop.rules.checks.check import Answer
 from pytest_loop.rules.syntax import Malformed, read_text
 from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.evaluating import Heard, difference, heard, together

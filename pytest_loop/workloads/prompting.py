@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_loop.agents import prompts
-from pytest_loop.core.experiment import MODES, OnRegression, Truth
-from pytest_loop.core.notebook import Notebook
-from pytest_loop.core.run import RunState, Step
+from pytest_loop.core.model.run_state import RunState, Step
 from pytest_loop.core.text.lengths import clip_text, shorten
 from pytest_loop.core.text.sanitizer import fence_text
+from pytest_loop.core.workload.experiment_state import Notebook
+from pytest_loop.core.workload.hypotheses import MODES, OnRegression, Truth
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement
 
 COMPOSE = "COMPOSE"

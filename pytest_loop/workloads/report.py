@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.workload.analysis import Analysis
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement
-from pytest_loop.workloads.trail import Trail
+from pytest_loop.workloads.experiment_history import Trail
 from pytest_loop.workloads.writing import code, names, plain, table
 
 _WORDS = {CaseOutcome.PASSED: "Passing", CaseOutcome.FAILED: "Failing", CaseOutcome.INFRASTRUCTURE: "Not measured"}

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from pytest_loop.core.judged import SealFinding
 from pytest_loop.core.judging.tampering import Source
+from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace.content_archive import LARGEST, Kept, PutBack

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_loop.core import machine
-from pytest_loop.core.run import Event, RunState
+from pytest_loop.core.machine import run_machine
+from pytest_loop.core.model.run_state import Event, RunState
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
@@ -87,11 +87,11 @@ def make(project: Path) -> Make:
         is_good = reason == "threshold_reached"
         first = RunState.model_validate({**fields, "phase": "B" if is_good else "A", **state})
         events = [_event(first, "run_started", {"state": first.model_dump(mode="json")}, updated)]
-        now = machine.started(events[0])
+        now = run_machine.started(events[0])
         told = [*STEPS[:2], GOOD] if is_good else STEPS[:steps]
         for kind, payload in [*told, *([("stopped", {"reason": reason})] if reason else [])]:
             events.append(_event(now, kind, payload, updated))
-            now = machine.step(now, events[-1])
+            now = run_machine.step(now, events[-1])
         files = Store(project).run(alias)
         files.take()
         files.append(events, now)

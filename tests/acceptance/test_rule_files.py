@@ -337,7 +337,7 @@ def test_a_worker_that_dies_is_a_failed_rule_and_the_denominator_stays(
 def test_the_schema_is_printed(pytester: pytest.Pytester) -> None:
     import json
 
-    from pytest_loop.rules.files import json_schema
+    from pytest_loop.rules.rule_files import json_schema
 
     result = pytester.runpytest("--loop-schema")
     assert result.ret == 0

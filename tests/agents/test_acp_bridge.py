@@ -12,7 +12,7 @@ import pytest
 from pytest_loop.agents.client_agent import PresetAgent
 from pytest_loop.agents.factory import make
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, Watch
-from pytest_loop.core.run import Usage
+from pytest_loop.core.model.run_state import Usage
 
 AGENT = """
     import json, sys

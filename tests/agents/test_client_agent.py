@@ -23,7 +23,7 @@ from pytest_loop.agents.protocol import (
     StopAskedError,
     Watch,
 )
-from pytest_loop.core.run import Usage
+from pytest_loop.core.model.run_state import Usage
 
 Ask = Callable[..., AgentRequest]
 Client = Callable[..., PresetAgent]

@@ -8,7 +8,7 @@ from pytest_loop.agents import installed_clients
 from pytest_loop.agents.builtin_agent import NAME as BUILTIN
 from pytest_loop.agents.declared import declared
 from pytest_loop.agents.protocol import AgentUnavailableError
-from pytest_loop.core.run import Limits
+from pytest_loop.core.model.run_state import Limits
 
 
 def test_names_stand_for_what_they_are_declared_as(tmp_path: Path) -> None:

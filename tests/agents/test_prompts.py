@@ -11,10 +11,10 @@ import pytest
 from pytest_loop.agents import prompts
 from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
-from pytest_loop.core import machine
+from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.run import Event, Kind, RunState, Step, Task
+from pytest_loop.core.model.run_state import Event, Kind, RunState, Step, Task
 from pytest_loop.errors import StateError
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -67,7 +67,7 @@ def after(state: RunState, *happened: tuple[Kind, dict[str, Any]]) -> RunState:
             event=kind.value,
             payload=payload,
         )
-        state = machine.step(state, event)
+        state = run_machine.step(state, event)
     return state
 
 

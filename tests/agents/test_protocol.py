@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents.protocol import AgentReply, StopAskedError, Watch, reply
-from pytest_loop.core.run import Usage
+from pytest_loop.core.model.run_state import Usage
 from pytest_loop.processes.child import Ending
 
 

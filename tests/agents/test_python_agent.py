@@ -20,7 +20,7 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.agents.python_agent import PythonAgent
-from pytest_loop.core.run import Blocked, Issue, Usage
+from pytest_loop.core.model.run_state import Blocked, Issue, Usage
 
 Ask = Callable[..., AgentRequest]
 Function = Callable[..., PythonAgent]

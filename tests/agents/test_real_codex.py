@@ -14,7 +14,7 @@ from pytest_loop.agents.answers import JudgeAnswer, PrepareAnswer, validated
 from pytest_loop.agents.client_agent import PresetAgent
 from pytest_loop.agents.presets import presets
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, RateLimitedError, Watch
-from pytest_loop.core.run import Usage
+from pytest_loop.core.model.run_state import Usage
 from tests.agents.model_server import ModelServer, Turn
 
 Codex = Callable[..., PresetAgent]

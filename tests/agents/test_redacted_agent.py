@@ -16,7 +16,7 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.agents.redacted_agent import Discreet
-from pytest_loop.core.run import Blocked, Issue, Usage
+from pytest_loop.core.model.run_state import Blocked, Issue, Usage
 from pytest_loop.core.text.redaction import Redactor
 
 Ask = Callable[..., AgentRequest]

@@ -19,7 +19,7 @@ from pytest_loop.agents.protocol import (
 )
 from pytest_loop.agents.replay_agent import Recorded, ReplayAgent
 from pytest_loop.agents.scripted_agent import ScriptedAgent
-from pytest_loop.core.run import Usage
+from pytest_loop.core.model.run_state import Usage
 from pytest_loop.errors import StateError
 
 Ask = Callable[..., AgentRequest]

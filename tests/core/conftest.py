@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core import machine
 from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.judging.critique import critique
-from pytest_loop.core.machine import Command
+from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.run import Event, Kind, RunCriteria, RunRule, RunState, Task
+from pytest_loop.core.model.run_state import Event, Kind, RunCriteria, RunRule, RunState, Task
 
 
 def a_rule(name: str = "a.x.y", severity: Severity = Severity.FAIL, **fields: Any) -> RunRule:
@@ -32,9 +32,9 @@ class Story:
 
     def __init__(self, *rules: RunRule, **fields: Any) -> None:
         fields.setdefault("criteria", RunCriteria(rules=rules or (a_rule(), a_rule("b.x.y"))))
-        begun = machine.beginning(RunState(run_id="it-1", task_alias="it", task=Task(prompt="x"), **fields))
+        begun = run_machine.beginning(RunState(run_id="it-1", task_alias="it", task=Task(prompt="x"), **fields))
         self.events = [self._event(begun, "run_started", {"state": begun.model_dump(mode="json")})]
-        self.state = machine.started(self.events[0])
+        self.state = run_machine.started(self.events[0])
         self.versions = 0
 
     @staticmethod
@@ -53,17 +53,17 @@ class Story:
     def happens(self, kind: Kind | str, **payload: Any) -> Story:
         """One event, wherever the run stands."""
         event = self._event(self.state, kind.value if isinstance(kind, Kind) else kind, payload)
-        self.state = machine.step(self.state, event)
+        self.state = run_machine.step(self.state, event)
         self.events.append(event)
         return self
 
     @property
     def todo(self) -> list[Kind]:
-        return [command.kind for command in machine.commands(self.state)]
+        return [command.kind for command in run_machine.commands(self.state)]
 
     def until(self, *kinds: Kind) -> Story:
         """All that the machine asks for, as it usually happens, up to one of these kinds or the end."""
-        while (commands := machine.commands(self.state)) and not any(one.kind in kinds for one in commands):
+        while (commands := run_machine.commands(self.state)) and not any(one.kind in kinds for one in commands):
             self.happens(commands[0].kind, **self.usual(commands[0]))
         return self
 
@@ -71,7 +71,7 @@ class Story:
         """Everything up to that kind, and then that, with something special."""
         self.until(kind)
         assert kind in self.todo
-        usual = self.usual(next(one for one in machine.commands(self.state) if one.kind is kind))
+        usual = self.usual(next(one for one in run_machine.commands(self.state) if one.kind is kind))
         return self.happens(kind, **usual | payload)
 
     def usual(self, command: Command) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Story:
             self.versions += 1
             return {"artifact_hash": digest(f"version {self.versions}")}
         if command.kind is Kind.CHECKS_PREPARED:
-            return {"checks": [{"rule_id": name, "check": [{}]} for name in machine.unprepared(self.state)]}
+            return {"checks": [{"rule_id": name, "check": [{}]} for name in run_machine.unprepared(self.state)]}
         if command.kind is Kind.EVALUATION_DONE:
             return self.judgement({})
         if command.kind is Kind.CRITIQUE_DONE and self.state.evaluation:

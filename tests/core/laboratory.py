@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_loop.core import machine
-from pytest_loop.core.experiment import RECOMMENDED, Policy
-from pytest_loop.core.machine import Command
-from pytest_loop.core.notebook import Notebook
-from pytest_loop.core.run import Breakers, Event, Kind, RunCriteria, RunState, Target
+from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.run_machine import Command
+from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunCriteria, RunState, Target
+from pytest_loop.core.workload.experiment_state import Notebook
+from pytest_loop.core.workload.hypotheses import RECOMMENDED, Policy
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement
-from pytest_loop.workloads.noting import last_words, note
+from pytest_loop.workloads.experiment_notes import last_words, note
 from tests.core.conftest import Story, a_rule
 
 OUTCOMES = {".": CaseOutcome.PASSED, "F": CaseOutcome.FAILED, "E": CaseOutcome.INFRASTRUCTURE}
@@ -90,7 +90,7 @@ class Experiment(Story):
         """Everything up to the next measurement, and then that; again for each."""
         for letters in all_letters:
             self.until(Kind.BASELINE_DONE, Kind.EVALUATION_DONE)
-            (command,) = machine.commands(self.state)
+            (command,) = run_machine.commands(self.state)
             self.happens(command.kind, **self.measurement(letters) | payload)
         return self
 

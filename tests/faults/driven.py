@@ -25,14 +25,12 @@ from typing import Any
 
 import pytest
 
-import pytest_loop.driver
-import pytest_loop.rules.collect  # noqa: F401 - imported once for all stories
 from pytest_loop import running
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.agents.protocol import reply as as_reply
 from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Plan, Rule
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.evaluate.session import ChildSession, Judgement
+from pytest_loop.session.runner import ChildSession, Judgement
 from pytest_loop.store import clock
 
 SOURCE = "guide.rules.yaml"

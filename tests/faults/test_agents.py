@@ -19,14 +19,14 @@ import pytest
 from pytest_loop import hookspecs
 from pytest_loop.agents.factory import make
 from pytest_loop.agents.protocol import Agent
-from pytest_loop.core import machine
+from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Evidence, Outcome, Plan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Task
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.run import Event, Kind, RunState, Status, Task
-from pytest_loop.driver import Driver
-from pytest_loop.evaluate.session import Judgement
 from pytest_loop.processes import child
+from pytest_loop.run.driver import Driver
+from pytest_loop.session.runner import Judgement
 from pytest_loop.show.live import Live
 from pytest_loop.store.project_runs import Store
 from pytest_loop.tools import Settings, Tools
@@ -88,7 +88,7 @@ class Project:
             criteria=RunCriteria(rules=(rule,)),
             max_iterations=2,
         )
-        begun = machine.beginning(start)
+        begun = run_machine.beginning(start)
         event = Event(
             ts="2026-01-01T00:00:00.000Z",
             run_id="do-it-1",
@@ -98,7 +98,7 @@ class Project:
             event=Kind.RUN_STARTED.value,
             payload={"state": begun.model_dump(mode="json")},
         )
-        state = machine.started(event)
+        state = run_machine.started(event)
         files.append([event], state)
         stream = io.StringIO()
         plugins = pytest.PytestPluginManager()

@@ -14,7 +14,7 @@ from pytest_loop.inference.proposal import Proposal, proposal_yaml, rule_file, r
 from pytest_loop.inference.synthesis import infer
 from pytest_loop.inference.task_phrases import asked
 from pytest_loop.inference.task_refusal import Refusal
-from pytest_loop.rules.files import load
+from pytest_loop.rules.rule_files import load
 
 CORPUS = yaml.safe_load(Path(__file__).with_name("corpus.yaml").read_text(encoding="utf-8"))
 ACCEPTED = [row for row in CORPUS if "refused" not in row]

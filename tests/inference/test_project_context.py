@@ -16,7 +16,7 @@ from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.proposal import rule_file
 from pytest_loop.inference.shape_file import PATH as SHAPE
 from pytest_loop.inference.shape_file import Stated, must_not_entry, shape_file, slug
-from pytest_loop.rules.files import load
+from pytest_loop.rules.rule_files import load
 
 FENCED = """\
 # Shape: login

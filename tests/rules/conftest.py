@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.model.rules import Finding
-from pytest_loop.rules.checks.base import Context, findings
-from pytest_loop.rules.checks.kinds import check
+from pytest_loop.rules.checks.check import Context, findings
+from pytest_loop.rules.checks.registry import check
 from pytest_loop.rules.document import Documents
 
 Run = Callable[..., list[str]]

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_loop.errors import CheckError
 from pytest_loop.rules import deadline
-from pytest_loop.rules.checks import data as data_checks
+from pytest_loop.rules.checks import data_checks
 
 Run = Callable[..., list[str]]
 

@@ -12,9 +12,9 @@ import pytest
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules import deadline, patterns
-from pytest_loop.rules.checks.base import Answer, Check, Context, findings, shown
-from pytest_loop.rules.checks.code import Python
-from pytest_loop.rules.checks.kinds import BUILT_IN, Invalid, check, reads_artifact
+from pytest_loop.rules.checks.check import Answer, Check, Context, findings, shown
+from pytest_loop.rules.checks.python_checks import Python
+from pytest_loop.rules.checks.registry import BUILT_IN, Invalid, check, reads_artifact
 from pytest_loop.rules.document import Documents
 
 Run = Callable[..., list[str]]

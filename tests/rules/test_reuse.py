@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Rule
-from pytest_loop.rules.checks.base import Answer, Context
-from pytest_loop.rules.checks.kinds import check
+from pytest_loop.rules.checks.check import Answer, Context
+from pytest_loop.rules.checks.registry import check
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.files import Judged
 from pytest_loop.rules.reuse import Reuse
+from pytest_loop.rules.rule_files import Judged
 
 NODE = "it.rules.yaml::a.it"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.rules.positions import locator
+from pytest_loop.rules.line_numbers import locator
 from pytest_loop.rules.syntax import LARGEST, Malformed, is_readable, located, parse, read_text
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(

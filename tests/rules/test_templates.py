@@ -16,9 +16,9 @@ import yaml
 from pytest_loop.core.judging.score import evaluation
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, Severity, Verdict
 from pytest_loop.errors import NotJudgedError
-from pytest_loop.rules.checks.base import Context, findings
+from pytest_loop.rules.checks.check import Context, findings
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.files import Loaded, load
+from pytest_loop.rules.rule_files import Loaded, load
 from pytest_loop.rules.sources import template_names
 from pytest_loop.rules.templates import api_spec
 

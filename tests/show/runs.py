@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_loop.core import machine
 from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.judging.critique import critique
+from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.run import Event, Kind, RunCriteria, RunRule, RunState, Target, Task
+from pytest_loop.core.model.run_state import Event, Kind, RunCriteria, RunRule, RunState, Target, Task
 
 MOMENT = "2026-01-02T03:04:05.678Z"
 HOSTILE = [
@@ -35,12 +35,12 @@ class Told:
             created_at=MOMENT,
             **{**given, **fields},
         )
-        self.state = machine.beginning(state)
+        self.state = run_machine.beginning(state)
         self.events = [Event.of(self.state, "run_started", {"state": self.state.model_dump(mode="json")}, MOMENT)]
 
     def happens(self, kind: Kind, **payload: Any) -> Told:
         event = Event.of(self.state, kind.value, payload, MOMENT)
-        self.state = machine.step(self.state, event)
+        self.state = run_machine.step(self.state, event)
         self.events.append(event)
         return self
 

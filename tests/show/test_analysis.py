@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_loop.core.records import records
+from pytest_loop.core.reporting.iteration_records import records
 from pytest_loop.show.analysis import analysis_lines
 from tests.show.runs import Told
 

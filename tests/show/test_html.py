@@ -15,11 +15,22 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.core import machine
+from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Finding, Severity
-from pytest_loop.core.records import records
-from pytest_loop.core.run import Event, Kind, Reason, RunCriteria, RunRule, RunState, SealFinding, Stop, Target, Task
-from pytest_loop.core.words import Status
+from pytest_loop.core.model.run_state import (
+    Event,
+    Kind,
+    Reason,
+    RunCriteria,
+    RunRule,
+    RunState,
+    SealFinding,
+    Stop,
+    Target,
+    Task,
+)
+from pytest_loop.core.model.vocabulary import Status
+from pytest_loop.core.reporting.iteration_records import records
 from pytest_loop.show.analysis import tendency
 from pytest_loop.show.html import MISSING, ReportError, report
 from pytest_loop.show.html.grid import LEFT_OUT, grid, plain
@@ -436,7 +447,7 @@ def test_events_that_make_no_sense_break_nothing(payload: dict[str, Any]) -> Non
         for kind in (*(kind.value for kind in Kind), "unheard_of")
         if kind != "run_started"
     ]
-    one = Page(report(machine.beginning(state), events))
+    one = Page(report(run_machine.beginning(state), events))
     assert "PRODUCE unknown unknown unknown unknown" in one.text
 
 

@@ -14,9 +14,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from pytest_loop.core.judging.assessment import assessment
+from pytest_loop.core.machine.progress import judged
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.progress import judged
-from pytest_loop.core.run import Event, RunCriteria, RunRule, RunState, Status, Stop, Task
+from pytest_loop.core.model.run_state import Event, RunCriteria, RunRule, RunState, Status, Stop, Task
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show.summary import VARIABLE, append, code, rounds, summary
 

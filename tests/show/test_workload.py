@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_loop.core import machine
-from pytest_loop.core.run import Event, Kind, RunState
+from pytest_loop.core.machine import run_machine
+from pytest_loop.core.model.run_state import Event, Kind, RunState
 from pytest_loop.show.run import end_lines, go_on, history_lines
 from pytest_loop.show.workload import draft_lines, event_lines
 from pytest_loop.show.workload import end_lines as closing_lines
@@ -18,7 +18,7 @@ def told(story: Experiment) -> list[str]:
     state = RunState.model_validate(story.events[0].payload["state"])
 
     for event in story.events[1:]:
-        state = machine.step(state, event)
+        state = run_machine.step(state, event)
         assert state.notebook is not None
         lines += event_lines(event, state, state.notebook)
     return lines

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.run import Event, Kind, RunState
+from pytest_loop.core.model.run_state import Event, Kind, RunState
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store.history import ADOPTED
 from pytest_loop.store.project_runs import Store

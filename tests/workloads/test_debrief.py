@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.run import Event
+from pytest_loop.core.model.run_state import Event
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement, Remark
 from pytest_loop.workloads.debrief import debrief, status
-from pytest_loop.workloads.trail import trail
+from pytest_loop.workloads.experiment_history import trail
 
 OUTCOMES = {".": CaseOutcome.PASSED, "F": CaseOutcome.FAILED, "E": CaseOutcome.INFRASTRUCTURE}
 SECTIONS = [

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from pytest_loop.core.workload.measurement import Measurement
+from pytest_loop.workloads.experiment_history import Trail, trail
 from pytest_loop.workloads.report import report
-from pytest_loop.workloads.trail import Trail, trail
 from tests.workloads.test_debrief import analysed, edit, event, measured
 
 SEVEN = [

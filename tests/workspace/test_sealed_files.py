@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.judged import SealFinding
+from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.errors import StateError
 from pytest_loop.workspace.path_patterns import Globs
 from pytest_loop.workspace.sealed_files import SealedFiles, patterns, site_digest

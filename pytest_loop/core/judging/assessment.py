@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_loop.core.judging.score import MISSING, evaluation, rescored
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Result, Verdict, weight
-from pytest_loop.core.run import HASH_SHOWN, Assessment, Complaint, RuleResult, RunCriteria
+from pytest_loop.core.model.run_state import HASH_SHOWN, Assessment, Complaint, RuleResult, RunCriteria
 from pytest_loop.core.text.lengths import clip_text, shorten
 from pytest_loop.core.text.sanitizer import clean_text
 from pytest_loop.core.text.signature import compute_fingerprint

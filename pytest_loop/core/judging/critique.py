@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from pytest_loop.core.judging.tampering import REPORTED
 from pytest_loop.core.model.rules import Severity, Verdict
-from pytest_loop.core.run import (
+from pytest_loop.core.model.run_state import (
     Assessment,
     Attempt,
     Critique,

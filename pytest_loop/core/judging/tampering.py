@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pytest_loop.core.judged import SealFinding
+from pytest_loop.core.model.evaluation import SealFinding
 
 # An evaluation with one of these proves nothing.
 VOID = frozenset({"sealed", "canary", "plugin", "site", "machinery", "equality", "ratchet"})

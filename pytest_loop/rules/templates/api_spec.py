@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_loop.rules.templates import reading
+from pytest_loop.rules.templates import artifact_reader
 from pytest_loop.rules.templates.openapi import Node, Operation, Spec
 
 SENDS_BODY = ("post", "put", "patch", "query")
@@ -28,13 +28,15 @@ _CONVENTIONS = {
 
 
 def _spec(artifact: Path, workspace: Path) -> Spec:
-    return Spec(reading.document(artifact, workspace), workspace)
+    return Spec(artifact_reader.document(artifact, workspace), workspace)
 
 
 def schemas(artifact: Path, workspace: Path) -> None:
     """Bodies have schemas, and references lead somewhere."""
     spec = _spec(artifact, workspace)
-    reading.refuse([problem for one in spec.operations() for problem in _without_schema(one)] + list(spec.dangling()))
+    artifact_reader.refuse(
+        [problem for one in spec.operations() for problem in _without_schema(one)] + list(spec.dangling())
+    )
 
 
 def _without_schema(operation: Operation) -> Iterator[str]:
@@ -93,7 +95,7 @@ def _has_schema(body: Node) -> bool:
 def examples(artifact: Path, workspace: Path) -> None:
     """Every operation shows a body: what is sent, or what comes back when it succeeds."""
     operations = _spec(artifact, workspace).operations()
-    reading.refuse(one.complain("expected an example, found none") for one in operations if not _is_shown(one))
+    artifact_reader.refuse(one.complain("expected an example, found none") for one in operations if not _is_shown(one))
 
 
 def _is_shown(operation: Operation) -> bool:
@@ -133,7 +135,7 @@ def _schema_shows(schema: Node, depth: int) -> bool:
 def errors(artifact: Path, workspace: Path) -> None:
     """Operations say what happens when they cannot be carried out."""
     operations = _spec(artifact, workspace).operations()
-    reading.refuse(problem for one in operations for problem in _without_errors(one))
+    artifact_reader.refuse(problem for one in operations for problem in _without_errors(one))
 
 
 def _without_errors(operation: Operation) -> Iterator[str]:
@@ -158,7 +160,7 @@ def naming(artifact: Path, workspace: Path) -> None:
             segments.setdefault(word, operation)
         for word in _words(" ".join(_parameter_names(operation))):
             parameters.setdefault(word, operation)
-    reading.refuse([*_odd_ones(segments, "path segments"), *_odd_ones(parameters, "parameters")])
+    artifact_reader.refuse([*_odd_ones(segments, "path segments"), *_odd_ones(parameters, "parameters")])
 
 
 def _parameter_names(operation: Operation) -> list[str]:
@@ -186,7 +188,7 @@ def pagination(artifact: Path, workspace: Path) -> None:
     paths = {one.path for one in operations}
     lists = [one for one in operations if one.method == "get" and _is_list(one, paths)]
     text = "expected a parameter for pages (page, limit, offset or cursor), found none"
-    reading.refuse(one.complain(text) for one in lists if not any(map(_is_paging, one.parameters)))
+    artifact_reader.refuse(one.complain(text) for one in lists if not any(map(_is_paging, one.parameters)))
 
 
 def _is_list(operation: Operation, paths: set[str]) -> bool:
@@ -222,7 +224,7 @@ def auth(artifact: Path, workspace: Path) -> None:
     """Every operation says who may call it, by schemes that exist; an empty `security` says everybody."""
     spec = _spec(artifact, workspace)
     operations = spec.operations()
-    reading.refuse([problem for one in operations for problem in _unprotected(one, spec)])
+    artifact_reader.refuse([problem for one in operations for problem in _unprotected(one, spec)])
     if not any(_security(one, spec).value for one in operations):
         raise AssertionError(
             f"{spec.at('security')}: expected an operation that asks for a security scheme, found none"

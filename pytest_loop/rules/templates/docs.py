@@ -11,9 +11,9 @@ from textwrap import dedent
 from markdown_it import MarkdownIt
 
 from pytest_loop.rules.document import Document, syntax_problem
-from pytest_loop.rules.markdown import Block
+from pytest_loop.rules.markdown_document import Block
 from pytest_loop.rules.syntax import Malformed
-from pytest_loop.rules.templates import reading
+from pytest_loop.rules.templates import artifact_reader
 
 LANGUAGES = {"python": "python", "py": "python", "python3": "python", "json": "json", "toml": "toml", "xml": "xml"}
 LANGUAGES |= {"yaml": "yaml", "yml": "yaml", "pycon": "python"}
@@ -23,20 +23,22 @@ _YAML_DOCUMENT = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
 def filled_sections(artifact: Path, workspace: Path) -> None:
     """There are headings, and something stands below each of them."""
-    source = reading.document(artifact, workspace)
+    source = artifact_reader.document(artifact, workspace)
     sections = source.markdown.sections
     if not sections:
         raise AssertionError(f"{source.line(1)}: expected headings, found none")
     empty = [one for one in sections if not one.words or _PLACEHOLDER.fullmatch(one.text)]
-    reading.refuse(f"{source.line(one.line)}: expected text in the section {one.title!r}, found none" for one in empty)
+    artifact_reader.refuse(
+        f"{source.line(one.line)}: expected text in the section {one.title!r}, found none" for one in empty
+    )
 
 
 def examples(artifact: Path, workspace: Path) -> None:
     """There are fenced examples, each is closed and not empty, and those of a known language parse."""
-    source = reading.document(artifact, workspace)
+    source = artifact_reader.document(artifact, workspace)
     if not source.markdown.blocks:
         raise AssertionError(f"{source.line(1)}: expected a fenced example, found none")
-    reading.refuse(problem for block in source.markdown.blocks if (problem := _broken(source, block)))
+    artifact_reader.refuse(problem for block in source.markdown.blocks if (problem := _broken(source, block)))
 
 
 def _broken(source: Document, block: Block) -> str | None:
@@ -79,14 +81,14 @@ def _pieces(block: Block) -> Iterator[tuple[int, str]]:
 
 def hierarchy(artifact: Path, workspace: Path) -> None:
     """The first heading is a title, and no level is skipped on the way down."""
-    source = reading.document(artifact, workspace)
+    source = artifact_reader.document(artifact, workspace)
     sections = source.markdown.sections
     if not sections:
         raise AssertionError(f"{source.line(1)}: expected headings, found none")
     # A title may stand in the front matter or in HTML, so the first heading may be of level 2.
     levels = [1, *(one.level for one in sections)]
     steps = zip(levels, sections, strict=False)
-    reading.refuse(
+    artifact_reader.refuse(
         f"{source.line(one.line)}: expected {one.title!r} at level {above + 1} or above, found it at level {one.level}"
         for above, one in steps
         if one.level > above + 1
@@ -95,14 +97,14 @@ def hierarchy(artifact: Path, workspace: Path) -> None:
 
 def one_style(artifact: Path, workspace: Path) -> None:
     """Headings are underlined everywhere or nowhere, and the bullets of a level are the same."""
-    source = reading.document(artifact, workspace)
+    source = artifact_reader.document(artifact, workspace)
     used: dict[str, tuple[str, int]] = {}
     problems = []
     for place, style, line in _styles(source):
         known, first = used.setdefault(place, (style, line))
         if style != known:
             problems.append(f"{source.line(line)}: expected {place} as in line {first} ({known}), found {style}")
-    reading.refuse(problems)
+    artifact_reader.refuse(problems)
 
 
 def _styles(source: Document) -> Iterator[tuple[str, str, int]]:

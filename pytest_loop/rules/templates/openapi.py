@@ -14,9 +14,9 @@ from referencing import Registry, Resource, Specification
 from referencing.exceptions import Unresolvable
 
 from pytest_loop.rules.document import Document
-from pytest_loop.rules.positions import Locate, locator
+from pytest_loop.rules.line_numbers import Locate, locator
 from pytest_loop.rules.syntax import FORMATS, parse, read_text, with_text_keys
-from pytest_loop.rules.templates import reading
+from pytest_loop.rules.templates import artifact_reader
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 LONGEST_CHAIN = 20
@@ -105,7 +105,7 @@ class Spec:
 
     def __init__(self, source: Document, workspace: Path) -> None:
         self._source = source
-        data = reading.data(source)
+        data = artifact_reader.data(source)
         uri = source.path.as_uri()
         registry: Registry[Any] = Registry(retrieve=_Retrieve(workspace))  # type: ignore[call-arg]
         registry = registry.with_resource(uri, _resource(data))

@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.closing import closing
-from pytest_loop.core.outcome import pattern, question
-from pytest_loop.core.records import records
-from pytest_loop.core.run import Event, RunState, Target
-from pytest_loop.core.words import known_reason
+from pytest_loop.core.model.run_state import Event, RunState, Target
+from pytest_loop.core.model.vocabulary import known_reason
+from pytest_loop.core.reporting.closing_verdict import closing
+from pytest_loop.core.reporting.iteration_records import records
+from pytest_loop.core.reporting.outcome import pattern, question
 from pytest_loop.errors import LoopError
 from pytest_loop.show.analysis import tendency
 from pytest_loop.show.html.chart import chart

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.run import Event, Kind, RunState
+from pytest_loop.core.model.run_state import Event, Kind, RunState
 from pytest_loop.show.html.verdict import exact
 from pytest_loop.show.summary import Round
 from pytest_loop.show.terminal import decimal

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from pytest_loop.core.model.rules import Finding, Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.run import Assessment, Critique, Event, Issue, Kind, RuleResult, RunState
+from pytest_loop.core.model.run_state import Assessment, Critique, Event, Issue, Kind, RuleResult, RunState
 from pytest_loop.core.text.lengths import clip_text
 from pytest_loop.core.text.sanitizer import reveal_hidden
 from pytest_loop.show.html.chart import label

@@ -9,8 +9,8 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
-from pytest_loop.core.changes import WORK
-from pytest_loop.core.run import HASH_SHOWN, Event, Kind, Step
+from pytest_loop.core.machine.event_changes import WORK
+from pytest_loop.core.model.run_state import HASH_SHOWN, Event, Kind, Step
 from pytest_loop.show.html.grid import escaped_size
 
 ROOM = 2 * 1024 * 1024

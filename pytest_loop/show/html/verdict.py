@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pytest_loop.core.outcome import ArtifactStatus, artifact_status
-from pytest_loop.core.run import Complaint, Reason, RunState, Status
+from pytest_loop.core.model.run_state import Complaint, Reason, RunState, Status
+from pytest_loop.core.reporting.outcome import ArtifactStatus, artifact_status
 from pytest_loop.show.terminal import decimal
 
 _WORDS = {

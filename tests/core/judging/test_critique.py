@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.judging.critique import MOST_ISSUES, MOST_TOKENS, critique, rendered
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
-from pytest_loop.core.run import (
+from pytest_loop.core.model.run_state import (
     Assessment,
     Critique,
     Issue,

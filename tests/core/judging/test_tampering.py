@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.core.judged import SealFinding
 from pytest_loop.core.judging.tampering import Source, copied, is_void, parsed_machinery, suspicions
+from pytest_loop.core.model.evaluation import SealFinding
 
 
 def found(before: str | None, after: str, known: frozenset[str] = frozenset(), *, is_linted: bool = False) -> list[str]:

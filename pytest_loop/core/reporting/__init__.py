@@ -1,0 +1,1 @@
+"""Values for reports, made from the state and events of a run."""

@@ -1,0 +1,68 @@
+"""What a machine cannot decide: questions for an agent or a person, and sentences that nobody made concrete yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from pytest_loop.core.model.rules import Finding, Proof
+from pytest_loop.errors import CheckError, NotJudgedError
+from pytest_loop.rules.checks.check import Answer, Check, Context, Inputs
+
+Words = Annotated[str, Field(min_length=1)]
+
+
+class Judge(Check):
+    """A judge agent answers the question."""
+
+    is_slow: ClassVar[bool] = True
+    proof: ClassVar[Proof] = Proof.REVIEW
+
+    judge: Words
+
+    def depends_on(self, context: Context) -> Inputs | None:
+        return context.only_artifact()
+
+    def run(self, context: Context) -> Iterable[Finding]:
+        if context.ask is None:
+            raise CheckError(f"no agent to ask {self.judge!r}: name one with --loop-judge")
+        return _asked(context.ask, self.judge)
+
+
+def _asked(ask: Callable[[str], Answer], question: str) -> list[Finding]:
+    answer = ask(question)
+    if answer.passed:
+        return []
+    return [Finding(expected=f"yes to {question!r}", found=f"no: {answer.reason}", detail=answer.evidence)]
+
+
+class Manual(Check):
+    """A person answers the question; until then it is an assumption."""
+
+    proof: ClassVar[Proof] = Proof.ASSUMPTION
+
+    manual: Words
+
+    def run(self, context: Context) -> Iterable[Finding]:
+        if context.is_confirmed:
+            return ()
+        raise NotJudgedError(f"an assumption: nobody has confirmed {self.manual!r}")
+
+
+class Sentence(Check):
+    """A plain sentence that nobody turned into checks: a judge decides whether it is true, where there is one."""
+
+    is_slow: ClassVar[bool] = True
+    proof: ClassVar[Proof] = Proof.REVIEW
+
+    sentence: Words
+
+    def depends_on(self, context: Context) -> Inputs | None:
+        return context.only_artifact() if context.ask is not None else None
+
+    def run(self, context: Context) -> Iterable[Finding]:
+        if context.ask is not None:
+            return _asked(context.ask, f"Is this true of the document? {self.sentence}")
+        raise NotJudgedError(f"a sentence that only an agent can judge: {self.sentence!r}")

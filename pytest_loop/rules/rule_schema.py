@@ -1,0 +1,85 @@
+"""A rule file as it stands: its keys, and what they may hold."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+
+from pytest_loop.core.judging.votes import is_need
+from pytest_loop.rules.checks.check import shown
+from pytest_loop.rules.checks.command_checks import words
+
+MOST_REPEATS = 1_000
+_ID = r"^[A-Za-z0-9_](?:[\w.\-/]*[\w])?$"
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+
+
+class Threshold(_Entry):
+    """What a phase asks for."""
+
+    threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Phases(_Entry):
+    """The score that passes, by phase."""
+
+    A: Threshold | None = None
+    B: Threshold | None = None
+
+
+class FixCommand(_Entry):
+    """A command that repairs what the rule complains about, without an agent."""
+
+    command: Annotated[str, Field(min_length=1)]
+    shell: bool = False
+
+    @model_validator(mode="after")
+    def _words(self) -> FixCommand:
+        if not self.shell:
+            words(self.command)
+        return self
+
+
+_NEED_SCHEMA = {"anyOf": [{"enum": ["majority", "all", "any"]}, {"type": "number", "exclusiveMinimum": 0}]}
+
+
+def _need(value: Any) -> Any:
+    if isinstance(value, bool) or not is_need(str(value)):
+        words = "majority, all, any, a count or a share"
+        raise ValueError(f"expected {words} for `need`, found {shown(value)}")
+    return value
+
+
+Need = Annotated[Any, AfterValidator(_need), WithJsonSchema(_NEED_SCHEMA)]
+
+
+class Entry(_Entry):
+    """A rule as it stands in a file; what is missing may come from the file that is extended."""
+
+    id: Annotated[str, Field(pattern=_ID, max_length=200)]
+    description: Annotated[str, Field(min_length=1)] | None = None
+    severity: Literal["fail", "warn", "info"] | None = None
+    weight: Annotated[int | float, Field(ge=0, allow_inf_nan=False)] | None = None
+    phase: Literal["A", "B"] | None = None
+    check: Any = None
+    fix: str | FixCommand | None = None
+    must_not: bool | None = None
+    holdout: Annotated[bool, Field(description="judged, and never shown to an agent")] | None = None
+    repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] | None = None
+    need: Need = None
+    fixtures: list[str] | None = None
+
+
+class RuleFile(_Entry):
+    """A rule file."""
+
+    criteria: Annotated[str, Field(min_length=1)] | None = None
+    version: Annotated[int, Field(ge=1)] = 1
+    extends: Annotated[str, Field(min_length=1)] | None = None
+    artifact: Annotated[str, Field(min_length=1)] | None = None
+    phases: Phases | None = None
+    rules: list[Entry] = Field(default_factory=list)

@@ -1,0 +1,227 @@
+"""A new experiment from what a person asked for: the workload, the part of each case, and what stays as it is."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from pytest_loop.agents import prompts
+from pytest_loop.core.judging.draft import run_criteria
+from pytest_loop.core.model.rules import Phase, Plan
+from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
+from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.workload.experiment_state import Notebook
+from pytest_loop.core.workload.hypotheses import Policy
+from pytest_loop.core.workload.phase_proofs import PlanningProof, SetupProof
+from pytest_loop.errors import LoopError, StateError
+from pytest_loop.options import child_arguments
+from pytest_loop.run_options import RunOptions
+from pytest_loop.session.runner import Judgement, Session, SessionError
+from pytest_loop.store.clock import now
+from pytest_loop.store.run_files import RunFiles
+from pytest_loop.workloads import planfile
+from pytest_loop.workloads.cases import Roles, Workload, roles, workload
+from pytest_loop.workloads.manifest import command_words, load
+from pytest_loop.workloads.prompting import COMPOSE
+from pytest_loop.workspace.sealed_files import SealedFiles, patterns, site_digest
+
+
+@dataclass(frozen=True)
+class NewExperiment:
+    """What the words on a command line come to where a workload is to be tuned."""
+
+    config: pytest.Config
+    options: RunOptions
+    root: Path
+    paths: tuple[str, ...]
+
+    @cached_property
+    def found(self) -> Workload:
+        """The workload; what is wrong with its manifest is an error with one line for each problem."""
+        path = self._inside("--loop-manifest", self.options.manifest)
+        return workload(load(path, self.root), self.root)
+
+    @cached_property
+    def plan(self) -> planfile.Plan:
+        if not self.options.plan_file:
+            return planfile.Plan()
+        return planfile.read_plan(self._inside("--loop-plan", self.options.plan_file), self.root)
+
+    @cached_property
+    def roles(self) -> Roles:
+        return roles(
+            [one.id for one in self.found.cases],
+            only=self.options.cases,
+            focus=self.options.focus or self.plan.focus,
+            guards=self.options.guards or self.plan.guards,
+            excluded=[one.case for one in self.plan.exclusions],
+        )
+
+    @property
+    def manifest(self) -> str:
+        """The manifest's path from the root, as node ids begin with it."""
+        return self.found.source.path.relative_to(self.root).as_posix()
+
+    @property
+    def name(self) -> str:
+        return self.found.source.manifest.workload_id
+
+    def _inside(self, option: str, name: str) -> Path:
+        path = (self.config.invocation_params.dir / name).resolve()
+        root = self.root.resolve()
+        if not path.is_relative_to(root):
+            raise pytest.UsageError(f"{option}: expected a path inside {self.root}, found {name!r}")
+        return self.root / path.relative_to(root)
+
+    def arguments(self) -> tuple[str, ...]:
+        """The arguments of every session: the person's own, and all cases or those that are wanted."""
+        given = [str(word) for word in self.config.invocation_params.args]
+        place = ("--rootdir", str(self.root), "-c", str(self.config.inipath or os.devnull))
+        path = str(self.found.source.path)
+        is_whole = len(self.roles.run) == len(self.found.cases)
+        cases = (path,) if is_whole else tuple(f"{path}::{case}" for case in self.roles.run)
+        return (*child_arguments(given, self.paths or ("",)), *place, *cases)
+
+    def begun(
+        self, files: RunFiles, session: Session, agents: tuple[str, ...]
+    ) -> tuple[RunState, Notebook, SealedFiles]:
+        """Where it begins, with an empty notebook, and the files of the project as they are before the first edit."""
+        self._check_prompt()
+        judgement = self._collected(session)
+        book, sealed = self._notebook(), self._sealing(judgement)
+        project = SealedFiles(self.root, files.folder, sealed.patterns, (), sealed.outputs)
+        sealed = sealed.model_copy(update={"files": project.begin()})
+        state = self._state(files, judgement.plan or Plan())
+        beginning = {"agents": agents, "notebook": book, "sealed": sealed, "artifact_hash": project.digest}
+        return state.model_copy(update=beginning), book, project
+
+    def _state(self, files: RunFiles, plan: Plan) -> RunState:
+        """Every case is a rule, and the policies of an experiment take the place of breakers."""
+        options, created = self.options, now()
+        return RunState(
+            run_id=f"{files.alias}-{datetime.now(timezone.utc).strftime('%Y%m%d-%H%M%S')}",
+            task_alias=files.alias,
+            task=Task(prompt=options.task or f"make all cases of {self.name} pass"),
+            max_iterations=self._most,
+            max_completed_phase_seconds=options.max_seconds,
+            criteria=self._criteria(plan),
+            created_at=created,
+            updated_at=created,
+            target=Target.WORKSPACE,
+            artifact=os.path.relpath(files.artifact, self.root),
+            judge=options.judge,
+            arguments=self.arguments(),
+            limits=Limits(usd=options.budget, tokens=options.max_tokens),
+            breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
+        )
+
+    def _check_prompt(self) -> None:
+        """Say what is wrong with a prompt of one's own before it is needed."""
+        own = self.found.source.manifest.agents.composer.prompt_file
+        if own:
+            values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
+            prompts.render(COMPOSE, values, own=self.found.folder / own)
+
+    @property
+    def _most(self) -> int:
+        return self.options.max_iterations if self.options.is_limit_given else self.found.source.manifest.max_iterations
+
+    def _collected(self, session: Session) -> Judgement:
+        """What a session would judge; every case has to be among it."""
+        try:
+            order = Order(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
+            found = session.evaluate(order, "--collect-only", "-q")
+        except SessionError as error:
+            raise StateError(f"the cases cannot be collected: {error}") from None
+        missing = [case for case in self.roles.run if f"{self.manifest}::{case}" not in (found.plan or Plan()).items]
+        if missing:
+            why = "; ".join(found.problems.values()) or "something in pytest's configuration leaves them out"
+            raise LoopError(f"expected {len(self.roles.run)} cases, and {missing[0]} is not collected: {why}")
+        return found
+
+    def _criteria(self, plan: Plan) -> RunCriteria:
+        """The cases alone judge; those that no composer sees are told apart."""
+        wanted = {f"{self.manifest}::{case}": case for case in self.roles.run}
+        whole = run_criteria(plan, {}, {})
+        rules = tuple(
+            rule.model_copy(update={"holdout": wanted[rule.id] in self.found.hidden, "description": wanted[rule.id]})
+            for rule in whole.rules
+            if rule.id in wanted
+        )
+        return RunCriteria(name=self.name, phase=whole.phase, rules=rules)
+
+    def _notebook(self) -> Notebook:
+        options, parts = self.options, self.roles
+        policy = {
+            "mode": options.mode,
+            "on_plateau": options.on_plateau,
+            "on_regression": options.on_regression or None,
+            "decide": options.decide,
+        }
+        return Notebook(
+            manifest=self.manifest,
+            workload=self.name,
+            cases=parts.run,
+            artifacts=self.found.artifacts,
+            policy=Policy.model_validate(policy),
+            focus=parts.focus,
+            guards=parts.guards,
+            excluded=parts.excluded,
+            hidden=self.found.hidden & frozenset(parts.run),
+            plan=str(self.plan),
+        )
+
+    # -- what stays as it is
+
+    def _sealing(self, judgement: Judgement) -> Sealed:
+        """What judges is sealed, what may be edited is not."""
+        plugins = tuple(sorted(judgement.plugins))
+        return Sealed(patterns=self._sealed(), site=site_digest(), plugins=plugins, outputs=self._outputs())
+
+    def _sealed(self) -> tuple[str, ...]:
+        unseal = (*(f"/{self._from_root(one)}" for one in self.found.artifacts), *self.options.unseal)
+        judging = [self.manifest, *(self._from_root(one) for one in self._judging())]
+        return patterns(judging, self.options.seal, unseal)
+
+    def _judging(self) -> Iterator[str]:
+        """What the manifest names and nobody may edit: cases, what is expected of them, and what its commands run."""
+        manifest = self.found.source.manifest
+        for case in self.found.cases:
+            yield from filter(None, (case.id, case.expected))
+        commands = (manifest.build_command, manifest.run_command, manifest.evaluate_command, manifest.review_command)
+        words = {word for command in commands if command for word in command_words(command)}
+        named = (*sorted(words), manifest.reviewer)
+        yield from (word for word in named if word and (self.found.folder / word).is_file())
+
+    def _from_root(self, name: str) -> str:
+        return PurePosixPath(os.path.relpath(self.found.folder / name, self.root)).as_posix()
+
+    def _outputs(self) -> tuple[str, ...]:
+        """What judging makes: the folder of all outputs where nothing else is in it, or each of them."""
+        pattern = self.found.source.manifest.output_path
+        folder = os.path.normpath(pattern.partition("{")[0].rpartition("/")[0] or ".")
+        kept = (*self.found.artifacts, *self.found.docs, *self._judging(), self.found.source.path.name)
+        if folder != "." and not folder.startswith("..") and not any(one.startswith(f"{folder}/") for one in kept):
+            return (f"{self._from_root(folder)}/",)
+        return tuple(self._from_root(one.output) for one in self.found.cases)
+
+    def payload(self, approved: str) -> dict[str, Any]:
+        """What the first event says beside the state: the manifest, and what is stated before anything is run."""
+        manifest = self.found.source.manifest.model_dump(by_alias=True, exclude_defaults=True)
+        setup = SetupProof(mode=self.options.mode, session_dir=self.options.folder or ".loop")
+        planning = PlanningProof(
+            cases_selected=len(self.roles.run),
+            hypotheses_ranked=len(self.plan.hypotheses),
+            plan_written=bool(self.options.plan_file),
+            user_approved=approved,
+        )
+        return {**manifest, "mode": self.options.mode, "proof": {**setup.model_dump(), **planning.model_dump()}}

@@ -1,0 +1,66 @@
+"""Where scores tend to."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pytest_loop.core.machine.score_trend import Trajectory, best, direction, is_flat, last_changes, trajectory
+
+
+@pytest.mark.parametrize(
+    ("qualities", "found"),
+    [
+        ((), None),
+        ((60, 85), None),
+        ((60, 85, 83), Trajectory.FLUCTUATING),
+        ((10, 20, 30), Trajectory.IMPROVING),
+        ((30, 20, 10), Trajectory.DECLINING),
+        ((80, 81, 81.5), Trajectory.STABLE),
+        ((10, 20, 30, 30), Trajectory.FLUCTUATING),
+        ((10, 20, 30, 40, 40), Trajectory.IMPROVING),
+        ((0.1 + 0.2, 2.3, 4.3), Trajectory.STABLE),
+    ],
+)
+def test_most_changes_are_a_tendency(qualities: tuple[float, ...], found: Trajectory | None) -> None:
+    assert trajectory(qualities) is found
+
+
+@pytest.mark.parametrize(
+    ("qualities", "is_plateau", "is_diminishing"),
+    [
+        ((80, 81, 81.5), True, True),
+        ((0, 90, 90), False, False),
+        ((60, 85, 83), False, False),
+        ((80, 83, 86), False, True),
+        ((50, 51, 52.02), False, True),
+        ((81.5, 81, 80), True, True),
+        ((0, 0, 0), True, True),
+        ((80, 80), False, False),
+        ((10, 80, 80, 80), True, True),
+    ],
+)
+def test_two_small_changes_in_a_row_are_flat(
+    qualities: tuple[float, ...], is_plateau: bool, is_diminishing: bool
+) -> None:
+    assert is_flat(qualities, 0.02) is is_plateau
+    assert is_flat(qualities, 0.05) is is_diminishing
+    assert not is_flat(qualities, 0)
+
+
+def test_changes_are_shares_of_what_was_there_before() -> None:
+    assert last_changes((80, 81, 81.5)) == pytest.approx((0.0125, 0.00617), abs=1e-5)
+    assert last_changes((0, 90, 90)) == (math.inf, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("qualities", "word"), [((80, 81, 81.5), "up"), ((81.5, 81, 80), "down"), ((1, 2, 1), "level"), ((1, 2), "level")]
+)
+def test_a_small_change_has_a_direction(qualities: tuple[float, ...], word: str) -> None:
+    assert direction(qualities) == word
+
+
+@pytest.mark.parametrize(("qualities", "at"), [((), None), ((60, 85, 83), 1), ((7, 9, 9), 1)])
+def test_the_first_of_equal_ones_is_the_best(qualities: tuple[float, ...], at: int | None) -> None:
+    assert best(qualities) == at

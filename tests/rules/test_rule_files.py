@@ -1,0 +1,360 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from pytest_loop.core.model.rules import Phase, Severity
+from pytest_loop.errors import RuleFileError
+from pytest_loop.rules.rule_files import Loaded, json_schema, load
+from pytest_loop.rules.sources import template_names
+
+Write = Callable[..., Loaded]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Write:
+    """Writes a rule file and loads it."""
+
+    def read(text: str | bytes, name: str = "it.rules.yaml") -> Loaded:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else dedent(text).lstrip("\n").encode())
+        return load(path, tmp_path)
+
+    return read
+
+
+def problems(read: Write, text: str | bytes, name: str = "it.rules.yaml") -> list[str]:
+    with pytest.raises(RuleFileError) as caught:
+        read(text, name)
+    return str(caught.value).splitlines()
+
+
+RULE = "{id: a.x.y, description: d, check: {command: 'true'}}"
+
+
+def test_what_is_left_out_is_derived(read: Write) -> None:
+    loaded = read("""
+        rules:
+          - {id: a.x.one, description: One, check: {command: "true"}}
+          - {id: b.x.two, description: Two, severity: warn, check: {command: "true"}}
+          - {id: c.x.three, description: Three, severity: info, check: {command: "true"}, weight: 0.1}
+          - {id: b.x.four, description: Four, phase: A, check: {command: "true"}, weight: 3}
+    """)
+    assert loaded.criteria.name == "it"
+    assert loaded.criteria.version == 1
+    assert loaded.criteria.thresholds == {Phase.A: Fraction(4, 5), Phase.B: Fraction(9, 10)}
+    assert [(one.id, one.severity, one.weight, one.phase) for one in loaded.criteria.rules] == [
+        ("a.x.one", Severity.FAIL, 2, Phase.A),
+        ("b.x.two", Severity.WARN, 1, Phase.B),
+        ("c.x.three", Severity.INFO, Fraction(1, 10), Phase.A),
+        ("b.x.four", Severity.FAIL, 3, Phase.A),
+    ]
+    assert [one.line for one in loaded.rules] == [2, 3, 4, 5]
+
+
+def test_every_field_can_be_said(read: Write, tmp_path: Path) -> None:
+    loaded = read("""
+        criteria: mine
+        version: 3
+        artifact: sub/doc.md
+        phases: {A: {threshold: 0.5}, B: {threshold: 1}}
+        rules:
+          - id: a.x.y
+            description: Everything
+            severity: warn
+            must_not: true
+            repeat: 5
+            need: 0.8
+            fixtures: [server]
+            fix: {command: make fix}
+            check: {contains: x}
+    """)
+    assert (loaded.criteria.name, loaded.criteria.version) == ("mine", 3)
+    assert loaded.criteria.thresholds == {Phase.A: Fraction(1, 2), Phase.B: 1}
+    assert loaded.artifact == tmp_path / "sub/doc.md"
+    (rule,) = loaded.criteria.rules
+    assert (rule.must_not, rule.repeat, rule.need, rule.fix) == (True, 5, "0.8", "run `make fix`")
+    assert loaded.rules[0].fixtures == ("server",)
+
+
+TOML = """
+[[rules]]
+id = "a.x.y"
+description = "D"
+check = {command = "true"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("it.rules.yaml", f"rules: [{RULE}]"),
+        ("it.rules.yml", f"rules: [{RULE}]"),
+        ("it.rules.json", '{"rules": [{"id": "a.x.y", "description": "D", "check": {"command": "true"}}]}'),
+        ("it.rules.toml", TOML),
+    ],
+)
+def test_each_format_says_the_same(read: Write, name: str, text: str) -> None:
+    loaded = read(text, name)
+    assert (loaded.criteria.name, loaded.criteria.source) == ("it", name)
+    assert [one.id for one in loaded.criteria.rules] == ["a.x.y"]
+
+
+BAD = {
+    "it.rules.yaml": """
+        versoin: 1
+        phases: {A: {threshold: 1.5}}
+        rules:
+          - id: a.x.y
+            description: 5
+            severity: fial
+            check: {contains: [1]}
+          - id: a.x.y
+            weight: -1
+    """,
+    "it.rules.json": """
+        {"versoin": 1,
+         "phases": {"A": {"threshold": 1.5}},
+         "rules": [
+          {"id": "a.x.y",
+           "description": 5,
+           "severity": "fial",
+           "check": {"contains": [1]}},
+          {"id": "a.x.y",
+           "weight": -1}
+        ]}
+    """,
+    "it.rules.toml": """
+        versoin = 1
+        phases.A.threshold = 1.5
+
+        [[rules]]
+        id = "a.x.y"
+        description = 5
+        severity = "fial"
+        check = {contains = [1]}
+        [[rules]]
+        id = "a.x.y"
+        weight = -1
+    """,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [("it.rules.yaml", [1, 2, 5, 6, 9]), ("it.rules.json", [1, 2, 5, 6, 9]), ("it.rules.toml", [1, 2, 6, 7, 11])],
+)
+def test_every_problem_is_told_at_once_in_every_format(read: Write, name: str, lines: list[int]) -> None:
+    texts = [
+        "expected `version`, found the unknown key `versoin`",
+        "expected a number <= 1 for `threshold`, found 1.5",
+        "expected text for `description`, found 5",
+        "expected 'fail', 'warn' or 'info' for `severity`, found 'fial'",
+        "expected a number >= 0 for `weight`, found -1",
+    ]
+    expected = [f"{name}:{line}: {text}" for line, text in zip(lines, texts, strict=True)]
+    assert problems(read, BAD[name], name) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ["it.rules.yaml:1: expected a mapping with `rules`, found an empty file"]),
+        ("[1]", ["it.rules.yaml:1: expected a mapping with `rules`, found [1]"]),
+        ("rules: []", ["it.rules.yaml:1: expected at least one rule in `rules`, found none"]),
+        ("criteria: x", ["it.rules.yaml:1: expected at least one rule in `rules`, found none"]),
+        ("rules: 5", ["it.rules.yaml:1: expected a list for `rules`, found 5"]),
+        ("rules: [5]", ["it.rules.yaml:1: expected a mapping, found 5"]),
+        ("rules:\n  - {description: x}", ["it.rules.yaml:2: expected the key `id`, found none"]),
+        (
+            "rules:\n  - {id: a b, description: x, check: y}",
+            ["it.rules.yaml:2: expected an id such as a.correctness.totals for `id`, found 'a b'"],
+        ),
+        (
+            "rules:\n  - {id: a.b, description: x}",
+            ["it.rules.yaml:2: expected the key `check` for the rule a.b, found none"],
+        ),
+        (
+            "rules:\n  - {id: a.b, check: x}",
+            ["it.rules.yaml:2: expected the key `description` for the rule a.b, found none"],
+        ),
+        (
+            "rules:\n  - {id: a.b, description: x, check: y}\n  - {id: a.c, description: x, check: y}\n  - {id: a.b, description: x, check: y}",
+            ["it.rules.yaml:4: expected each id once, found 'a.b' again (first in line 2)"],
+        ),
+        (
+            "rules:\n  - id: a.b\n    id: a.c\n    description: x\n    check: y",
+            ["it.rules.yaml:3: expected each key once, found 'id' twice"],
+        ),
+        (
+            f"artifact: ../x\nrules: [{RULE}]",
+            ["it.rules.yaml:1: expected a path inside the project for `artifact`, found '../x'"],
+        ),
+        (
+            f"artifact: /etc/passwd\nrules: [{RULE}]",
+            ["it.rules.yaml:1: expected a path inside the project for `artifact`, found '/etc/passwd'"],
+        ),
+        (
+            "rules:\n  - {id: a.b, description: x, check: {contains: x}}",
+            ["it.rules.yaml:1: expected `artifact` for the check of a.b, found none in the file"],
+        ),
+        (
+            "rules:\n  - {id: a.b, description: x, check: y, need: most}",
+            ["it.rules.yaml:2: expected majority, all, any, a count or a share for `need`, found 'most'"],
+        ),
+        (
+            "rules:\n  - {id: a.b, description: x, check: y, need: true}",
+            ["it.rules.yaml:2: expected majority, all, any, a count or a share for `need`, found true"],
+        ),
+        (
+            "rules:\n  - {id: a.b, description: x, check: y, repeat: 0}",
+            ["it.rules.yaml:2: expected a number >= 1 for `repeat`, found 0"],
+        ),
+        (
+            "rules:\n  - {id: a.b, description: x, check: y, weight: .inf}",
+            ["it.rules.yaml:2: expected a finite number for `weight`, found inf"],
+        ),
+        (
+            "rules:\n  - {id: a.b, description: x, check: y, weight: '2'}",
+            ["it.rules.yaml:2: expected a number for `weight`, found '2'"],
+        ),
+        (
+            "rules:\n  - {id: a.b, description: x, check: y, fix: 5}",
+            ["it.rules.yaml:2: expected text for `fix`, found 5"],
+        ),
+        (
+            "rules:\n  - id: a.b\n    description: x\n    check:\n      all:\n        - contains: x\n        - absent: 5\nartifact: x",
+            ["it.rules.yaml:7: expected a list for `absent`, found 5"],
+        ),
+        ("a: [", ["it.rules.yaml:2: expected YAML, found did not find expected node content"]),
+        ("rules:\n\t- id: x", ["it.rules.yaml:2: expected spaces for indentation, found a tab"]),
+        (b"rules:\n  - id: \xff", ["it.rules.yaml:2: expected UTF-8 text, found the byte 0xff"]),
+        (b"x" * (9 * 1024 * 1024), ["it.rules.yaml:1: expected at most 8 MB, found 9.0 MB"]),
+        (
+            f"extends: none\nrules: [{RULE}]",
+            ["it.rules.yaml:1: expected a rule file or one of the templates TEMPLATES for `extends`, found 'none'"],
+        ),
+        (
+            f"extends: ../x.rules.yaml\nrules: [{RULE}]",
+            ["it.rules.yaml:1: expected a file inside the project for `extends`, found '../x.rules.yaml'"],
+        ),
+        (
+            "extends: it.rules.yaml",
+            [
+                "it.rules.yaml:1: expected files that extend each other in one direction, found it.rules.yaml -> it.rules.yaml"
+            ],
+        ),
+    ],
+)
+def test_what_is_wrong_is_one_clear_line(read: Write, text: str | bytes, expected: list[str]) -> None:
+    names = ", ".join(template_names())
+    assert problems(read, text) == [line.replace("TEMPLATES", names) for line in expected]
+
+
+def test_a_file_that_extends_something_else_than_a_rule_file_says_so(read: Write, tmp_path: Path) -> None:
+    (tmp_path / "x.ini").write_text("")
+    assert problems(read, "extends: x.ini") == [
+        "it.rules.yaml:1: expected a .yaml, .yml, .json or .toml file for `extends`, found 'x.ini'"
+    ]
+
+
+def test_problems_of_the_file_that_is_extended_are_told_with_its_name(read: Write, tmp_path: Path) -> None:
+    (tmp_path / "base.rules.yaml").write_text("rules:\n  - {id: a.b, description: x, check: {conains: x}}\n")
+    (line,) = problems(read, "extends: base.rules.yaml")
+    assert line.startswith("base.rules.yaml:2: expected one kind of check (")
+
+
+BASE = """
+artifact: base.md
+phases: {A: {threshold: 0.5}, B: {threshold: 0.6}}
+rules:
+  - {id: a.x.one, description: One, severity: warn, check: {command: "true"}, fix: old}
+  - {id: a.x.two, description: Two, check: {json_schema: schema.json}}
+"""
+
+
+def test_files_are_merged_rule_by_rule_and_field_by_field(read: Write, tmp_path: Path) -> None:
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "base.rules.yaml").write_text(BASE)
+    loaded = read(
+        """
+        extends: shared/base.rules.yaml
+        phases: {B: {threshold: 0.7}}
+        rules:
+          - {id: a.x.one, weight: 5, fix: new}
+          - {id: a.x.three, description: Three, check: {contains: x}}
+          - {id: a.x.two, description: Better}
+        """
+    )
+    one, two, three = loaded.rules
+    assert (one.rule.severity, one.rule.weight, one.rule.fix) == (Severity.WARN, Fraction(5), "new")
+    assert (two.rule.description, two.folder) == ("Better", tmp_path / "shared")
+    assert (three.rule.id, three.folder) == ("a.x.three", tmp_path)
+    assert loaded.criteria.thresholds == {Phase.A: Fraction(1, 2), Phase.B: Fraction(7, 10)}
+    assert loaded.artifact == tmp_path / "shared" / "base.md"
+
+
+def test_paths_of_a_template_start_at_the_file_that_extends_it(read: Write, tmp_path: Path) -> None:
+    loaded = read("extends: docs\nartifact: x.md", "sub/it.rules.yaml")
+    assert {(one.folder, one.line) for one in loaded.rules} == {(tmp_path / "sub", 1)}
+
+
+def test_the_schema_in_the_package_is_the_one_of_the_models() -> None:
+    import pytest_loop.rules.rule_files as module
+
+    shipped = json.loads((Path(module.__file__).parent / "rule-file.schema.json").read_text())
+    assert shipped == json_schema()
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [
+        (f"rules: [{RULE}]", True),
+        ("extends: docs", True),
+        (
+            "artifact: x\nrules: [{id: a.b, description: x, check: [{contains: x, ignore_case: true}, a sentence]}]",
+            True,
+        ),
+        (
+            "artifact: x\nrules: [{id: a.b, description: x, check: {any: [{matches: [a, b]}, {not: {absent: x}}]}}]",
+            True,
+        ),
+        ("rules: [{id: a.b, description: x, check: {sections: [A, {heading: B, words: 3}]}}]", True),
+        ("rules: [{id: a.b, description: x, check: {parses: {format: json, block: 1}}}]", True),
+        ("rules: [{id: a.b, description: x, check: {metric: {command: x, json: a.b, value: 3}, timeout: 5}}]", True),
+        ("rules: [{id: a.b, description: x, check: {type: executable, command: x, expected: y}}]", True),
+        ("rules: [{id: a.b, description: x, check: {files: {exist: x}}, fix: {command: y}}]", True),
+        ("rules: [{id: a.b, description: x, check: {conains: x}}]", False),
+        ("rules: [{id: a.b, description: x, check: {contains: x, zzz: 1}}]", False),
+        ("rules: [{id: a.b, severity: bad}]", False),
+        ("versoin: 1", False),
+    ],
+)
+def test_the_schema_accepts_what_the_plugin_accepts(text: str, valid: bool) -> None:
+    validator: Any = jsonschema.Draft202012Validator(json_schema())
+    assert validator.is_valid(yaml.safe_load(text)) is valid
+
+
+class Mine(BaseModel):
+    low: int
+
+
+def test_the_schema_has_the_kinds_of_third_parties_too() -> None:
+    validator: Any = jsonschema.Draft202012Validator(json_schema({"mine": Mine}))
+    text = "rules: [{id: a.b, description: x, check: {mine: {low: VALUE}}}]"
+    assert validator.is_valid(yaml.safe_load(text.replace("VALUE", "1")))
+    assert not validator.is_valid(yaml.safe_load(text.replace("VALUE", "x")))
+
+
+def test_the_schema_itself_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())

@@ -1,0 +1,43 @@
+"""The lines that look wrong, for agents that cannot look themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents.protocol import Case, StopAskedError, Watch
+from pytest_loop.run.repair_case import suspects
+
+TESTS = "from shop import first, last\ndef test_first(): assert first('abc') == 'a'\ndef test_last(): assert last('abc') == 'c'\n"
+
+
+def case(*failing: str) -> Case:
+    return Case(("-p", "no:cacheprovider"), failing, (), "", (), lambda _: False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "shop.py").write_text("def first(text):\n    return text[0]\n\n\ndef last(text):\n    return text[0]\n")
+    (tmp_path / "test_shop.py").write_text(TESTS)
+    return tmp_path
+
+
+def test_the_line_of_the_failing_test_is_suspicious(project: Path) -> None:
+    found = suspects(case("test_shop.py::test_last"), project, Watch())
+    assert found == ("shop.py:6 (1.00) return text[0]",)
+
+
+def test_without_a_failing_test_nothing_is(project: Path) -> None:
+    assert suspects(case(), project, Watch()) == ()
+
+
+def test_a_search_that_fails_costs_nothing_but_time(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_loop.agents.search_engine.ENGINE", "this")
+    assert suspects(case("test_shop.py::test_last"), project, Watch()) == ()
+
+
+def test_a_stop_is_a_stop(project: Path) -> None:
+    with pytest.raises(StopAskedError):
+        suspects(case("test_shop.py::test_last"), project, Watch(wanted=lambda: False))
