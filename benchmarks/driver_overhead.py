@@ -23,11 +23,11 @@ from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Phase, Plan, Rule
 from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunState, Task
 from pytest_loop.core.model.session_order import Order
+from pytest_loop.run.context import Settings, Tools
 from pytest_loop.run.driver import Driver
 from pytest_loop.session.runner import Judgement
 from pytest_loop.show.live import Live
 from pytest_loop.store.project_runs import Store
-from pytest_loop.tools import Settings, Tools
 from pytest_loop.workspace.artifact import Artifact
 
 FAILING = 20

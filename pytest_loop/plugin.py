@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop import options
+from pytest_loop.settings import command_line
 
 RULE_FILES = (".rules.yaml", ".rules.yml", ".rules.json", ".rules.toml")
 MANIFESTS = ("loop.manifest.json", "loop.manifest.yaml", "loop.manifest.yml", "loop.manifest.toml")
@@ -16,7 +16,7 @@ ORDERED = "PYTEST_LOOP_SESSION"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    options.declare(parser)
+    command_line.declare(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -32,29 +32,29 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         from pytest_loop.session.judge import summoned
 
         summoned(early_config, ordered)
-    elif options.asks_for_a_run(early_config.known_args_namespace):
+    elif command_line.asks_for_a_run(early_config.known_args_namespace):
         values = early_config.known_args_namespace
         capture: Any = early_config.pluginmanager.getplugin("capturemanager")
         capture.suspend_global_capture(in_=True)
         if values.loop_gate:
-            from pytest_loop import gating
+            from pytest_loop.cli import stop_hook
 
-            gating.main(early_config, values)
+            stop_hook.main(early_config, values)
         if values.loop_watch:
-            from pytest_loop import watching
+            from pytest_loop.cli import watch
 
-            raise SystemExit(watching.main(early_config, values))
-        from pytest_loop import starting
+            raise SystemExit(watch.main(early_config, values))
+        from pytest_loop.cli import start
 
-        raise SystemExit(starting.main(early_config, values))
+        raise SystemExit(start.main(early_config, values))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", options.RULE_MARK)
+    config.addinivalue_line("markers", command_line.RULE_MARK)
     config.add_cleanup(_wake)  # the first one that is added comes last
     worker = getattr(config, "workerinput", {})
     left = worker.get("loop_order")
-    asked = options.options(config)
+    asked = command_line.options(config)
     if asked.baseline is not None or asked.judge or left or "loop_judge" in worker or _belongs_to_a_run(config):
         from pytest_loop.session import judge
 
@@ -116,7 +116,7 @@ def _is_ordered(config: pytest.Config, path: Path) -> bool:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the rules that are not active in the phase asked for, and put the others in order."""
-    if options.options(config).phase != "B":
+    if command_line.options(config).phase != "B":
         config.hook.pytest_deselected(items=[item for item in items if _phase(item) == "B"])
         items[:] = [item for item in items if _phase(item) != "B"]
     is_spread = hasattr(config, "workerinput")

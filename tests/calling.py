@@ -27,7 +27,7 @@ from _pytest.config import default_plugins
 # The plugins themselves are left to pytest, which rewrites their assertions.
 IMPORTED = (
     *(f"_pytest.{name}" for name in default_plugins),
-    "pytest_loop.starting",
+    "pytest_loop.cli.start",
     "pytest_loop.session.judge",
     "pytest_loop.rules.items",
     "pytest_loop.workloads.items",

@@ -9,7 +9,7 @@ from pytest_loop.agents.protocol import LARGEST_ANSWER, Agent, AgentError, Agent
 from pytest_loop.core.text.redaction import RedactedStream, Redactor, redact_values
 
 
-class Discreet:
+class RedactedAgent:
     """Another agent. The document is its word too, if it was edited; other files are not looked at."""
 
     def __init__(self, agent: Agent, redact: Redactor) -> None:

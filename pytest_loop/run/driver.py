@@ -15,11 +15,11 @@ from pytest_loop.core.machine.stop_reasons import stop_reason
 from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState, Step
 from pytest_loop.core.model.vocabulary import own_word
 from pytest_loop.core.reporting import outcome
+from pytest_loop.run.context import Tools
 from pytest_loop.run.steps import Payload, Work
 from pytest_loop.session.runner import SessionError, SessionStoppedError
 from pytest_loop.store.clock import now
 from pytest_loop.store.project_runs import Store
-from pytest_loop.tools import Tools
 from pytest_loop.workloads.experiment_notes import last_words, note
 
 Happening = tuple[Kind, Payload]

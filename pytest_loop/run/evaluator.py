@@ -12,9 +12,9 @@ from pytest_loop.core.judging.draft import is_module, is_test
 from pytest_loop.core.judging.tampering import copied, is_void, parsed_machinery, suspicions
 from pytest_loop.core.model.run_state import Assessment, RunState, Sealed, SealFinding, Usage
 from pytest_loop.core.model.session_order import Order
+from pytest_loop.run.context import Tools
 from pytest_loop.session.broker import Broker
 from pytest_loop.session.runner import Judgement
-from pytest_loop.tools import Tools
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.sealed_files import SealedFiles, site_digest
 

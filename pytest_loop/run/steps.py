@@ -25,10 +25,10 @@ from pytest_loop.core.model.run_state import Blocked, Kind, RunState, Step, Usag
 from pytest_loop.core.reporting.lessons import recalled, rendered
 from pytest_loop.errors import StateError
 from pytest_loop.run.candidates import Candidate, Trying
+from pytest_loop.run.context import Tools
 from pytest_loop.run.evaluator import Examination
 from pytest_loop.run.prepared_checks import prepared
 from pytest_loop.run.repair_case import Mending, suspects
-from pytest_loop.tools import Tools
 from pytest_loop.workloads.experiment_steps import Trial
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.project_diff import document_diff

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_loop.options import Options, options
 from pytest_loop.session.exchange import Exchange
 from pytest_loop.session.judge_service import answer, opened
 from pytest_loop.session.warm.preload import load
 from pytest_loop.session.xdist import Spreading
+from pytest_loop.settings.command_line import Options, options
 
 if TYPE_CHECKING:
     from pytest_loop.core.model.rules import Evaluation, Plan

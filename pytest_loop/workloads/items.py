@@ -14,10 +14,10 @@ import pytest
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
 from pytest_loop.errors import CheckError, ManifestError, NotJudgedError
-from pytest_loop.option_table import amount
-from pytest_loop.options import Reader
 from pytest_loop.rules import garbage
 from pytest_loop.rules.items import ASK, BAD_FILES, ORDER, ManyItems, RuleFailed, explained
+from pytest_loop.settings.command_line import Reader
+from pytest_loop.settings.options import amount
 from pytest_loop.workloads.build import Once
 from pytest_loop.workloads.cases import Case, Workload, workload
 from pytest_loop.workloads.manifest import load

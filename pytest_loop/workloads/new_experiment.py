@@ -23,9 +23,9 @@ from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import Policy
 from pytest_loop.core.workload.phase_proofs import PlanningProof, SetupProof
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.options import child_arguments
-from pytest_loop.run_options import RunOptions
 from pytest_loop.session.runner import Judgement, Session, SessionError
+from pytest_loop.settings.command_line import child_arguments
+from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.clock import now
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads import planfile

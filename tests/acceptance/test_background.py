@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.background import later_words
+from pytest_loop.cli.background import later_words
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from tests.acceptance.conftest import Pytest

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_loop import option_table as options
+from pytest_loop.settings import options
 
 FOLDER = Path(__file__).parents[2] / "examples" / "ci"
 TEXT = (FOLDER / "fix-until-green.yml").read_text(encoding="utf-8")

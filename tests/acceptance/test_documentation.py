@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop import option_table as options
 from pytest_loop.core.model.run_state import Reason
 from pytest_loop.rules.checks.registry import BUILT_IN, COMPOSED
 from pytest_loop.rules.rule_files import load
+from pytest_loop.settings import options
 
 ROOT = Path(__file__).parents[2]
 RULES = (ROOT / "docs/rules.md").read_text(encoding="utf-8")

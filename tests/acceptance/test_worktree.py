@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.branching import translated
+from pytest_loop.run.worktree import translated
 from pytest_loop.store.project_runs import Store
 from tests.acceptance.conftest import Pytest
 from tests.acceptance.test_background import gone

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.options import child_arguments
+from pytest_loop.settings.command_line import child_arguments
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_names import slug
 from tests.calling import Caller

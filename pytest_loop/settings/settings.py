@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.option_table import amount, count, share, whole, word
-from pytest_loop.options import Reader
+from pytest_loop.settings.command_line import Reader
+from pytest_loop.settings.options import amount, count, share, whole, word
 
 _BREAKERS: dict[str, Callable[[str], float]] = {
     **dict.fromkeys(("stuck", "same_error", "thrashing", "stagnation"), count),

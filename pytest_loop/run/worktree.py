@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_loop import background, looking
-from pytest_loop.background import later_words
+from pytest_loop.cli import background
+from pytest_loop.cli import runs as looking
+from pytest_loop.cli.background import later_words
 from pytest_loop.core.model.edit_scopes import overlap
 from pytest_loop.core.model.run_state import RunState, Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import StateError
-from pytest_loop.run_options import RunOptions
 from pytest_loop.session.runner import START
+from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import slug

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.core.text.wording import format_count
 from pytest_loop.inference.command_candidate import Confidence, Goal
 from pytest_loop.inference.project_context import FILES, Context, context
@@ -15,7 +16,6 @@ from pytest_loop.inference.shape_file import PATH as SHAPE
 from pytest_loop.inference.synthesis import infer
 from pytest_loop.inference.task_phrases import Asked, asked
 from pytest_loop.inference.task_refusal import Refusal
-from pytest_loop.manner import UnclearError
 
 
 @dataclass(frozen=True)

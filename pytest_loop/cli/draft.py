@@ -14,18 +14,18 @@ from pathlib import Path
 
 import pytest
 
+from pytest_loop.cli.task import Understood
 from pytest_loop.core.judging.draft import TESTS, is_module, run_criteria, with_baseline, with_modules
 from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan
 from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.options import child_arguments
 from pytest_loop.rules.sources import TEMPLATES, template_names
 from pytest_loop.rules.syntax import FORMATS
-from pytest_loop.run_options import RunOptions
 from pytest_loop.session.runner import Session, SessionError
+from pytest_loop.settings.command_line import child_arguments
+from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.clock import now
-from pytest_loop.understanding import Understood
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.sealed_files import SealedFiles, site_digest
 

@@ -18,6 +18,8 @@ from typing import NoReturn
 
 import pytest
 
+from pytest_loop.cli.draft import NewRun
+from pytest_loop.cli.task import Understood
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.model import stop_message
 from pytest_loop.core.model.rules import Phase
@@ -29,21 +31,19 @@ from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.inference import stop_check
 from pytest_loop.inference.task_phrases import asked
-from pytest_loop.new_run import NewRun
-from pytest_loop.options import unknown_option
 from pytest_loop.processes import process_marks
 from pytest_loop.processes.child import Ending
 from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.rules.syntax import FORMATS
-from pytest_loop.run_options import RunOptions, project_root, run_options
 from pytest_loop.session.assess import judged
 from pytest_loop.session.judge_service import seated
 from pytest_loop.session.runner import ChildSession, Judgement, SessionError
 from pytest_loop.session.warm import fork
 from pytest_loop.session.warm.direct import Here
+from pytest_loop.settings.command_line import unknown_option
+from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.stop_blocks import Blocks
-from pytest_loop.understanding import Understood
 
 PATIENCE = 5.0
 MOST = 16 * 1024 * 1024

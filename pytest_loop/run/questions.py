@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import select
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from pytest_loop.core.machine.stop_reasons import is_rejected
 from pytest_loop.core.model.run_state import Opinion, RunState
+from pytest_loop.core.workload.analysis import OPTIONS
+from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
 from pytest_loop.inference.clarity import Confirm, Gate, Passage, Shape, iteration_question, passage, success_question
 from pytest_loop.inference.task_phrases import asked
 
@@ -77,3 +79,39 @@ def line(question: str, stream: TextIO, wanted: Callable[[], bool] = lambda: Tru
             return None
     said = sys.stdin.readline()
     return said.strip() if said else None
+
+
+Ask = Callable[[str], str]
+Answer = TypeVar("Answer")
+_REGRESSIONS = {"a": OnRegression.ACCEPT, "d": OnRegression.DIFFERENT, "s": OnRegression.STOP}
+_PLATEAUS = {"c": OnPlateau.CONTINUE, "s": OnPlateau.STOP}
+
+
+def asked_decision(ask: Ask) -> Decision:
+    """Which option is taken; other words than a number go to the composer, and the iteration is skipped."""
+    said = ask("which edit? [1 is recommended, 2, 3, s skips, other words go to the composer] ").strip()
+    if said in ("", *(str(number) for number in range(1, OPTIONS + 1))):
+        return Decision(chosen=int(said or 1), reason="chosen by a person")
+    if said.lower() in ("s", "skip"):
+        return Decision(chosen=None, reason="skipped by a person")
+    return Decision(chosen=None, reason="sent back by a person", feedback=said)
+
+
+def asked_about_regression(ask: Ask) -> OnRegression:
+    """Whether what was gained is worth the loss."""
+    return _one(ask, "cases became worse: accept it, try something different, or stop? [a/d/s] ", _REGRESSIONS)
+
+
+def asked_about_plateau(ask: Ask) -> OnPlateau:
+    """Whether to try on although nothing improves."""
+    return _one(ask, "nothing has improved for a while: continue or stop? [c/s] ", _PLATEAUS)
+
+
+def _one(ask: Ask, question: str, answers: Mapping[str, Answer]) -> Answer:
+    """Asked until it is answered; who has left wants to stop."""
+    while True:
+        said = ask(question).strip().lower()
+        if said[:1] in answers:
+            return answers[said[:1]]
+        if not said:
+            return answers["s"]

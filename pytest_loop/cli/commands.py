@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pytest_loop import reporting
 from pytest_loop.agents.installed_clients import installed
+from pytest_loop.cli import report
+from pytest_loop.cli.runs import Found, at_work, chosen, condition, give, read, result, shown_status
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
 from pytest_loop.core.reporting import iteration_records, outcome
@@ -18,10 +19,9 @@ from pytest_loop.inference.proposal import proposal_yaml
 from pytest_loop.inference.synthesis import infer
 from pytest_loop.inference.task_phrases import asked
 from pytest_loop.inference.task_refusal import Refusal
-from pytest_loop.looking import Found, at_work, chosen, condition, give, read, result, shown_status
-from pytest_loop.options import NO_ALIAS
 from pytest_loop.run import restore
-from pytest_loop.run_options import RunOptions
+from pytest_loop.settings.command_line import NO_ALIAS
+from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
 from pytest_loop.show.analysis import analysis_lines
@@ -145,7 +145,7 @@ def _history(options: RunOptions, store: Store, say: Say) -> int:
 def _report(options: RunOptions, store: Store, say: Say) -> int:
     files = chosen(store, options.alias)
     state, history = files.read()
-    reporting.write(options, state, history.events, say, shown_status(state, files))
+    report.write(options, state, history.events, say, shown_status(state, files))
     _say_damage(history, say)
     if options.json:
         give(result(files, state, history), options.json, say)

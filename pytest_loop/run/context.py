@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_loop.agents.protocol import Agent, AgentReply, AgentRequest, Watch
 from pytest_loop.core.reporting.lessons import Lesson
-from pytest_loop.gates import Gates
+from pytest_loop.run.questions import Gates
 from pytest_loop.session.runner import Session
 from pytest_loop.show.live import Live
 from pytest_loop.store.run_files import RunFiles

@@ -12,12 +12,12 @@ from typing import TextIO
 
 import pytest
 
-from pytest_loop import looking
+from pytest_loop.cli import runs
 from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.errors import StateError
-from pytest_loop.options import NO_ALIAS
-from pytest_loop.run_options import RunOptions
 from pytest_loop.session.runner import START
+from pytest_loop.settings.command_line import NO_ALIAS
+from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
@@ -119,7 +119,7 @@ def carry_out(name: str, options: RunOptions, store: Store, say: Say, stream: Te
 
 def _attach(options: RunOptions, store: Store, say: Say, stream: TextIO) -> int:
     """Show what a run says until nobody works on it; whoever leaves before leaves it at work."""
-    files = looking.chosen(store, options.alias or options.attach)
+    files = runs.chosen(store, options.alias or options.attach)
     if not files.log.exists:
         raise StateError(f"{files.alias} has no log: only a run that was started with --loop-detach can be followed")
     try:
@@ -129,7 +129,7 @@ def _attach(options: RunOptions, store: Store, say: Say, stream: TextIO) -> int:
         return int(pytest.ExitCode.INTERRUPTED)
     state, history = files.read()
     if options.json:
-        looking.give(looking.result(files, state, history), options.json, say)
+        runs.give(runs.result(files, state, history), options.json, say)
     return _left(state, files, say)
 
 
@@ -151,20 +151,20 @@ def _left(state: RunState, files: RunFiles, say: Say) -> int:
     """The exit code for a run that nobody works on any more."""
     if state.is_over:
         return int(pytest.ExitCode.OK if state.status is Status.COMPLETED else pytest.ExitCode.TESTS_FAILED)
-    say(f"{files.alias} is {looking.condition(state, files)}: go on with pytest --loop-resume={files.alias}")
+    say(f"{files.alias} is {runs.condition(state, files)}: go on with pytest --loop-resume={files.alias}")
     return int(pytest.ExitCode.INTERRUPTED)
 
 
 def _pause(options: RunOptions, store: Store, say: Say) -> int:
     """Ask the process of a run to leave it where it stands."""
-    files = looking.at_work(store, options.alias or options.pause, "pause")
+    files = runs.at_work(store, options.alias or options.pause, "pause")
     if not files.is_busy:
-        say(f"nobody works on {files.alias}: {looking.shown_status(files.read()[0], files)}")
+        say(f"nobody works on {files.alias}: {runs.shown_status(files.read()[0], files)}")
         return 0
     files.ask_to_pause()
     is_left = _wait(lambda: not files.is_busy)
     words = f"paused {files.alias}" if is_left else f"asked {files.alias} to pause"
     say(f"{words}: go on with pytest --loop-resume={files.alias}")
     if options.json:
-        looking.give(looking.result(files, *files.read()), options.json, say)
+        runs.give(runs.result(files, *files.read()), options.json, say)
     return 0

@@ -15,33 +15,34 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop import background, branching, commands, looking, reporting
 from pytest_loop.agents.builtin_agent import NAME as BUILTIN
 from pytest_loop.agents.installed_clients import nobody_named, unobserved
+from pytest_loop.cli import background, commands, report, runs
+from pytest_loop.cli.draft import NewRun, NothingToJudgeError, task_of
+from pytest_loop.cli.readiness import Reading, reading
+from pytest_loop.cli.resume import resumed
+from pytest_loop.cli.task import Understood, check_measurable, heard, inferred, tests_of
 from pytest_loop.core.judging.draft import TESTS, is_test
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Plan
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Target
 from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import LoopError
-from pytest_loop.gates import is_at_terminal, line
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, asked
-from pytest_loop.manner import Reading, reading
-from pytest_loop.new_run import NewRun, NothingToJudgeError, task_of
-from pytest_loop.options import unknown_option
 from pytest_loop.processes.interrupts import interruptible
-from pytest_loop.resuming import resumed
-from pytest_loop.run_options import RunOptions, project_root, run_options
-from pytest_loop.running import Running
+from pytest_loop.run import worktree
+from pytest_loop.run.questions import is_at_terminal, line
+from pytest_loop.run.runner import Running
 from pytest_loop.session.bytecode import Bytecode
 from pytest_loop.session.runner import ChildSession
+from pytest_loop.settings.command_line import unknown_option
+from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import slug
-from pytest_loop.understanding import Understood, check_measurable, heard, inferred, tests_of
 from pytest_loop.workloads.new_experiment import NewExperiment
 from pytest_loop.workspace.sealed_files import BUILD, SealedFiles, patterns
 
@@ -70,7 +71,7 @@ class Front:
             return background.carry_out(name, self.options, store, self.say, self._stream)
         if name:
             return commands.carry_out(name, self.options, store, self.say, self.ask)
-        reporting.check(self.options)
+        report.check(self.options)
         try:
             with interruptible():
                 if (code := self._elsewhere(store).carried_out(self.root)) is not None:
@@ -80,14 +81,14 @@ class Front:
                     return self._elsewhere(store).detached(files)
                 if not state.is_over:
                     state = self.running.run(state, files, store)
-                branching.hand_over(self.root, files, state, self.say)
+                worktree.hand_over(self.root, files, state, self.say)
                 if self.options.debrief:
                     commands.debriefed(files, self.options.debrief, self.say)
                 if self.options.json:
                     whole = outcome.result(state, files.read_history().events, str(files.history))
-                    looking.give(whole, self.options.json, self.say)
+                    runs.give(whole, self.options.json, self.say)
                 if self.options.report:
-                    reporting.write(self.options, state, files.read_history().events, self.say)
+                    report.write(self.options, state, files.read_history().events, self.say)
                 return _exit_code(state)
         except KeyboardInterrupt:
             go_on = "the run can go on with pytest --loop-resume"
@@ -96,10 +97,10 @@ class Front:
         finally:
             self.running.close()
 
-    def _elsewhere(self, store: Store) -> branching.Elsewhere:
+    def _elsewhere(self, store: Store) -> worktree.Elsewhere:
         """Other processes for the same words."""
         place = self.config.invocation_params
-        return branching.Elsewhere(store, self.options, [str(word) for word in place.args], Path(place.dir), self.say)
+        return worktree.Elsewhere(store, self.options, [str(word) for word in place.args], Path(place.dir), self.say)
 
     @property
     def is_apart(self) -> bool:
@@ -186,7 +187,7 @@ class Front:
             files.forget_rules()
             raise
         store.admit(files, is_new=True, force=self.options.force)
-        branching.refuse_overlap(store, files, state)
+        worktree.refuse_overlap(store, files, state)
         payload = {**payload, "state": state.model_dump(mode="json")}
         event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
         state = run_machine.started(event)

@@ -12,21 +12,21 @@ from typing import NoReturn
 
 import pytest
 
+from pytest_loop.cli.draft import NewRun
+from pytest_loop.cli.task import Understood
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.task_phrases import asked
-from pytest_loop.new_run import NewRun
-from pytest_loop.options import unknown_option
 from pytest_loop.processes.interrupts import interruptible
-from pytest_loop.run_options import RunOptions, project_root, run_options
-from pytest_loop.running import Running
+from pytest_loop.run.runner import Running
 from pytest_loop.session import judge_service
 from pytest_loop.session.assess import judged
 from pytest_loop.session.bytecode import Bytecode
 from pytest_loop.session.runner import Session, SessionError
+from pytest_loop.settings.command_line import unknown_option
+from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.store.project_runs import Store
-from pytest_loop.understanding import Understood
 from pytest_loop.workspace.file_tree import Scope, Tree, difference, look
 
 POLL = 0.25

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_loop.core.model.run_state import Kind
 from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
-from pytest_loop.workloads.asking import asked_about_plateau, asked_about_regression, asked_decision
+from pytest_loop.run.questions import asked_about_plateau, asked_about_regression, asked_decision
 from pytest_loop.workloads.experiment_notes import note
 from tests.core.laboratory import Experiment
 

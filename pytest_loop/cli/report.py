@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_loop.core.model.run_state import Event, RunState
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.errors import StateError
-from pytest_loop.run_options import RunOptions
+from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import html
 from pytest_loop.store import disk
 

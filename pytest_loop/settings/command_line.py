@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_loop.option_table import ALL, COMMANDS, SETTINGS, amount
+from pytest_loop.settings.options import ALL, COMMANDS, SETTINGS, amount
 
 RULE_MARK = (
     "loop_rule(id, severity='fail', weight=None, phase=None, description=None): bind this test to a rule; "

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import StateError
-from pytest_loop.options import NO_ALIAS
+from pytest_loop.settings.command_line import NO_ALIAS
 from pytest_loop.store.history import History
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store

@@ -6,14 +6,15 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from pytest_loop import background, branching
+from pytest_loop.cli import background
+from pytest_loop.cli.runs import chosen
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.run_state import Event, Kind, RunState
 from pytest_loop.errors import BusyError, StateError
-from pytest_loop.gates import is_at_terminal
-from pytest_loop.looking import chosen
 from pytest_loop.processes import process_marks
-from pytest_loop.run_options import RunOptions
+from pytest_loop.run import worktree
+from pytest_loop.run.questions import is_at_terminal
+from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import run as show
 from pytest_loop.store.clock import now
 from pytest_loop.store.project_runs import Store
@@ -47,7 +48,7 @@ def resumed(
     elif attempt:
         files.note_attempt(attempt, state.evaluations)
         say(f"{files.alias}: its process died; going on (attempt {attempt})")
-    branching.refuse_overlap(store, files, state)
+    worktree.refuse_overlap(store, files, state)
     files.forget_stop()
     store.point_at(state)
     return state, files
