@@ -25,8 +25,9 @@ from pytest_loop.core.model import stop_message
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import Assessment, RunCriteria
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.text.redaction import redactor
-from pytest_loop.core.text.sanitizer import fenced, one_line
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.inference import stop_check
 from pytest_loop.inference.task_phrases import parse_task
@@ -114,7 +115,7 @@ class Gate:
         if not own.may_stop:
             return f"The loop in {_OWN_STATE} is not done: {own.reason}"
         if bad:
-            raise AllowedError(f"the rules cannot be read: {' / '.join(map(one_line, bad))}")
+            raise AllowedError(f"the rules cannot be read: {' / '.join(map(shorten, bad))}")
         raise AllowedError("the rules pass" if criteria.rules else f"there is nothing to judge ({own.reason})")
 
     def _own_state(self) -> stop_check.StopAnswer:
@@ -167,7 +168,7 @@ class Gate:
         if not one.is_reached:
             return self._told(criteria, one)
         if one.assumptions:
-            names = ", ".join(map(one_line, one.assumptions))
+            names = ", ".join(map(shorten, one.assumptions))
             return f"Nobody has confirmed {names}: ask the person (pytest --loop-gate --loop-confirm RULE)."
         return ""
 
@@ -178,7 +179,7 @@ class Gate:
         head = (
             f"The rules do not pass: score {one.score:.3g} of {threshold:g}, {one.passing} of {one.total} rules pass."
         )
-        said = fenced(redactor(os.environ)(critic.rendered(made)), secrets.token_hex(4))
+        said = fence_text(Redactor(os.environ)(critic.rendered(made)), secrets.token_hex(4))
         return f"{head} Mend what fails, and do not change what judges.\n{said}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_loop.cli.readiness import UnclearError
-from pytest_loop.core.text.sanitizer import counted
+from pytest_loop.core.text.wording import format_count
 from pytest_loop.inference.command_candidate import Confidence, Goal
 from pytest_loop.inference.project_context import FILES, Context, extract_context
 from pytest_loop.inference.project_files import read_files, read_project
@@ -80,7 +80,7 @@ class Understood:
             yield from (f"note        {text}" for text in (*self.proposal.warnings, *self.proposal.unmeasured))
         if self.left:
             places = ", ".join(dict.fromkeys(source.path for rule in self.left for source in rule.sources))
-            count = counted(len(self.left), "rule")
+            count = format_count(len(self.left), "rule")
             yield f"note        {places}: {count} that only an agent could judge, in the prompt alone"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -75,7 +75,7 @@ def parse_data(path: str, text: str) -> dict[Hashable, Any]:
     try:
         data = reader(text) if reader else None
     except (ValueError, RecursionError, yaml.YAMLError, configparser.Error) as error:
-        raise UnreadableFile(f"{path} cannot be read: {one_line(str(error))}") from None
+        raise UnreadableFile(f"{path} cannot be read: {shorten(str(error))}") from None
     return data if isinstance(data, dict) else {}
 
 

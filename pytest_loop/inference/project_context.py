@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from pytest_loop.core.text.sanitizer import cleaned, fitted
+from pytest_loop.core.text.lengths import fit_tokens
+from pytest_loop.core.text.sanitizer import clean_text
 from pytest_loop.inference.command_candidate import Source
 from pytest_loop.inference.markdown_commands import Line, items, lines
 from pytest_loop.inference.project_files import Project
@@ -98,7 +99,7 @@ def render_notes(said: Context, most: int = MOST_TOKENS) -> str:
     """The notes for a prompt, each with its share of what it may cost; written by others, so to be marked as data."""
     share = most // max(1, len(said.notes))
     return "\n\n".join(
-        fitted(f"{note.title} ({note.path}):\n{cleaned(note.text).strip()}", share) for note in said.notes
+        fit_tokens(f"{note.title} ({note.path}):\n{clean_text(note.text).strip()}", share) for note in said.notes
     )
 
 

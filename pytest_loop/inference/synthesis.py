@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.inference import coverage_checks, sources
 from pytest_loop.inference.candidate_selection import Choice, choose_candidates
 from pytest_loop.inference.command_candidate import Candidate, Confidence, Goal, Layer, Source, find_weakest
@@ -187,7 +187,7 @@ class _Inference:
     def _purposes(self, aim: Intent, found: Sequence[Candidate]) -> tuple[tuple[Purpose, ...], tuple[str, ...]]:
         """What has to be verified, and why: a gate takes in all that CI verifies, and so does who demands CI."""
         text = " ".join(self.asked.text.split())
-        said = aim.matched_words if aim.matched_words.lower() in text.lower() else one_line(text, 60)
+        said = aim.matched_words if aim.matched_words.lower() in text.lower() else shorten(text, 60)
         because = [f"`{said}` asks for {aim.goal.value}" if aim.matched_words else _AMBIGUOUS]
         in_ci = ci_pipelines.list_purposes([one for one in found if one.layer is Layer.CI])
         demand = agent_files.find_ci_demand(self.project)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.inference import coverage_checks
 from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Goal
 from pytest_loop.inference.inferred_criteria import render_command
@@ -90,14 +90,14 @@ def _vague_tail(task: str) -> str:
 def build_refusal(asked: ParsedTask, lacks: tuple[str, ...], project: Project, found: Sequence[Candidate]) -> Refusal:
     """A refusal with three rewordings made of the commands and the files of this project."""
     ways = dict.fromkeys(_ways(project, found))
-    return Refusal(one_line(asked.text), lacks, tuple(ways)[:REWORDINGS])
+    return Refusal(shorten(asked.text), lacks, tuple(ways)[:REWORDINGS])
 
 
 def refuse_unverifiable(asked: ParsedTask, aim: Intent, project: Project, found: Sequence[Candidate]) -> Refusal:
     """A refusal of a task that is clear, in a project where nothing verifies anything."""
     wanted = ", ".join(purpose.value for purpose in aim.purposes)
     lacks = f"a command that verifies it ({wanted}): nothing here does, and outside of git no change can be seen either"
-    return Refusal(one_line(asked.text), (lacks,), rewordings(asked, aim, project, found))
+    return Refusal(shorten(asked.text), (lacks,), rewordings(asked, aim, project, found))
 
 
 def rewordings(asked: ParsedTask, aim: Intent, project: Project, found: Sequence[Candidate]) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ def _closer(asked: ParsedTask, aim: Intent, found: Sequence[Candidate]) -> Itera
             if purpose is Purpose.COVERAGE:
                 yield _measured_by(command, aim.threshold or coverage_checks.DEFAULT_THRESHOLD)
             else:
-                yield f"{one_line(asked.task)} until `{command}` passes"
+                yield f"{shorten(asked.task)} until `{command}` passes"
 
 
 def _usual(purpose: Purpose, aim: Intent, found: Sequence[Candidate]) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.core.text.sanitizer import tokens
+from pytest_loop.core.text.lengths import estimate_tokens
 from pytest_loop.inference.project_context import (
     ARCHITECTURE,
     DESCRIPTION,
@@ -254,7 +254,7 @@ def test_words_for_a_prompt_have_an_order_and_an_end() -> None:
     places = [text.index(path) for path in (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)]
     assert places == sorted(places)
     assert "they win over everything above" in text
-    assert tokens(render_notes(extract_context(Project.from_texts({DESCRIPTION: "x" * 50_000})), 100)) <= 100
+    assert estimate_tokens(render_notes(extract_context(Project.from_texts({DESCRIPTION: "x" * 50_000})), 100)) <= 100
     assert render_notes(extract_context(Project.from_texts({}))) == ""
 
 
