@@ -20,9 +20,9 @@ from pytest_loop.cli.readiness import workflow_gate
 from pytest_loop.cli.task import known_context
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
 from pytest_loop.core.reporting.closing_verdict import status_block
-from pytest_loop.core.text.redaction import RedactedStream, Redactor, redactor
+from pytest_loop.core.text.redaction import RedactedStream, Redactor
 from pytest_loop.inference.clarity import Confirm
-from pytest_loop.inference.project_context import prompt_text
+from pytest_loop.inference.project_context import render_notes
 from pytest_loop.processes import process_marks
 from pytest_loop.run import restore
 from pytest_loop.run.context import Settings, Tools
@@ -78,7 +78,7 @@ class Running:
     live: Live | None = None
     is_wanted: Callable[[], bool] = lambda: True
     memory: Memory = field(default_factory=Memory)
-    redact: Redactor = field(default_factory=lambda: redactor(os.environ))
+    redact: Redactor = field(default_factory=lambda: Redactor(os.environ))
 
     def check(self) -> None:
         """What can be seen to be wrong before anything is done: agents, and prompts of one's own."""
@@ -177,7 +177,7 @@ class Running:
             reuse=options.reuse,
             stop_early=options.stop_early,
             gate=workflow_gate(state),
-            context=prompt_text(known_context(self.root)),
+            context=render_notes(known_context(self.root)),
             lessons=remembered(store, files) if options.memory else (),
             case_timeout=options.case_timeout,
         )
