@@ -75,7 +75,7 @@ class ReplayAgent:
         raise AgentUnavailableError(f"{self.name} has no further answer for {request.step}")
 
 
-class Recorded:
+class RecordedAgent:
     """Another agent, whose answers are written down as they come."""
 
     def __init__(self, agent: Agent, path: Path) -> None:

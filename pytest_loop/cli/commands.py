@@ -15,9 +15,9 @@ from pytest_loop.core.reporting import iteration_records, outcome
 from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
-from pytest_loop.inference.proposal import proposal_yaml
-from pytest_loop.inference.synthesis import infer
-from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.proposal import render_proposal
+from pytest_loop.inference.synthesis import infer_criteria
+from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.inference.task_refusal import Refusal
 from pytest_loop.run import restore
 from pytest_loop.settings.command_line import NO_ALIAS
@@ -65,11 +65,11 @@ def _agents(options: RunOptions, _store: Store, say: Say) -> int:
 
 
 def _infer(options: RunOptions, store: Store, say: Say) -> int:
-    found = infer(asked(options.infer or ""), read_project(store.project))
+    found = infer_criteria(parse_task(options.infer or ""), read_project(store.project))
     if isinstance(found, Refusal):
         say(str(found))
         return _REFUSED
-    say(proposal_yaml(found).rstrip("\n"))
+    say(render_proposal(found).rstrip("\n"))
     return 0
 
 

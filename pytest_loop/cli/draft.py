@@ -167,7 +167,7 @@ class NewRun:
 
     def _max_iterations(self) -> int:
         """What the command line says, else the words of the task, else the project, else the ini file."""
-        said = self.understood.asked.bound or self.understood.context.max_iterations
+        said = self.understood.asked.iteration_limit or self.understood.context.max_iterations
         return self.options.max_iterations if self.options.is_limit_given or not said else said
 
     def _thresholds(self) -> dict[str, str]:

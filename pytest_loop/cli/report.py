@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_loop.core.model.run_state import Event, RunState
-from pytest_loop.core.text.redaction import redactor
+from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.errors import StateError
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import html
@@ -34,7 +34,7 @@ def write(
     """Write the report, and show it where that was asked for; secrets of the environment stay out of it."""
     check(options)
     path = Path(options.report)
-    page = redactor(os.environ)(html.report(state, events, status))
+    page = Redactor(os.environ)(html.report(state, events, status))
     with disk.translate_errors("write", path, "write it with --loop-report"):
         path.write_bytes(page.encode("utf-8", "replace"))
     say(f"wrote {path}")

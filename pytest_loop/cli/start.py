@@ -29,7 +29,7 @@ from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Targ
 from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import Confirm
-from pytest_loop.inference.task_phrases import Route, asked
+from pytest_loop.inference.task_phrases import Route, parse_task
 from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.run import worktree
 from pytest_loop.run.questions import is_at_terminal, line
@@ -105,7 +105,7 @@ class Front:
     @property
     def is_apart(self) -> bool:
         """Whether the run works in the background: the person says so in an option, or in the words of a new task."""
-        return self.options.detach or (bool(self.task) and asked(self.task).route is Route.BACKGROUND)
+        return self.options.detach or (bool(self.task) and parse_task(self.task).route is Route.BACKGROUND)
 
     @cached_property
     def running(self) -> Running:

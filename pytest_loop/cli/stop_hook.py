@@ -25,11 +25,12 @@ from pytest_loop.core.model import stop_message
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import Assessment, RunCriteria
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.text.redaction import redactor
-from pytest_loop.core.text.sanitizer import fenced, one_line
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.inference import stop_check
-from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.processes import process_marks
 from pytest_loop.processes.child import Ending
 from pytest_loop.processes.interrupts import interruptible
@@ -114,22 +115,22 @@ class Gate:
         if not own.may_stop:
             return f"The loop in {_OWN_STATE} is not done: {own.reason}"
         if bad:
-            raise AllowedError(f"the rules cannot be read: {' / '.join(map(one_line, bad))}")
+            raise AllowedError(f"the rules cannot be read: {' / '.join(map(shorten, bad))}")
         raise AllowedError("the rules pass" if criteria.rules else f"there is nothing to judge ({own.reason})")
 
-    def _own_state(self) -> stop_check.Answer:
+    def _own_state(self) -> stop_check.StopAnswer:
         """What an agent that keeps a state of its own says there; one that says that it is over judges nothing."""
         try:
             text = (self.root / _OWN_STATE).read_text(encoding="utf-8", errors="replace")
         except OSError:
             text = None
-        found = stop_check.may_stop(text)
+        found = stop_check.decide_stop(text)
         if found.is_final:
             raise AllowedError(f"{_OWN_STATE}: {found.reason}")
         return found
 
     def _session(self) -> Judgement:
-        new = NewRun(self.config, self.values, self.options, self.root, Understood(asked("")))
+        new = NewRun(self.config, self.values, self.options, self.root, Understood(parse_task("")))
         artifact = new.artifact()
         court = seated(self.config, self.options)
         order = Order(
@@ -167,7 +168,7 @@ class Gate:
         if not one.is_reached:
             return self._told(criteria, one)
         if one.assumptions:
-            names = ", ".join(map(one_line, one.assumptions))
+            names = ", ".join(map(shorten, one.assumptions))
             return f"Nobody has confirmed {names}: ask the person (pytest --loop-gate --loop-confirm RULE)."
         return ""
 
@@ -178,7 +179,7 @@ class Gate:
         head = (
             f"The rules do not pass: score {one.score:.3g} of {threshold:g}, {one.passing} of {one.total} rules pass."
         )
-        said = fenced(redactor(os.environ)(critic.rendered(made)), secrets.token_hex(4))
+        said = fence_text(Redactor(os.environ)(critic.rendered(made)), secrets.token_hex(4))
         return f"{head} Mend what fails, and do not change what judges.\n{said}"
 
 

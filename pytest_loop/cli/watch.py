@@ -17,7 +17,7 @@ from pytest_loop.cli.task import Understood
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.errors import LoopError
-from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.run.runner import Running
 from pytest_loop.session import judge_service
@@ -118,7 +118,7 @@ def _show(data: bytes) -> None:
 def _watched(config: pytest.Config, values: argparse.Namespace, options: RunOptions) -> int:
     _ = options.command  # two of them are refused
     root = project_root(config, values)
-    new = NewRun(config, values, options, root, Understood(asked("")))
+    new = NewRun(config, values, options, root, Understood(parse_task("")))
     folder = Path(config.invocation_params.dir)
     running = Running(root, folder, options, (), config.hook, sys.stdout, lambda line: print(line, flush=True))
     session = running.session(new.arguments(), time.time())

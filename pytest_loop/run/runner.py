@@ -7,24 +7,22 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
 
 from pytest_loop.agents import prompts
-from pytest_loop.agents.declared import declared
-from pytest_loop.agents.factory import make
+from pytest_loop.agents.factory import AgentFactory
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
-from pytest_loop.agents.redacted_agent import Discreet
-from pytest_loop.agents.replay_agent import Recorded
 from pytest_loop.cli.readiness import workflow_gate
 from pytest_loop.cli.task import known_context
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
 from pytest_loop.core.reporting.closing_verdict import status_block
-from pytest_loop.core.text.redaction import RedactedStream, Redactor, redactor
+from pytest_loop.core.text.redaction import RedactedStream, Redactor
 from pytest_loop.inference.clarity import Confirm
-from pytest_loop.inference.project_context import prompt_text
+from pytest_loop.inference.project_context import render_notes
 from pytest_loop.processes import process_marks
 from pytest_loop.run import restore
 from pytest_loop.run.context import Settings, Tools
@@ -80,8 +78,7 @@ class Running:
     live: Live | None = None
     is_wanted: Callable[[], bool] = lambda: True
     memory: Memory = field(default_factory=Memory)
-    made: dict[str, Agent] = field(default_factory=dict)
-    redact: Redactor = field(default_factory=lambda: redactor(os.environ))
+    redact: Redactor = field(default_factory=lambda: Redactor(os.environ))
 
     def check(self) -> None:
         """What can be seen to be wrong before anything is done: agents, and prompts of one's own."""
@@ -90,7 +87,7 @@ class Running:
         for name, specs in (("--loop-agent", self.options.agents), ("--loop-judge", (self.options.judge,))):
             for spec in filter(None, specs):
                 try:
-                    self._make(spec)
+                    self.factory.check(spec)
                 except AgentUnavailableError as error:
                     raise pytest.UsageError(f"{name}: {error}") from None
 
@@ -99,8 +96,8 @@ class Running:
         agents: list[Agent] = []
         judge: Agent | None = None
         try:
-            agents = [self._agent(spec) for spec in self.named or state.agents or self.options.agents]
-            judge = self._agent(self.options.judge or state.judge) if self.options.judge or state.judge else None
+            agents = [self.factory.make(spec) for spec in self.named or state.agents or self.options.agents]
+            judge = self.factory.make(self.options.judge or state.judge) if self.options.judge or state.judge else None
             driver = self._driver(state, files, store, agents, judge or (agents[0] if agents else None))
             with process_marks.marking(process_marks.mark_of(files.folder)), self._muted():
                 state = driver.run()
@@ -180,7 +177,7 @@ class Running:
             reuse=options.reuse,
             stop_early=options.stop_early,
             gate=workflow_gate(state),
-            context=prompt_text(known_context(self.root)),
+            context=render_notes(known_context(self.root)),
             lessons=remembered(store, files) if options.memory else (),
             case_timeout=options.case_timeout,
         )
@@ -200,7 +197,9 @@ class Running:
             self._checkpoints(state),
             gates,
             (lambda question: self._ask(question) or "") if gates.is_terminal and not options.yes else None,
-            lambda rung, folder: self._another((self.named or state.agents or options.agents)[rung], folder),
+            lambda rung, folder: self.factory.make_another(
+                (self.named or state.agents or options.agents)[rung], folder
+            ),
         )
         return Driver(state, store, tools, self._listen)
 
@@ -223,25 +222,11 @@ class Running:
             files.write_artifact(self.redact(self.project.compute_diff().text), self.root / state.artifact)
             self._tell(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
 
-    def _agent(self, spec: str) -> Agent:
-        made = self._make(spec)
-        if not self.options.record:
-            return made
-        return Recorded(made, self.folder / self.options.record)
-
-    def _make(self, spec: str) -> Agent:
-        if spec not in self.made:
-            self.made[spec] = self._discreet(spec, self.root)
-        return self.made[spec]
-
-    def _another(self, spec: str, folder: Path) -> Agent:
-        """One more agent of the same kind, at home in another folder."""
-        made = self._discreet(spec, folder)
-        return Recorded(made, self.folder / self.options.record) if self.options.record else made
-
-    def _discreet(self, spec: str, root: Path) -> Agent:
-        own: Agent | None = self.hook.pytest_loop_make_agent(spec=spec)
-        return Discreet(own or make(spec, root, declared(self.root)), self.redact)
+    @cached_property
+    def factory(self) -> AgentFactory:
+        """The factory of all agents of this run."""
+        record = self.folder / self.options.record if self.options.record else None
+        return AgentFactory(self.root, self.hook, self.redact, record)
 
     def check_candidates(self, state: RunState) -> None:
         """Several candidates need files to edit, and work trees to do so at once."""

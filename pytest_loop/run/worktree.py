@@ -13,7 +13,7 @@ from pytest_loop.cli import runs as looking
 from pytest_loop.cli.background import later_words
 from pytest_loop.core.model.edit_scopes import overlap
 from pytest_loop.core.model.run_state import RunState, Target
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import StateError
 from pytest_loop.session.runner import START
 from pytest_loop.settings.settings import RunOptions
@@ -125,7 +125,7 @@ def hand_over(root: Path, files: RunFiles, state: RunState, say: Say) -> None:
         return
     worktree = Worktree(root, files.worktree)
     branch = branch_of(files.alias)
-    title = one_line(f"{files.alias}: {state.task.prompt}", 72)
+    title = shorten(f"{files.alias}: {state.task.prompt}", 72)
     try:
         commit = worktree.commit_changes(branch, title)
         if state.stop.passed:

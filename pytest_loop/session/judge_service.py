@@ -26,17 +26,18 @@ class Court(NamedTuple):
 
 def opened(config: pytest.Config, asked: Options) -> Court:
     """A judge for a session of its own: it lives here, and workers ask it too."""
+    import os
     import secrets
 
     from pytest_loop.agents.agent_judge import Judge
-    from pytest_loop.agents.declared import declared
-    from pytest_loop.agents.factory import make
+    from pytest_loop.agents.factory import AgentFactory
     from pytest_loop.agents.protocol import AgentUnavailableError, Watch
+    from pytest_loop.core.text.redaction import Redactor
     from pytest_loop.session.broker import Broker
 
     spec, root = asked.judge, config.rootpath
     try:
-        agent = config.hook.pytest_loop_make_agent(spec=spec) or make(spec, root, declared(root))
+        agent = AgentFactory(root, config.hook, Redactor(os.environ)).make(spec)
     except AgentUnavailableError as error:
         raise pytest.UsageError(f"--loop-judge: {error}") from None
     watch = partial(Watch, asked.agent_timeout, asked.agent_silence)

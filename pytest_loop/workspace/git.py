@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import LoopError
 
 DEADLINE = 60.0
@@ -96,7 +96,7 @@ class Git:
                 _end(process)
                 raise
         if process.returncode != 0:
-            told = one_line(errors.decode("utf-8", "replace")) or f"exit code {process.returncode}"
+            told = shorten(errors.decode("utf-8", "replace")) or f"exit code {process.returncode}"
             raise GitError(f"git {words[0]} failed: {told}")
         return output
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_loop.core.text.sanitizer import clipped, revealed
+from pytest_loop.core.text.lengths import clip_text
+from pytest_loop.core.text.sanitizer import reveal_hidden
 from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, compare_trees
 from pytest_loop.workspace.line_diff import Op, compute_hunks
 
@@ -198,7 +199,7 @@ def _compared(one: _One, old: list[str], new: list[str]) -> _One:
 
 def _signed(sign: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
-        yield sign + clipped(revealed(line.removesuffix("\n")), MAX_LINE_LENGTH)
+        yield sign + clip_text(reveal_hidden(line.removesuffix("\n")), MAX_LINE_LENGTH)
         if line.endswith("\n"):
             yield _NO_END
 
@@ -211,4 +212,4 @@ def _range(low: int, high: int) -> str:
 
 
 def _name(path: str) -> str:
-    return clipped(revealed(path), MAX_LINE_LENGTH)
+    return clip_text(reveal_hidden(path), MAX_LINE_LENGTH)

@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from pytest_loop.agents.client_agent import PresetAgent
-from pytest_loop.agents.factory import make
+from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, Watch
 from pytest_loop.core.model.run_state import Usage
 
@@ -80,7 +80,7 @@ def agent(tmp_path: Path) -> Agent:
     (tmp_path / "agent.py").write_text(dedent(AGENT))
 
     def make_it(words: str = "") -> PresetAgent:
-        found = make(f"acp:{sys.executable} agent.py {words}", tmp_path, {})
+        found = make_agent(f"acp:{sys.executable} agent.py {words}", tmp_path, {})
         assert isinstance(found, PresetAgent)
         return found
 
@@ -134,4 +134,4 @@ def test_a_command_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
         ("acp:", "expected a command after `acp:`, found nothing"),
     ):
         with pytest.raises(AgentUnavailableError, match=message):
-            make(spec, tmp_path, {})
+            make_agent(spec, tmp_path, {})

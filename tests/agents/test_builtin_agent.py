@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents.builtin_agent import BuiltinAgent, apply
-from pytest_loop.agents.factory import make
+from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, Case, StopAskedError, Watch
 from pytest_loop.core.model.rules import Remedy
 from pytest_loop.repair.order import Patch
@@ -149,8 +149,8 @@ def test_a_file_that_somebody_else_changed_stays(project: Path) -> None:
 
 
 def test_how_long_it_may_search_can_be_said(tmp_path: Path) -> None:
-    assert isinstance(make("builtin", tmp_path, {}), BuiltinAgent)
-    assert make("builtin:90", tmp_path, {}).name == "builtin"
+    assert isinstance(make_agent("builtin", tmp_path, {}), BuiltinAgent)
+    assert make_agent("builtin:90", tmp_path, {}).name == "builtin"
     for spec in ("builtin:0", "builtin:soon", "builtin:-1"):
         with pytest.raises(AgentUnavailableError, match=f"expected whole seconds after builtin:, found '{spec}'"):
-            make(spec, tmp_path, {})
+            make_agent(spec, tmp_path, {})

@@ -17,7 +17,7 @@ import pytest
 
 from examples.fix_until_green import scripted_fixer
 from pytest_loop.agents.client_agent import PresetAgent
-from pytest_loop.agents.factory import make
+from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.presets import presets
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, RateLimitedError, Watch
 from tests.agents.model_server import ModelServer, Turn
@@ -156,11 +156,11 @@ def client(
         (tmp_path / "home" / path).write_text(json.dumps(data))
     agent = PresetAgent(presets()[name], way.words, name, waits=())
 
-    def make(*script: Turn) -> PresetAgent:
+    def prepare(*script: Turn) -> PresetAgent:
         server.script = list(script)
         return agent
 
-    yield make
+    yield prepare
     agent.close()
 
 
@@ -243,7 +243,7 @@ def test_it_speaks_the_agent_client_protocol(
 ) -> None:
     monkeypatch.setenv("GOOSE_MODEL", way.words)
     client(way.writes(project / "made.txt"), Turn("Fixed.", asks=way.tool))
-    agent = make(f"acp:{words}", project, {})
+    agent = make_agent(f"acp:{words}", project, {})
     assert agent.answer(AgentRequest("PRODUCE", "fix it", project), Watch(timeout=90)).text == "Fixed."
     assert (project / "made.txt").exists()
     server.script = [way.writes(project / "judged.txt"), Turn("Judged.")]

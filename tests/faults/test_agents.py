@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from pytest_loop import hookspecs
-from pytest_loop.agents.factory import make
+from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.protocol import Agent
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Evidence, Outcome, Plan
@@ -71,7 +71,7 @@ class Project:
         self.path = path
 
     def run(self, spec: str, rule: RunRule = RULE, **settings: Any) -> Told:
-        agent = make(spec, self.path, {})
+        agent = make_agent(spec, self.path, {})
         try:
             return self.asked(agent, rule, **settings)
         finally:
@@ -166,7 +166,7 @@ def test_a_command_that_vanishes_is_not_asked_twice(project: Project) -> None:
     tool = project.path / "tool"
     tool.write_text("#!/bin/sh\necho green\n")
     tool.chmod(0o700)
-    agent = make("command:./tool", project.path, {})
+    agent = make_agent("command:./tool", project.path, {})
     tool.unlink()
     told = project.asked(agent)
     assert told.is_failed
@@ -177,7 +177,7 @@ def test_a_command_that_is_not_executable_any_more_is_not_asked_twice(project: P
     tool = project.path / "tool"
     tool.write_text("#!/bin/sh\necho green\n")
     tool.chmod(0o700)
-    agent = make("command:./tool", project.path, {})
+    agent = make_agent("command:./tool", project.path, {})
     tool.chmod(0o600)
     assert project.asked(agent).troubles == ["cannot run './tool': Permission denied (make it executable)"]
 
