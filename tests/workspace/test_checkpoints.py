@@ -119,7 +119,7 @@ def test_another_process_goes_on_with_the_chain(repository: Path, write: Write) 
 def test_what_becomes_something_else_is_that_in_the_next_checkpoint(
     repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LARGEST", 100)
+    monkeypatch.setattr(module, "MAX_SIZE", 100)
     found, _, before = _written(repository)
     for name in ("src/a.py", "new.py"):
         (repository / name).unlink()
@@ -169,7 +169,7 @@ def test_restoring_brings_files_back_and_loses_nothing(repository: Path, write: 
 def test_restoring_leaves_alone_what_could_not_be_saved(
     repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LARGEST", 100)
+    monkeypatch.setattr(module, "MAX_SIZE", 100)
     found, first, before = _written(repository)
     write("src/a.py", "x" * 101)
     write("large", "x" * 101)
