@@ -27,7 +27,8 @@ from pytest_loop.settings.command_line import child_arguments
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.clock import read_clock
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.sealed_files import SealedFiles, hash_site_files
+from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 LONGEST_TASK = 200_000
 

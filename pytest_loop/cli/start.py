@@ -44,7 +44,8 @@ from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
 from pytest_loop.workloads.new_experiment import NewExperiment
-from pytest_loop.workspace.sealed_files import BUILD_FILES, SealedFiles, build_seal_patterns
+from pytest_loop.workspace.seal import BUILD_FILES, build_seal_patterns
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass

@@ -27,7 +27,8 @@ from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.store.project_runs import Store
-from pytest_loop.workspace.file_tree import FileTree, ScanScope, compare_trees, scan_files
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
+from pytest_loop.workspace.file_tree import FileTree, compare_trees
 
 POLL = 0.25
 _SHOWN = 5

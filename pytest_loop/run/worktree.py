@@ -20,7 +20,7 @@ from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
-from pytest_loop.workspace.file_tree import ScanScope
+from pytest_loop.workspace.file_scan import ScanScope
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
 
