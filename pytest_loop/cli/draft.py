@@ -20,7 +20,7 @@ from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan
 from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.rules.sources import TEMPLATES, template_names
+from pytest_loop.rules.sources import TEMPLATES, list_templates
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import child_arguments
@@ -87,8 +87,8 @@ class NewRun:
         paths = self.values.file_or_dir
         judging = [*self.options.rules, *self._inferred()]
         if self.options.template:
-            if self.options.template not in template_names():
-                names = ", ".join(template_names())
+            if self.options.template not in list_templates():
+                names = ", ".join(list_templates())
                 raise pytest.UsageError(f"--loop-template: expected one of {names}, found {self.options.template!r}")
             judging.append(str(TEMPLATES / f"{self.options.template}.rules.yaml"))
         for rule in self.options.rules:

@@ -17,7 +17,7 @@ from pytest_loop.core.workload.hypotheses import RECOMMENDED, Decide, Decision
 from pytest_loop.core.workload.measurement import CaseResult, Measurement, result_of
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError
-from pytest_loop.rules.syntax import Malformed, read_text
+from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.run.context import Tools
 from pytest_loop.run.evaluator import Examination
 from pytest_loop.run.questions import asked_decision
@@ -159,7 +159,7 @@ class Trial:
     def _text(self, name: str) -> str:
         try:
             return read_text(self.workload.folder / name)
-        except Malformed as error:
+        except ContentError as error:
             raise AgentUnavailableError(f"{name}:{error.line}: {error}") from None
 
     # -- decide and edit
