@@ -15,7 +15,7 @@ from pytest_loop.rules.checks.registry import list_checks
 from pytest_loop.rules.checks.review_checks import Sentence
 from pytest_loop.rules.items import LOADED, TALLY, FixtureRuleItem, RuleItem
 from pytest_loop.rules.mark_expressions import MarkExpression
-from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile
+from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, build_rule
 
 _FIELDS = ("severity", "weight", "phase", "description", "holdout")
 
