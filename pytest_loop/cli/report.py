@@ -21,7 +21,7 @@ def check(options: RunOptions) -> None:
         return
     html.check()
     path = Path(options.report)
-    with disk.told("write", path, "write it with --loop-report"):
+    with disk.translate_errors("write", path, "write it with --loop-report"):
         if path.is_dir():
             raise StateError(f"--loop-report: expected a path like report.html, found a folder: {path}")
         if not path.parent.is_dir():
@@ -35,7 +35,7 @@ def write(
     check(options)
     path = Path(options.report)
     page = Redactor(os.environ)(html.report(state, events, status))
-    with disk.told("write", path, "write it with --loop-report"):
+    with disk.translate_errors("write", path, "write it with --loop-report"):
         path.write_bytes(page.encode("utf-8", "replace"))
     say(f"wrote {path}")
     if options.is_report_opened and not webbrowser.open(path.resolve().as_uri()):

@@ -43,15 +43,15 @@ class Mending:
 
     def _attempt(self, action: Callable[[], None]) -> bool:
         """Keep what an action does only if more passes than before, and nothing less."""
-        before, files = self._reached, self.project.hold()
+        before, files = self._reached, self.project.save_current()
         action()
-        findings = self.project.settle()
+        findings = self.project.enforce_seal()
         if before is not None and self.project.digest != files.digest:
             now = self.judge()
             if not is_void(findings) and now.score > before.score and now.unmet <= before.unmet:
                 self._reached = now
                 return True
-        self.project.go_back(files)
+        self.project.restore_tree(files)
         return False
 
 
