@@ -160,7 +160,7 @@ def main() -> None:
         said = tokens(printed(folder))
         made, state = criticised(folder)
     text = fenced(rendered(made), NONCE)
-    whole = prompts.compose(Step.REFINE, state, NONCE)
+    whole = prompts.build_prompt(Step.REFINE, state, NONCE)
     if asked.show:
         print(text, end="\n\n")
     rows = [
