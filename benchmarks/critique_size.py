@@ -17,7 +17,8 @@ from pytest_loop.core.judging.draft import run_criteria
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import Critique, RunState, Step, Target, Task
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.text.sanitizer import fenced, tokens
+from pytest_loop.core.text.lengths import estimate_tokens
+from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.session.runner import ChildSession
 
 TARGET = 0.03
@@ -157,15 +158,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_suite(folder)
-        said = tokens(printed(folder))
+        said = estimate_tokens(printed(folder))
         made, state = criticised(folder)
-    text = fenced(rendered(made), NONCE)
+    text = fence_text(rendered(made), NONCE)
     whole = prompts.build_prompt(Step.REFINE, state, NONCE)
     if asked.show:
         print(text, end="\n\n")
     rows = [
         [what, f"{count:,}", f"{100 * count / said:.2f}"]
-        for what, count in (("pytest -q", said), ("critique", tokens(text)), ("whole REFINE prompt", tokens(whole)))
+        for what, count in (
+            ("pytest -q", said),
+            ("critique", estimate_tokens(text)),
+            ("whole REFINE prompt", estimate_tokens(whole)),
+        )
     ]
     print(f"{FAILING} failing tests of {len(CAUSES)} causes, in tokens")
     print(table(["", "tokens", "per cent"], rows))

@@ -77,8 +77,8 @@ def _failed(nodeid: str, call: int) -> Evidence:
 def measured(folder: Path, rules: int, iterations: int) -> list[float]:
     session = Still(rules)
     store = Store(folder)
-    files = store.run("bench")
-    files.take()
+    files = store.get_run("bench")
+    files.acquire()
     state = RunState(
         run_id="bench-1",
         task_alias="bench",

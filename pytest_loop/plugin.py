@@ -85,9 +85,9 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
         return None
     import json
 
-    from pytest_loop.rules.rule_files import json_schema
+    from pytest_loop.rules.rule_files import build_json_schema
 
-    print(json.dumps(json_schema(), indent=2))
+    print(json.dumps(build_json_schema(), indent=2))
     return 0
 
 

@@ -13,7 +13,7 @@ from pytest_loop.agents import prompts
 from pytest_loop.agents.answers import JudgeAnswer, validate_answer
 from pytest_loop.agents.protocol import MAX_ANSWER_BYTES, Agent, AgentError, AgentRequest, Watch
 from pytest_loop.core.model.run_state import Usage
-from pytest_loop.core.text.sanitizer import fenced
+from pytest_loop.core.text.sanitizer import fence_text
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Judge:
         key = hashlib.sha256(f"{question}\0{text}".encode("utf-8", "replace")).hexdigest()[:16]
         values = {
             "question": question,
-            "artifact": fenced(text, self.nonce) if copy else "",
+            "artifact": fence_text(text, self.nonce) if copy else "",
             "trouble": self._troubles.pop(key, ""),
         }
         return AgentRequest(

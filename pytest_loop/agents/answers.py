@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
 
 from pytest_loop.agents.protocol import AgentError, AgentReply
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 Model = TypeVar("Model", bound=BaseModel)
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
@@ -70,7 +70,7 @@ def validate_answer(reply: AgentReply, model: type[Model]) -> Model:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         wanted = ", ".join(model.model_fields)
-        raise AgentError(f"expected JSON with {wanted}, found {where}: {one_line(first['msg'])}") from None
+        raise AgentError(f"expected JSON with {wanted}, found {where}: {shorten(first['msg'])}") from None
 
 
 def _json(text: str) -> Any:
@@ -87,7 +87,7 @@ def _json(text: str) -> Any:
 
 def _only(found: list[Any], text: str = "") -> Any:
     if not found:
-        raise AgentError(f"expected a JSON object, found {one_line(text, 80)!r}")
+        raise AgentError(f"expected a JSON object, found {shorten(text, 80)!r}")
     if any(one != found[0] for one in found):
         raise AgentError(f"expected one JSON object, found {len(found)} that differ")
     return found[0]

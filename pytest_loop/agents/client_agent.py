@@ -28,7 +28,7 @@ from pytest_loop.agents.protocol import (
 )
 from pytest_loop.agents.strict_schema import make_strict
 from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Transcript
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.processes import child
 
 WAITS = (15.0, 30.0, 60.0, 120.0, 240.0)
@@ -202,7 +202,7 @@ class ClientAgent:
         }
 
     def _error(self, failure: Failure, done: child.CommandResult) -> AgentError:
-        said = one_line(failure.message or done.stderr.strip().rpartition("\n")[2], 300)
+        said = shorten(failure.message or done.stderr.strip().rpartition("\n")[2], 300)
         why = f": {said}" if said else ""
         if failure.status in _REFUSED:
             return AgentUnavailableError(

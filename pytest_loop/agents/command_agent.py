@@ -17,7 +17,7 @@ from pytest_loop.agents.protocol import (
     AgentUnavailableError,
     Watch,
 )
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.processes import child
 
 _PLACEHOLDER = re.compile(r"\{(prompt_file|output_file|artifact|workspace|step|iteration)\}")
@@ -94,7 +94,7 @@ class CommandAgent:
         """How it ended, and the last thing that it said."""
         how = f"exit code {done.exit_code}" if done.exit_code > 0 else f"signal {-done.exit_code}"
         said = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
-        last = one_line(said, 300)
+        last = shorten(said, 300)
         return f"{self.name} ended with {how}" + (f": {last}" if last else "")
 
 

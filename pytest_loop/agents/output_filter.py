@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_loop.agents.json_values import Event, an_object, at, members, prose, word
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 MAX_LINE_BYTES = 1024 * 1024
 
@@ -51,7 +51,7 @@ def render_event(event: Event) -> Iterator[str]:
         elif tool := _tool(part):
             yield tool
     if kind == "item.started" and (command := word(at(event, "item", "command"))):
-        yield f"$ {one_line(command, 200)}"
+        yield f"$ {shorten(command, 200)}"
 
 
 def _parts(event: Event) -> list[Any]:
@@ -65,4 +65,4 @@ def _tool(part: Any) -> str:
     name = next(filter(None, (word(at(part, key)) for key in ("name", "tool", "tool_name"))), "")
     given = [at(part, key) for key in ("input", "arguments", "parameters")] + [at(part, "state", "input")]
     first = next((one for some in given for one in members(some) if isinstance(one, str)), "")
-    return f"{name}: {one_line(first, 200)}" if name and first else ""
+    return f"{name}: {shorten(first, 200)}" if name and first else ""

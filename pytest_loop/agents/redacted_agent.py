@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_loop.agents.protocol import MAX_ANSWER_BYTES, Agent, AgentError, AgentReply, AgentRequest, Watch
-from pytest_loop.core.text.redaction import RedactedStream, Redactor, redacted
+from pytest_loop.core.text.redaction import RedactedStream, Redactor, redact_values
 
 
 class RedactedAgent:
@@ -21,7 +21,9 @@ class RedactedAgent:
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         before = _content(request.artifact)
         heard = RedactedStream(watch.on_output, self._redact)
-        critique = tuple(type(one).model_validate(redacted(one.model_dump(), self._redact)) for one in request.critique)
+        critique = tuple(
+            type(one).model_validate(redact_values(one.model_dump(), self._redact)) for one in request.critique
+        )
         asked = replace(request, prompt=self._redact(request.prompt), critique=critique)
         try:
             found = self._agent.answer(asked, replace(watch, on_output=heard))
@@ -30,7 +32,7 @@ class RedactedAgent:
         finally:
             heard.end()
         self._cover(request.artifact, before)
-        return AgentReply.model_validate(redacted(found.model_dump(), self._redact))
+        return AgentReply.model_validate(redact_values(found.model_dump(), self._redact))
 
     def close(self) -> None:
         self._agent.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pytest_loop.agents.protocol import AgentError, RepairTask, Watch
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.processes import child
 from pytest_loop.repair.order import Order, Result
 from pytest_loop.repair.scope import EVERYTHING
@@ -52,7 +52,7 @@ def run_search(order: Order, watch: Watch, name: str) -> Result:
     try:
         return Result.model_validate_json(lines[-1] if lines else "")
     except ValidationError:
-        last = one_line(done.output[-400:], 300)
+        last = shorten(done.output[-400:], 300)
         raise AgentError(
             f"the search for an edit ended without a result (exit code {done.exit_code}): {last}"
         ) from None

@@ -38,7 +38,7 @@ def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str
     files.release()
     words = [*later_words(arguments, resumed), f"--loop-resume={files.alias}"]
     begin = files.log.length
-    with files.log.opened() as log:
+    with files.log.open_for_appending() as log:
         process = subprocess.Popen(
             [sys.executable, "-c", START, *words],
             cwd=folder,
@@ -49,7 +49,7 @@ def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str
         )
     _wait(lambda: process.poll() is not None or (files.is_busy and files.pid == str(process.pid)))
     if process.poll() is not None:
-        for line in files.log.after(begin).decode("utf-8", "replace").splitlines():
+        for line in files.log.read_after(begin).decode("utf-8", "replace").splitlines():
             say(line)
         return process.returncode
     process.returncode = 0  # nobody waits for it
@@ -97,7 +97,7 @@ def attempt(files: RunFiles, *, force: bool) -> int:
     if files.owner is not Owner.DEAD:
         return 0
     state = files.read()[0]
-    before = files.attempts(state.evaluations)
+    before = files.count_attempts(state.evaluations)
     if before >= MOST_ATTEMPTS and not force and not state.is_over:
         where = f"{state.current_step.value} of iteration {state.iteration}"
         raise StateError(
@@ -139,7 +139,7 @@ def _follow(files: RunFiles, stream: TextIO) -> None:
     is_busy = True
     while is_busy:
         is_busy = files.is_busy  # before we read: what was said until then is read
-        data = files.log.after(place)
+        data = files.log.read_after(place)
         place += len(data)
         stream.write(decoder.decode(data))
         stream.flush()
@@ -161,7 +161,7 @@ def _pause(options: RunOptions, store: Store, say: Say) -> int:
     if not files.is_busy:
         say(f"nobody works on {files.alias}: {runs.shown_status(files.read()[0], files)}")
         return 0
-    files.ask_to_pause()
+    files.request_pause()
     is_left = _wait(lambda: not files.is_busy)
     words = f"paused {files.alias}" if is_left else f"asked {files.alias} to pause"
     say(f"{words}: go on with pytest --loop-resume={files.alias}")

@@ -15,9 +15,9 @@ from pytest_loop.core.reporting import iteration_records, outcome
 from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
-from pytest_loop.inference.proposal import proposal_yaml
-from pytest_loop.inference.synthesis import infer
-from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.proposal import render_proposal
+from pytest_loop.inference.synthesis import infer_criteria
+from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.inference.task_refusal import Refusal
 from pytest_loop.run import restore
 from pytest_loop.settings.command_line import NO_ALIAS
@@ -26,7 +26,7 @@ from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
 from pytest_loop.show.analysis import analysis_lines
 from pytest_loop.show.closing import breaker_line
-from pytest_loop.store.clock import now
+from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import History
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
@@ -65,11 +65,11 @@ def _agents(options: RunOptions, _store: Store, say: Say) -> int:
 
 
 def _infer(options: RunOptions, store: Store, say: Say) -> int:
-    found = infer(asked(options.infer or ""), read_project(store.project))
+    found = infer_criteria(parse_task(options.infer or ""), read_project(store.project))
     if isinstance(found, Refusal):
         say(str(found))
         return _REFUSED
-    say(proposal_yaml(found).rstrip("\n"))
+    say(render_proposal(found).rstrip("\n"))
     return 0
 
 
@@ -103,7 +103,7 @@ def _say_damage(history: History, say: Say) -> None:
 def _list(options: RunOptions, store: Store, say: Say) -> int:
     found: list[Found] = []
     broken: dict[str, str] = {}
-    for files in store.runs():
+    for files in store.list_runs():
         one = read(files)
         if isinstance(one, StateError):
             broken[files.alias] = str(one)
@@ -156,7 +156,7 @@ def _stop(options: RunOptions, store: Store, say: Say) -> int:
     files = at_work(store, options.alias, "stop")
     words = Reason.USER_STOP.value if options.stop in (None, NO_ALIAS) else str(options.stop)
     if files.is_busy:
-        files.ask_to_stop(words)
+        files.request_stop(words)
         say(f"asked {files.alias} to stop ({words})")
     elif before := _ended(files, store, words):
         say(f"{files.alias} is over already: {before.status.value}, {before.stop.reason}")
@@ -172,10 +172,10 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
 
     The reason is the machine's own, so that no words of anybody make it a success.
     """
-    files.take()
+    files.acquire()
     try:
         before, history = files.read()
-        files.mend(history)
+        files.repair(history)
         after = before
         if not before.is_over:
             asked = _event(before, Kind.STOP_REQUESTED, {"reason": words})
@@ -183,14 +183,14 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
             stopped = _event(before, Kind.STOPPED, {"reason": Reason.USER_STOP.value, "decision": decision})
             after = run_machine.step(run_machine.step(before, asked), stopped)
             files.append([asked, stopped], after)
-        store.point_away(after)
+        store.clear_current_run(after)
     finally:
         files.release()
     return before if before.is_over else None
 
 
 def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
-    return Event.of(state, kind.value, payload, now())
+    return Event.of(state, kind.value, payload, read_clock())
 
 
 def _debrief(options: RunOptions, store: Store, say: Say) -> int:
@@ -231,7 +231,7 @@ def _restore(options: RunOptions, store: Store, say: Say) -> int:
 
 
 def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
-    wanted = store.runs() if options.clean == "all" else [store.exactly(str(options.clean))]
+    wanted = store.list_runs() if options.clean == "all" else [store.get_existing_run(str(options.clean))]
     free = [files for files in wanted if not files.is_busy]
     kept = [files.alias for files in wanted if files not in free]
     for alias in kept:
@@ -245,7 +245,7 @@ def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
         if isinstance(found, tuple):
             restore.forget_checkpoints(store.project, found[1])
         restore.forget_worktree(store.project, files)
-        store.remove(files)
+        store.remove_run(files)
     if names:
         say(f"deleted {', '.join(names)}")
     elif not wanted:

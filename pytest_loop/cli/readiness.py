@@ -10,9 +10,23 @@ from pytest_loop.core.machine.stop_reasons import budgets
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_state import Manner, RunRule, RunState, Target
 from pytest_loop.errors import LoopError
-from pytest_loop.inference.clarity import Clarity, Draft, DraftRule, Shape, clarity, shape_of, strictest
+from pytest_loop.inference.clarity import (
+    Clarity,
+    Draft,
+    DraftRule,
+    Shape,
+    choose_shape,
+    find_strictest_shape,
+    score_clarity,
+)
 from pytest_loop.inference.project_context import Context
-from pytest_loop.inference.reversibility import Reversibility, Workflow, open_pre_checks, reversibility, workflow
+from pytest_loop.inference.reversibility import (
+    Reversibility,
+    Workflow,
+    assess_reversibility,
+    classify_workflow,
+    find_open_pre_checks,
+)
 
 _WORKFLOWS = {Workflow.BUILD: "build", Workflow.DEBUG: "debug", Workflow.REFACTOR: "refactor"}
 # What the verdict of a rule rests on, as a draft calls it.
@@ -55,7 +69,7 @@ class Reading:
     def lines(self) -> Iterator[str]:
         """For the draft; raises `UnclearError` where it is not clear enough to start."""
         kind = f"{self.workflow.value} ({_WORKFLOWS[self.workflow]})"
-        yield f"workflow    {kind}, undo {self.undone.kind.value}: {self.undone.because}"
+        yield f"workflow    {kind}, undo {self.undone.kind.value}: {self.undone.reason}"
         yield f"clarity     {self.clarity.total} of 10, {self.shape.value}"
         for one in self.clarity.points:
             yield f"  {one.dimension:<11} {one.score}  {one.reason}"
@@ -76,7 +90,7 @@ def reading(
     said = said or Context()
     limits = {name: limit for name, (_, limit) in budgets(state).items() if limit is not None}
     rules = tuple(_draft_rule(rule) for rule in state.criteria.rules)
-    points = clarity(
+    points = score_clarity(
         Draft(
             task=state.task.prompt,
             rules=rules,
@@ -87,10 +101,10 @@ def reading(
         )
     )
     artifact = (state.artifact,) if state.target is Target.ARTIFACT else ()
-    undone = reversibility(state.task.prompt, (*allow, *artifact))
-    shape = strictest([points.shape, *([shape_of(said.clarity)] if said.clarity is not None else [])])
-    kind = workflow(state.task.prompt)
-    return Reading(points, shape, kind, undone, open_pre_checks(undone.kind, rules), says_when)
+    undone = assess_reversibility(state.task.prompt, (*allow, *artifact))
+    shape = find_strictest_shape([points.shape, *([choose_shape(said.clarity)] if said.clarity is not None else [])])
+    kind = classify_workflow(state.task.prompt)
+    return Reading(points, shape, kind, undone, find_open_pre_checks(undone.kind, rules), says_when)
 
 
 def _draft_rule(rule: RunRule) -> DraftRule:
@@ -104,4 +118,4 @@ def _draft_rule(rule: RunRule) -> DraftRule:
 
 def workflow_gate(state: RunState) -> str:
     """What an agent has to do before anything else."""
-    return Workflow(state.manner.workflow).gate if state.manner.workflow else ""
+    return Workflow(state.manner.workflow).instruction if state.manner.workflow else ""

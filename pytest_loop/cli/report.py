@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_loop.core.model.run_state import Event, RunState
-from pytest_loop.core.text.redaction import redactor
+from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.errors import StateError
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import html
@@ -21,7 +21,7 @@ def check(options: RunOptions) -> None:
         return
     html.check()
     path = Path(options.report)
-    with disk.told("write", path, "write it with --loop-report"):
+    with disk.translate_errors("write", path, "write it with --loop-report"):
         if path.is_dir():
             raise StateError(f"--loop-report: expected a path like report.html, found a folder: {path}")
         if not path.parent.is_dir():
@@ -34,8 +34,8 @@ def write(
     """Write the report, and show it where that was asked for; secrets of the environment stay out of it."""
     check(options)
     path = Path(options.report)
-    page = redactor(os.environ)(html.report(state, events, status))
-    with disk.told("write", path, "write it with --loop-report"):
+    page = Redactor(os.environ)(html.report(state, events, status))
+    with disk.translate_errors("write", path, "write it with --loop-report"):
         path.write_bytes(page.encode("utf-8", "replace"))
     say(f"wrote {path}")
     if options.is_report_opened and not webbrowser.open(path.resolve().as_uri()):

@@ -29,7 +29,7 @@ from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Targ
 from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import Confirm
-from pytest_loop.inference.task_phrases import Route, asked
+from pytest_loop.inference.task_phrases import Route, parse_task
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run import worktree
 from pytest_loop.run.questions import is_at_terminal, line
@@ -42,9 +42,9 @@ from pytest_loop.show import run as show
 from pytest_loop.show import workload
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import slug
+from pytest_loop.store.run_names import make_alias
 from pytest_loop.workloads.new_experiment import NewExperiment
-from pytest_loop.workspace.sealed_files import BUILD, SealedFiles, patterns
+from pytest_loop.workspace.sealed_files import BUILD_FILES, SealedFiles, build_seal_patterns
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Front:
     @property
     def is_apart(self) -> bool:
         """Whether the run works in the background: the person says so in an option, or in the words of a new task."""
-        return self.options.detach or (bool(self.task) and asked(self.task).route is Route.BACKGROUND)
+        return self.options.detach or (bool(self.task) and parse_task(self.task).route is Route.BACKGROUND)
 
     @cached_property
     def running(self) -> Running:
@@ -136,8 +136,8 @@ class Front:
         self.task = task = task_of(self.config, self.options.task)
         self.running.check()
         new = NewRun(self.config, self.values, self.options, self.root, self._heard(task))
-        alias = store.free_alias(self.options.alias or slug(task))
-        files = store.run(alias)
+        alias = store.make_unique_alias(self.options.alias or make_alias(task))
+        files = store.get_run(alias)
         artifact = new.artifact() or files.artifact
         new, session, plan = self._planned(new, files, artifact)
         state = new.state(alias, artifact, plan)
@@ -155,7 +155,7 @@ class Front:
         """A workload is tuned instead: its cases judge, and what may be edited is named by its manifest."""
         new = NewExperiment(self.config, self.options, self.root, tuple(self.values.file_or_dir))
         self.running.check()
-        files = store.run(store.free_alias(self.options.alias or slug(new.name)))
+        files = store.get_run(store.make_unique_alias(self.options.alias or make_alias(new.name)))
         session = self.running.session(new.arguments(), time.time())
         agents = self.options.agents or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
         state, book, self.running.project = new.begun(files, session, agents)
@@ -183,15 +183,15 @@ class Front:
             state = state.model_copy(update={"manner": manner})
         except BaseException:
             if self.running.project:
-                self.running.project.forget()
-            files.forget_rules()
+                self.running.project.discard()
+            files.remove_rules()
             raise
         store.admit(files, is_new=True, force=self.options.force)
         worktree.refuse_overlap(store, files, state)
         payload = {**payload, "state": state.model_dump(mode="json")}
         event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
         state = run_machine.started(event)
-        store.point_at(state)
+        store.set_current_run(state)
         files.append([event], state)
         self.is_begun = True
         return state, files
@@ -220,7 +220,7 @@ class Front:
             found = inferred(found, self.root)
         new = replace(new, understood=found)
         if found.rules:
-            files.keep_rules(found.rules)
+            files.save_rules(found.rules)
             new = replace(new, kept=files.rules)
             session = self.running.session(new.arguments(), time.time())
             plan = new.plan(session, artifact)
@@ -246,9 +246,9 @@ class Front:
         self.running.project = SealedFiles(
             self.root,
             files.folder,
-            patterns(
+            build_seal_patterns(
                 filter(None, (*paths, *plan.judges, *(tests_of(self.root) if has_commands else ()))),
-                (*(BUILD if has_commands else ()), *self.options.seal),
+                (*(BUILD_FILES if has_commands else ()), *self.options.seal),
                 self.options.unseal,
                 are_tests_added=new.understood.adds_tests,
             ),

@@ -25,11 +25,12 @@ from pytest_loop.core.model import stop_message
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import Assessment, RunCriteria
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.text.redaction import redactor
-from pytest_loop.core.text.sanitizer import fenced, one_line
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.inference import stop_check
-from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.processes import process_marks
 from pytest_loop.processes.child import Ending
 from pytest_loop.processes.interrupts import interrupt_on_signals
@@ -42,7 +43,7 @@ from pytest_loop.session.warm.direct import Here
 from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.store.project_runs import Store
-from pytest_loop.store.stop_blocks import Blocks
+from pytest_loop.store.stop_blocks import BlockCounter
 
 PATIENCE = 5.0
 MOST = 16 * 1024 * 1024
@@ -68,8 +69,8 @@ class Gate:
         return project_root(self.config, self.values)
 
     @cached_property
-    def _blocks(self) -> Blocks:
-        return Blocks(Store(self.root, self.options.folder).root, self.message.session)
+    def _blocks(self) -> BlockCounter:
+        return BlockCounter(Store(self.root, self.options.folder).root, self.message.session)
 
     def answer(self) -> str:
         """Block with what is to be mended; raises `AllowedError` where the agent may stop.
@@ -78,12 +79,12 @@ class Gate:
         """
         before = self._counted()
         if before >= self.options.gate_blocks:
-            self._blocks.forget()
+            self._blocks.reset()
             raise AllowedError(f"it was kept from stopping {before} times in a row: loop_gate_blocks lets go")
         try:
             reason = self._judged()
         except LoopError:
-            self._blocks.forget()
+            self._blocks.reset()
             raise
         self._note(before + 1)
         return stop_message.block(f"{reason}\n(kept from stopping {before + 1} of {self.options.gate_blocks} times)")
@@ -92,11 +93,11 @@ class Gate:
         """How often it was kept from stopping; without a name of its own only its word ends it."""
         if not self.message.session and self.message.is_repeated:
             raise AllowedError("it was kept from stopping before, and has no session to count that by")
-        return self._blocks.count()
+        return self._blocks.read_count()
 
     def _note(self, count: int) -> None:
         try:
-            self._blocks.note(count)
+            self._blocks.write_count(count)
         except StateError as error:
             if self.message.is_repeated:
                 raise AllowedError(f"it was kept from stopping before, and nobody can count that: {error}") from None
@@ -114,22 +115,22 @@ class Gate:
         if not own.may_stop:
             return f"The loop in {_OWN_STATE} is not done: {own.reason}"
         if bad:
-            raise AllowedError(f"the rules cannot be read: {' / '.join(map(one_line, bad))}")
+            raise AllowedError(f"the rules cannot be read: {' / '.join(map(shorten, bad))}")
         raise AllowedError("the rules pass" if criteria.rules else f"there is nothing to judge ({own.reason})")
 
-    def _own_state(self) -> stop_check.Answer:
+    def _own_state(self) -> stop_check.StopAnswer:
         """What an agent that keeps a state of its own says there; one that says that it is over judges nothing."""
         try:
             text = (self.root / _OWN_STATE).read_text(encoding="utf-8", errors="replace")
         except OSError:
             text = None
-        found = stop_check.may_stop(text)
+        found = stop_check.decide_stop(text)
         if found.is_final:
             raise AllowedError(f"{_OWN_STATE}: {found.reason}")
         return found
 
     def _session(self) -> Judgement:
-        new = NewRun(self.config, self.values, self.options, self.root, Understood(asked("")))
+        new = NewRun(self.config, self.values, self.options, self.root, Understood(parse_task("")))
         artifact = new.artifact()
         court = seated(self.config, self.options)
         order = Order(
@@ -167,7 +168,7 @@ class Gate:
         if not one.is_reached:
             return self._told(criteria, one)
         if one.assumptions:
-            names = ", ".join(map(one_line, one.assumptions))
+            names = ", ".join(map(shorten, one.assumptions))
             return f"Nobody has confirmed {names}: ask the person (pytest --loop-gate --loop-confirm RULE)."
         return ""
 
@@ -178,7 +179,7 @@ class Gate:
         head = (
             f"The rules do not pass: score {one.score:.3g} of {threshold:g}, {one.passing} of {one.total} rules pass."
         )
-        said = fenced(redactor(os.environ)(critic.rendered(made)), secrets.token_hex(4))
+        said = fence_text(Redactor(os.environ)(critic.rendered(made)), secrets.token_hex(4))
         return f"{head} Mend what fails, and do not change what judges.\n{said}"
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_loop.cli.readiness import UnclearError
-from pytest_loop.core.text.sanitizer import counted
+from pytest_loop.core.text.wording import format_count
 from pytest_loop.inference.command_candidate import Confidence, Goal
-from pytest_loop.inference.project_context import FILES, Context, context
+from pytest_loop.inference.project_context import FILES, Context, extract_context
 from pytest_loop.inference.project_files import read_files, read_project
-from pytest_loop.inference.proposal import Proposal, ProposedRule, rule_file, rules, uncertain
+from pytest_loop.inference.proposal import Proposal, ProposedRule, build_rules, explain_uncertainty, render_rule_file
 from pytest_loop.inference.shape_file import PATH as SHAPE
-from pytest_loop.inference.synthesis import infer
-from pytest_loop.inference.task_phrases import Asked, asked
+from pytest_loop.inference.synthesis import infer_criteria
+from pytest_loop.inference.task_phrases import ParsedTask, parse_task
 from pytest_loop.inference.task_refusal import Refusal
 
 
@@ -25,7 +25,7 @@ class Understood:
     `left` are rules of the project that nobody here can judge: sentences, without an agent that could read.
     """
 
-    asked: Asked
+    asked: ParsedTask
     context: Context = field(default_factory=Context)
     left: tuple[ProposedRule, ...] = ()
     proposal: Proposal | None = None
@@ -42,12 +42,12 @@ class Understood:
 
     @property
     def _made(self) -> tuple[ProposedRule, ...]:
-        return (*(rules(self.proposal) if self.proposal else ()), *self.context.rules)
+        return (*(build_rules(self.proposal) if self.proposal else ()), *self.context.rules)
 
     @property
     def rules(self) -> str:
         """A rule file with what was inferred and what the project says; empty where there is nothing of the kind."""
-        return rule_file(self._made, "inferred" if self.proposal else "project")
+        return render_rule_file(self._made, "inferred" if self.proposal else "project")
 
     @property
     def has_criteria(self) -> bool:
@@ -60,7 +60,7 @@ class Understood:
 
     def paths(self, everything: Sequence[str]) -> tuple[str, ...]:
         """What has to be collected beside these rules: all tests, or those that a rule names."""
-        if self.proposal is None or any(one.is_own_tests for one in self.proposal.criteria):
+        if self.proposal is None or any(one.is_project_tests for one in self.proposal.criteria):
             return tuple(everything)
         return tuple(dict.fromkeys(target for one in self.proposal.criteria for target in one.targets))
 
@@ -75,12 +75,12 @@ class Understood:
             because = "; ".join(self.proposal.rationale)
             yield f"inferred    {self.proposal.criterion} ({self.proposal.confidence.value}): {because}"
             for one in self.proposal.criteria:
-                if one.missing:
-                    yield f"cannot run  `{one.command}`: {one.missing} is not installed here"
+                if one.missing_tool:
+                    yield f"cannot run  `{one.command}`: {one.missing_tool} is not installed here"
             yield from (f"note        {text}" for text in (*self.proposal.warnings, *self.proposal.unmeasured))
         if self.left:
             places = ", ".join(dict.fromkeys(source.path for rule in self.left for source in rule.sources))
-            count = counted(len(self.left), "rule")
+            count = format_count(len(self.left), "rule")
             yield f"note        {places}: {count} that only an agent could judge, in the prompt alone"
 
 
@@ -90,7 +90,7 @@ def _blocks(rule: ProposedRule) -> bool:
 
 def known_context(root: Path) -> Context:
     """What a project keeps for its agents."""
-    return context(read_files(root, FILES))
+    return extract_context(read_files(root, FILES))
 
 
 def heard(task: str, root: Path, *, can_judge: bool) -> Understood:
@@ -98,7 +98,7 @@ def heard(task: str, root: Path, *, can_judge: bool) -> Understood:
     said = known_context(root)
     left = () if can_judge else tuple(rule for rule in said.rules if isinstance(rule.entry["check"], str))
     kept = tuple(rule for rule in said.rules if rule not in left)
-    return Understood(asked(task), replace(said, rules=kept), left)
+    return Understood(parse_task(task), replace(said, rules=kept), left)
 
 
 def inferred(known: Understood, root: Path) -> Understood:
@@ -108,7 +108,7 @@ def inferred(known: Understood, root: Path) -> Understood:
     """
     found = _inferred(known, root)
     if found.confidence is Confidence.LOW:
-        raise UnclearError(uncertain(found))
+        raise UnclearError(explain_uncertainty(found))
     return replace(known, proposal=found)
 
 
@@ -118,7 +118,7 @@ def check_measurable(known: Understood, root: Path) -> None:
 
 
 def _inferred(known: Understood, root: Path) -> Proposal:
-    found = infer(known.asked, read_project(root))
+    found = infer_criteria(known.asked, read_project(root))
     if isinstance(found, Refusal):
         raise UnclearError(str(found))
     return found
@@ -126,4 +126,4 @@ def _inferred(known: Understood, root: Path) -> Proposal:
 
 def tests_of(root: Path) -> list[str]:
     """The files of tests of a project, in any language: what a command judges by."""
-    return read_project(root).tests()
+    return read_project(root).find_tests()

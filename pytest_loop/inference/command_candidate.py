@@ -34,7 +34,7 @@ class Layer(str, Enum):
 
 
 # Who is believed first; the task itself needs no belief.
-TRUST = (Layer.AGENT_FILES, Layer.CI, Layer.MANIFESTS, Layer.RECORDS)
+TRUST_ORDER = (Layer.AGENT_FILES, Layer.CI, Layer.MANIFESTS, Layer.RECORDS)
 
 
 class Confidence(str, Enum):
@@ -45,7 +45,7 @@ class Confidence(str, Enum):
     LOW = "low"
 
 
-def weakest(given: Iterable[Confidence]) -> Confidence:
+def find_weakest(given: Iterable[Confidence]) -> Confidence:
     """The least of several; that of nothing at all is low."""
     return max(given, key=list(Confidence).index, default=Confidence.LOW)
 
@@ -77,5 +77,5 @@ class Candidate:
     folder: str = ""
     family: str = ""
     is_guess: bool = False
-    is_hollow: bool = False
+    is_trivial: bool = False
     rank: int = 0

@@ -6,27 +6,37 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import dropwhile, pairwise
 
-from pytest_loop.inference.shell_script import ASSIGNMENT, words
-from pytest_loop.inference.tool_purposes import LIFECYCLE, LOOKING, SUBCOMMANDS, TOOLS, Purpose, names, script_purpose
+from pytest_loop.inference.shell_script import ASSIGNMENT, split_words
+from pytest_loop.inference.tool_purposes import (
+    LIFECYCLE,
+    LOOKING,
+    SUBCOMMANDS,
+    TOOLS,
+    Purpose,
+    classify_script,
+    split_names,
+)
 
 # Who runs scripts by their names.
-_RUNNERS = names("npm pnpm yarn bun make gmake just task mise poe invoke inv rake")
-_PACKAGE_MANAGERS = names("npm pnpm yarn bun")
+_RUNNERS = split_names("npm pnpm yarn bun make gmake just task mise poe invoke inv rake")
+_PACKAGE_MANAGERS = split_names("npm pnpm yarn bun")
 # What they do themselves, without a script.
-_MANAGING = names("ci install i add audit publish exec dlx init create link pack version x why outdated login")
-_ENVIRONMENTS = {"tox": names("-e --env"), "nox": names("-s -e --session --sessions")}
+_MANAGING = split_names("ci install i add audit publish exec dlx init create link pack version x why outdated login")
+_ENVIRONMENTS = {"tox": split_names("-e --env"), "nox": split_names("-s -e --session --sessions")}
 COVERAGE_PLUGIN = "pytest-cov"
 _PYTHONS = ("python", "python3", "py")
 _WRAPPERS: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("uv", "poetry", "pdm", "pipenv", "rye", "hatch"), names("run")),
-    **dict.fromkeys(_PYTHONS, names("-m")),
-    **dict.fromkeys(("pnpm", "yarn"), names("exec dlx")),
-    "bundle": names("exec"),
+    **dict.fromkeys(("uv", "poetry", "pdm", "pipenv", "rye", "hatch"), split_names("run")),
+    **dict.fromkeys(_PYTHONS, split_names("-m")),
+    **dict.fromkeys(("pnpm", "yarn"), split_names("exec dlx")),
+    "bundle": split_names("exec"),
 }
-_TRANSPARENT = names("time env xvfb-run")
-_PLAIN_WRAPPERS = _TRANSPARENT | names("npx bunx")
-_WRAPPER_VALUES = names("--python -p --extra --group --with --package --project --directory --env-file --only-group")
-_INTERPRETERS = names("python python3 sh bash node")
+_TRANSPARENT = split_names("time env xvfb-run")
+_PLAIN_WRAPPERS = _TRANSPARENT | split_names("npx bunx")
+_WRAPPER_VALUES = split_names(
+    "--python -p --extra --group --with --package --project --directory --env-file --only-group"
+)
+_INTERPRETERS = split_names("python python3 sh bash node")
 _OTHER_NAMES = {"gradlew": "gradle", "gradlew.bat": "gradle", "mvnw": "mvn", "py.test": "pytest"}
 # Flags that select nothing: how much is said, in which colour, how many at once.
 _QUIET = re.compile(
@@ -35,30 +45,30 @@ _QUIET = re.compile(
     r"|run-?in-?band|batch-mode|no-daemon|stacktrace|numprocesses)(?:=.*)?",
     re.IGNORECASE,
 )
-_QUIET_VALUES = names(
+_QUIET_VALUES = split_names(
     "-n --numprocesses --tb --durations --maxfail --color --cov --cov-report --cov-config --junitxml --junit-xml"
 )
 _EDITS = re.compile(r"--(?:fix|write|in-place|apply|auto-?correct(?:-all)?|watch(?:all)?)", re.IGNORECASE)
 
 
-def bare(command: str) -> list[str]:
+def strip_wrappers(command: str) -> list[str]:
     """The words of a command without what only wraps it: `uv run python -m pytest` is `pytest`."""
-    said = unwrapped(words(command))
+    said = drop_wrappers(split_words(command))
     if not said:
         return said
     name = said[0].rsplit("/", 1)[-1]
     if name in _INTERPRETERS and len(said) > 1 and not said[1].startswith("-"):
-        return bare_name(said[1:])
-    return bare_name(said)
+        return normalize_program(said[1:])
+    return normalize_program(said)
 
 
-def bare_name(said: Sequence[str]) -> list[str]:
+def normalize_program(said: Sequence[str]) -> list[str]:
     """A command whose program is called by its own name: `./gradlew` is `gradle`, `.venv/bin/pytest` is `pytest`."""
     name = said[0].rsplit("/", 1)[-1]
     return [_OTHER_NAMES.get(name, name), *said[1:]]
 
 
-def unwrapped(said: list[str]) -> list[str]:
+def drop_wrappers(said: list[str]) -> list[str]:
     """The words after settings of the environment and after programs that run other programs."""
     while said:
         if ASSIGNMENT.fullmatch(said[0]):
@@ -72,12 +82,12 @@ def unwrapped(said: list[str]) -> list[str]:
     return said
 
 
-def needed(command: str) -> Iterator[str]:
+def list_requirements(command: str) -> Iterator[str]:
     """What has to be here for a command to run: programs, paths of the project, modules as `python -m NAME`, plugins.
 
     What a wrapper such as npx or uv runs is for the wrapper to find.
     """
-    said = [word for word in words(command) if not ASSIGNMENT.fullmatch(word)]
+    said = [word for word in split_words(command) if not ASSIGNMENT.fullmatch(word)]
     while said:
         yield said[0]
         is_module = said[0] in _PYTHONS and said[1:2] == ["-m"]
@@ -91,7 +101,7 @@ def needed(command: str) -> Iterator[str]:
         said = list(dropwhile(lambda word: word.startswith("-"), said[1:]))
 
 
-def script_name(said: Sequence[str]) -> str | None:
+def find_script_name(said: Sequence[str]) -> str | None:
     """The name of the script that a runner such as npm or make is asked for; None for what is no runner."""
     if not said or said[0] not in _RUNNERS:
         return None
@@ -105,9 +115,9 @@ def script_name(said: Sequence[str]) -> str | None:
     return rest[0] if rest else "all"
 
 
-def purpose_of(command: str) -> Purpose | None:
+def classify_command(command: str) -> Purpose | None:
     """What a command verifies; None for one that installs, deploys, repairs or does anything else."""
-    said = bare(command)
+    said = strip_wrappers(command)
     if not said or any(_EDITS.fullmatch(word) for word in said[1:]):
         return None
     name, first = said[0], next((word for word in said[1:] if not word.startswith("-")), "")
@@ -118,15 +128,15 @@ def purpose_of(command: str) -> Purpose | None:
     known = SUBCOMMANDS.get((name, first)) or TOOLS.get(name)
     if known is not None:
         return known
-    script = script_name(said) or _own_script(command, name)
-    return script_purpose(script) if script else None
+    script = find_script_name(said) or _own_script(command, name)
+    return classify_script(script) if script else None
 
 
 def _own_script(command: str, name: str) -> str | None:
     """The name of a script of the project: a file of it, or one that its manifest declares."""
     if name.endswith((".sh", ".bash", ".py", ".js", ".mjs")):
         return name.rsplit(".", 1)[0]
-    return name if words(command)[:2] in (["hatch", "run"], ["pdm", "run"]) else None
+    return name if split_words(command)[:2] in (["hatch", "run"], ["pdm", "run"]) else None
 
 
 def _ruff(said: list[str]) -> Purpose | None:
@@ -150,7 +160,7 @@ def _environment(said: list[str]) -> Purpose | None:
     named = [word for before, word in pairwise(said) if before in flags]
     if not named:
         return Purpose.TEST
-    found = [script_purpose(name) for name in named[0].split(",")]
+    found = [classify_script(name) for name in named[0].split(",")]
     return Purpose.TEST if Purpose.TEST in found else found[0]
 
 
@@ -164,14 +174,14 @@ _SPECIAL = {
 }
 
 
-def normal(command: str, everything: Collection[str] = ()) -> tuple[str, ...]:
+def normalize_command(command: str, everything: Collection[str] = ()) -> tuple[str, ...]:
     """What has to agree for two commands to be the same: program, subcommand and targets.
 
     `everything` are targets that stand for all there is, as `.` does. Of a script, the parts of its name are parts
     here: `npm run test:unit` is a part of `yarn test`.
     """
-    said = bare(command)
-    script = script_name(said)
+    said = strip_wrappers(command)
+    script = find_script_name(said)
     if script is not None:
         manager = "script" if said[0] in _PACKAGE_MANAGERS else said[0]
         return (manager, *script.split(":"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,11 +22,11 @@ MOST_MERGED = 10_000
 DEEPEST = 50
 
 
-class Unreadable(Exception):  # noqa: N818 - a value on its way to a warning, never shown as an error
+class UnreadableFile(Exception):  # noqa: N818 - a value on its way to a warning, never shown as an error
     """A file that is not what its name says."""
 
 
-class Marked(str):
+class LocatedText(str):
     """A text of a YAML file that knows its line; that of a block is the first line of what it says."""
 
     __slots__ = ("line",)
@@ -50,8 +50,8 @@ class _Loader(_Safe):  # type: ignore[valid-type, misc]  # libyaml's loader wher
     def ascend_resolver(self) -> None:
         self.depth -= 1
 
-    def construct_text(self, node: yaml.Node) -> Marked:
-        text = Marked(self.construct_scalar(node))
+    def construct_text(self, node: yaml.Node) -> LocatedText:
+        text = LocatedText(self.construct_scalar(node))
         is_block = getattr(node, "style", None) in ("|", ">")
         text.line = node.start_mark.line + (2 if is_block else 1)
         return text
@@ -69,13 +69,13 @@ _Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_text)
 _Loader.add_multi_constructor("!", _Loader.construct_nothing)
 
 
-def parsed(path: str, text: str) -> dict[Hashable, Any]:
+def parse_data(path: str, text: str) -> dict[Hashable, Any]:
     """The mapping in a file of data, empty where there is none; raises `Unreadable`."""
     reader = _reader(path)
     try:
         data = reader(text) if reader else None
     except (ValueError, RecursionError, yaml.YAMLError, configparser.Error) as error:
-        raise Unreadable(f"{path} cannot be read: {one_line(str(error))}") from None
+        raise UnreadableFile(f"{path} cannot be read: {shorten(str(error))}") from None
     return data if isinstance(data, dict) else {}
 
 
@@ -108,25 +108,25 @@ _BY_SUFFIX: dict[str, Callable[[str], Any]] = {
 _BY_NAME: dict[str, Callable[[str], Any]] = {".flake8": _ini}
 
 
-def mapping(data: Any, *path: str) -> dict[Any, Any]:
+def get_mapping(data: Any, *path: str) -> dict[Any, Any]:
     """The mapping at a path of keys; empty where there is none, or something else."""
     for key in path:
         data = data.get(key) if isinstance(data, dict) else None
     return data if isinstance(data, dict) else {}
 
 
-def listed(value: Any) -> list[Any]:
+def get_list(value: Any) -> list[Any]:
     """A list; empty where it is something else."""
     return value if isinstance(value, list) else []
 
 
-def texts(value: Any) -> list[str]:
+def collect_strings(value: Any) -> list[str]:
     """A text, or the texts in a list of any depth."""
     if isinstance(value, str):
         return [value]
-    return [text for one in listed(value) for text in texts(one)]
+    return [text for one in get_list(value) for text in collect_strings(one)]
 
 
-def line_of(text: str) -> int:
+def get_line(text: str) -> int:
     """The line of a text that came from a YAML file; the first where it has none."""
-    return text.line if isinstance(text, Marked) else 1
+    return text.line if isinstance(text, LocatedText) else 1

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pytest_loop.inference.command_lines import purpose_of
-from pytest_loop.inference.shell_script import LONGEST_LINE, steps
+from pytest_loop.inference.command_lines import classify_command
+from pytest_loop.inference.shell_script import LONGEST_LINE, split_steps
 from pytest_loop.inference.task_phrases import is_command
-from pytest_loop.inference.tool_purposes import Purpose, names
+from pytest_loop.inference.tool_purposes import Purpose, split_names
 
 _HEADING = re.compile(r"(#{1,6})\s+(.*?)\s*#*\s*$")
 _FENCE = re.compile(r"\s*(```+|~~~+)\s*([\w+-]*)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(.*)")
-_SHELLS = names("bash sh shell zsh console terminal shell-session text") | {""}
+_SHELLS = split_names("bash sh shell zsh console terminal shell-session text") | {""}
 _QUOTED = re.compile(r"`([^`\n]{1,300})`")
 # Sections about these say nothing of what verifies a change.
 _ELSEWHERE = re.compile(r"\b(?:deploy|releas|publish|changelog|history|install|example|troubleshoot)\w*", re.IGNORECASE)
@@ -103,7 +103,7 @@ class Said:
     purpose: Purpose
     line: int
     folder: str = ""
-    is_hollow: bool = False
+    is_trivial: bool = False
 
 
 def commands(text: str, folder: str = "") -> list[Said]:
@@ -120,10 +120,10 @@ def _fenced(line: Line, folder: str) -> Iterator[Said]:
     if line.language not in _SHELLS:
         return
     written = line.text.split("\n")
-    for step in steps(line.text, folder):
-        purpose = purpose_of(step.command)
+    for step in split_steps(line.text, folder):
+        purpose = classify_command(step.command)
         if purpose and not _SHOWN.search(step.command) and not _ONE.search(written[step.offset]):
-            yield Said(step.command, purpose, line.number + step.offset, step.folder, step.is_hollow)
+            yield Said(step.command, purpose, line.number + step.offset, step.folder, step.is_trivial)
 
 
 def _inline(line: Line, folder: str) -> Iterator[Said]:
@@ -133,6 +133,8 @@ def _inline(line: Line, folder: str) -> Iterator[Said]:
         before, after = line.text[: found.start()], line.text[found.end() :]
         if not is_command(command, before, after) or _SHOWN.search(command) or _ONE.search(before):
             continue
-        purpose = purpose_of(command) or (Purpose.TEST if is_demand else None)
-        for step in steps(command, folder) if purpose else ():
-            yield Said(step.command, purpose_of(step.command) or Purpose.TEST, line.number, step.folder, step.is_hollow)
+        purpose = classify_command(command) or (Purpose.TEST if is_demand else None)
+        for step in split_steps(command, folder) if purpose else ():
+            yield Said(
+                step.command, classify_command(step.command) or Purpose.TEST, line.number, step.folder, step.is_trivial
+            )

@@ -7,13 +7,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from pytest_loop.core.text.sanitizer import cleaned, fitted
+from pytest_loop.core.text.lengths import fit_tokens
+from pytest_loop.core.text.sanitizer import clean_text
 from pytest_loop.inference.command_candidate import Source
 from pytest_loop.inference.markdown_commands import Line, items, lines
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.proposal import ProposedRule
 from pytest_loop.inference.shape_file import PATH as SHAPE
-from pytest_loop.inference.shape_file import must_not_entry, quoted_command, shape_file, shape_rules, slug
+from pytest_loop.inference.shape_file import (
+    build_must_not_entry,
+    build_shape_rules,
+    make_slug,
+    parse_quoted_command,
+    parse_shape_file,
+)
 
 DESCRIPTION = ".ai-factory/DESCRIPTION.md"
 ARCHITECTURE = ".ai-factory/ARCHITECTURE.md"
@@ -61,13 +68,13 @@ class Context:
 FILES = (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)
 
 
-def context(project: Project) -> Context:
+def extract_context(project: Project) -> Context:
     """All that is there; of two rules with one id, that of the overrides counts."""
-    shape = shape_file(project.texts.get(SHAPE, ""))
+    shape = parse_shape_file(project.texts.get(SHAPE, ""))
     overrides = project.texts.get(OVERRIDES, "")
     found = chain.from_iterable(
         islice(rules, MOST_RULES)
-        for rules in (shape_rules(shape), _listed_rules(project), _overriding_rules(overrides))
+        for rules in (build_shape_rules(shape), _listed_rules(project), _overriding_rules(overrides))
     )
     iterations = _ITERATIONS.search(overrides)
     return Context(
@@ -88,11 +95,11 @@ _TITLES = {
 }
 
 
-def prompt_text(said: Context, most: int = MOST_TOKENS) -> str:
+def render_notes(said: Context, most: int = MOST_TOKENS) -> str:
     """The notes for a prompt, each with its share of what it may cost; written by others, so to be marked as data."""
     share = most // max(1, len(said.notes))
     return "\n\n".join(
-        fitted(f"{note.title} ({note.path}):\n{cleaned(note.text).strip()}", share) for note in said.notes
+        fit_tokens(f"{note.title} ({note.path}):\n{clean_text(note.text).strip()}", share) for note in said.notes
     )
 
 
@@ -125,10 +132,10 @@ def _listed_rules(project: Project) -> Iterator[ProposedRule]:
 def _rule(line: Line, path: str, title: str = "") -> ProposedRule:
     """A rule from an entry: what stands under a heading of forbidden things must not become true."""
     text = re.sub(r"\*\*(.+?)\*\*", r"\1", line.text)
-    name = f"b.project.{slug(title or text)}"
+    name = f"b.project.{make_slug(title or text)}"
     if not title and any(_FORBIDDEN.search(one) for one in line.titles):
-        return ProposedRule(must_not_entry(name, text), (Source(path, line.number),))
-    check = quoted_command(text) or text
+        return ProposedRule(build_must_not_entry(name, text), (Source(path, line.number),))
+    check = parse_quoted_command(text) or text
     is_strict = path == OVERRIDES or isinstance(check, dict) or _STRICT.search(text)
     severity = "fail" if is_strict else "warn"
     entry = {"id": name, "description": title or text, "severity": severity, "check": check}

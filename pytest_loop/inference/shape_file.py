@@ -9,10 +9,10 @@ from typing import Any
 
 from pytest_loop.inference.command_candidate import Source
 from pytest_loop.inference.markdown_commands import rows
-from pytest_loop.inference.proposal import ProposedRule, command_check
+from pytest_loop.inference.proposal import ProposedRule, build_command_check
 from pytest_loop.inference.shell_script import LONGEST_LINE
 from pytest_loop.inference.task_phrases import is_command
-from pytest_loop.inference.tool_purposes import names
+from pytest_loop.inference.tool_purposes import split_names
 
 PATH = ".loop/shape/SHAPE.md"
 # How something is verified, the strongest first; only the first three are enough to ship.
@@ -26,14 +26,14 @@ _SCORE = re.compile(r"^[^\w\n]{0,9}spec score\W{1,9}(\d{1,2})\s*(?:/|$)", re.IGN
 # What forbids: a word at the beginning, or a verb that says nothing else; any other negation is a part of the thing.
 _NEGATION = re.compile(r"^\W*(?:no|never|don't|do not|avoid)[*_]*\s+|\bmust (?:not|never)\s+", re.IGNORECASE)
 # The keys of an entry that is a mapping: its name, what it says, how that is verified.
-_NAMES = names("id name")
-_SAYING = names("description criterion text title")
-_VERIFYING = names("verification verify command method kind type check")
+_NAMES = split_names("id name")
+_SAYING = split_names("description criterion text title")
+_VERIFYING = split_names("verification verify command method kind type check")
 _FIELD = re.compile(rf"\s*(?P<key>{'|'.join((*_NAMES, *_SAYING, *_VERIFYING))})\s*:(?:\s+(?P<value>.*))?$")
 
 
 @dataclass(frozen=True)
-class Stated:
+class ShapeEntry:
     """An entry of a list, the line it stands in, and its name, where it has one."""
 
     text: str
@@ -48,20 +48,20 @@ class ShapeFile:
     `clarity` is its spec score.
     """
 
-    criteria: tuple[Stated, ...] = ()
-    must_not: tuple[Stated, ...] = ()
+    criteria: tuple[ShapeEntry, ...] = ()
+    must_not: tuple[ShapeEntry, ...] = ()
     verification: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     clarity: int | None = None
 
-    def how(self, criterion: str, name: str = "") -> tuple[str, str]:
+    def find_verification(self, criterion: str, name: str = "") -> tuple[str, str]:
         """The kind and the method of a criterion, by its words or its name; nothing where the file does not say."""
         known = map(_plain, (criterion, criterion.partition(":")[0], name))
         return next((said for one in known if any(said := self.verification.get(one, ("", "")))), ("", ""))
 
 
-def shape_file(text: str) -> ShapeFile:
+def parse_shape_file(text: str) -> ShapeFile:
     """Read a shape file; its lists may be bare or stand in fences, the verification in a mapping or a table."""
-    lists: dict[str, list[Stated]] = {"criteria": [], "mustnot": [], "verification": []}
+    lists: dict[str, list[ShapeEntry]] = {"criteria": [], "mustnot": [], "verification": []}
     verification: dict[str, tuple[str, str]] = {}
     entries: list[_Entry] = []
     entry: _Entry | None = None
@@ -74,7 +74,7 @@ def shape_file(text: str) -> ShapeFile:
         entry = None
         if key := _KEY.match(line):
             here = re.sub(r"[_-]", "", key["key"]).lower()
-            lists[here] += [Stated(said, number) for said in _inline(key["rest"])]
+            lists[here] += [ShapeEntry(said, number) for said in _inline(key["rest"])]
         elif here and item and _FIELD.match(item["text"]):
             entry = _Entry(here, number, item.start("text"))
             entries.append(entry)
@@ -82,7 +82,7 @@ def shape_file(text: str) -> ShapeFile:
         elif here == "verification" and pair:
             verification[_plain(pair["name"])] = (_kind(pair["value"]), pair["value"].strip())
         elif here and item:
-            lists[here].append(Stated(_unquoted(item["text"]), number))
+            lists[here].append(ShapeEntry(_unquoted(item["text"]), number))
         elif line.strip() and not (here and line.lstrip().startswith("#")):
             here = ""
     for one in entries:
@@ -99,7 +99,7 @@ def _tabled(text: str) -> dict[str, tuple[str, str]]:
     return {_plain(cells[0]): (_kind(cells[1]), cells[2] if len(cells) > 2 else "") for cells in found}
 
 
-def _in_order(found: list[Stated]) -> tuple[Stated, ...]:
+def _in_order(found: list[ShapeEntry]) -> tuple[ShapeEntry, ...]:
     return tuple(sorted((one for one in found if one.text), key=lambda one: one.line))
 
 
@@ -133,8 +133,8 @@ class _Entry:
             self.method = f"`{value}`" if is_bare else self.method or ("" if value.lower() in KINDS else value)
 
     @property
-    def stated(self) -> Stated:
-        return Stated(self.text or self.name, self.line, self.name)
+    def stated(self) -> ShapeEntry:
+        return ShapeEntry(self.text or self.name, self.line, self.name)
 
 
 def _inline(rest: str) -> list[str]:
@@ -159,30 +159,30 @@ def _kind(text: str) -> str:
 # -- as rules
 
 
-def shape_rules(shape: ShapeFile, path: str = PATH) -> Iterator[ProposedRule]:
+def build_shape_rules(shape: ShapeFile, path: str = PATH) -> Iterator[ProposedRule]:
     """The criteria as rules that block, and what must not become true as must-not rules."""
     for stated in shape.criteria:
-        kind, method = shape.how(stated.text, stated.name)
+        kind, method = shape.find_verification(stated.text, stated.name)
         entry = {
-            "id": f"a.shape.{slug(stated.name or stated.text)}",
+            "id": f"a.shape.{make_slug(stated.name or stated.text)}",
             "description": stated.text,
             "check": _check(stated.text, kind, method),
         }
         yield ProposedRule(entry, (Source(path, stated.line),))
     for stated in shape.must_not:
-        name = f"a.must-not.{slug(stated.name or stated.text)}"
-        yield ProposedRule(must_not_entry(name, stated.text), (Source(path, stated.line),))
+        name = f"a.must-not.{make_slug(stated.name or stated.text)}"
+        yield ProposedRule(build_must_not_entry(name, stated.text), (Source(path, stated.line),))
 
 
-def must_not_entry(name: str, text: str) -> dict[str, Any]:
+def build_must_not_entry(name: str, text: str) -> dict[str, Any]:
     """A rule whose check passes where the forbidden thing is true: `No eval` forbids `eval`."""
-    check: Any = quoted_command(text) or _NEGATION.sub("", text, count=1)
+    check: Any = parse_quoted_command(text) or _NEGATION.sub("", text, count=1)
     return {"id": name, "description": text, "must_not": True, "check": check}
 
 
 def _check(criterion: str, kind: str, method: str) -> Any:
     """A command where the method is one, a question for a person where somebody has to look, else the sentence."""
-    if check := quoted_command(method):
+    if check := parse_quoted_command(method):
         return check
     how = re.sub(r"\s+", " ", method)
     if kind in _LOOKED_AT:
@@ -190,15 +190,15 @@ def _check(criterion: str, kind: str, method: str) -> Any:
     return f"{criterion}: {how}" if how and kind not in how else criterion
 
 
-def quoted_command(text: str) -> dict[str, Any] | None:
+def parse_quoted_command(text: str) -> dict[str, Any] | None:
     """The check of a text that is nothing but a command in backticks, perhaps with a word that it passes."""
     found = re.fullmatch(
         r"\W*(?:run\s+)?`([^`]+)`\W*(?:(?:passes|succeeds|exits 0|is clean|exits with 0)\W*)?", text, re.IGNORECASE
     )
-    return command_check(found[1].strip(), None) if found else None
+    return build_command_check(found[1].strip(), None) if found else None
 
 
-def slug(text: str) -> str:
+def make_slug(text: str) -> str:
     """A few words of a text, as the last part of a rule's id."""
     words = re.findall(r"[a-z0-9]+", text.lower())[:6]
     return "-".join(words)[:40].strip("-") or "rule"

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from pytest_loop.inference.tool_purposes import names
+from pytest_loop.inference.tool_purposes import split_names
 
 # No person writes a longer line, and patterns need not be tried on it.
 LONGEST_LINE = 2_000
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
-_HOLLOW = names("echo true false exit : printf sleep")
+_HOLLOW = split_names("echo true false exit : printf sleep")
 _SILENCED = re.compile(r"\|\|\s*(?:true|:|exit\s+0|echo\b.*)\s*$")
-_KEYWORDS = names("if then else elif fi for do done while case esac { } set export source . function")
+_KEYWORDS = split_names("if then else elif fi for do done while case esac { } set export source . function")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _PROMPT = re.compile(r"^[$>%]\s+")
 _LOOKED_AT = re.compile(r"\s*\|\|?\s*(?:tee|cat|true|:|exit\s+0|echo)(?:\s.*)?$")
@@ -30,10 +30,10 @@ class Step:
     command: str
     folder: str = ""
     offset: int = 0
-    is_hollow: bool = False
+    is_trivial: bool = False
 
 
-def words(command: str) -> list[str]:
+def split_words(command: str) -> list[str]:
     """The words of a command; text that no shell would take is split at spaces."""
     try:
         return shlex.split(command)
@@ -46,22 +46,22 @@ def needs_shell(command: str) -> bool:
     return bool(_SHELL.search(command) or ASSIGNMENT.fullmatch(command.split(" ")[0]))
 
 
-def steps(script: str, folder: str = "") -> Iterator[Step]:
+def split_steps(script: str, folder: str = "") -> Iterator[Step]:
     """The commands of a script, one by one: chains are split, `cd` is followed, and what only prepares is left out."""
     here = folder
     for offset, line in _lines(script):
         for part in _chain(line):
             command = part.strip().strip("()").strip()
-            said = words(command)
+            said = split_words(command)
             if not said or said[0] in _KEYWORDS or all(ASSIGNMENT.fullmatch(word) for word in said):
                 continue
             if said[0] == "cd":
-                here = inside(here, said[1]) if len(said) > 1 else folder
+                here = resolve_folder(here, said[1]) if len(said) > 1 else folder
                 continue
-            yield Step(_plain(command), here, offset, is_hollow(command))
+            yield Step(_plain(command), here, offset, is_trivial(command))
 
 
-def inside(folder: str, name: str) -> str:
+def resolve_folder(folder: str, name: str) -> str:
     """A folder beneath another, as a path from the root of the project; what leads out of it is the root."""
     parts: list[str] = []
     for part in PurePosixPath(folder, name).parts:
@@ -72,11 +72,11 @@ def inside(folder: str, name: str) -> str:
     return "/".join(parts)
 
 
-def is_hollow(command: str) -> bool:
+def is_trivial(command: str) -> bool:
     """Whether a command comes out the same whatever the code does, such as `echo "no tests" && exit 1` or `true`."""
     if _SILENCED.search(command):
         return True
-    return all(not said or said[0] in _HOLLOW for said in map(words, _chain(command)))
+    return all(not said or said[0] in _HOLLOW for said in map(split_words, _chain(command)))
 
 
 def _lines(script: str) -> Iterator[tuple[int, str]]:

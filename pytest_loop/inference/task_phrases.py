@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from pytest_loop.inference.command_lines import purpose_of
-from pytest_loop.inference.tool_purposes import TOOLS, names
+from pytest_loop.inference.command_lines import classify_command
+from pytest_loop.inference.tool_purposes import TOOLS, split_names
 
 DEFAULT_COMPLETION = "tests pass"
 MOST_ITERATIONS = 200
@@ -21,7 +21,7 @@ class Route(str, Enum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParsedTask:
     """A task as it was understood; `text` is all that was said, and nothing in it is confirmed by having been said.
 
     `completion` is when it is done, in the person's words; empty means that it has to be inferred. `commands` are those
@@ -32,25 +32,25 @@ class Asked:
     task: str
     completion: str = ""
     commands: tuple[str, ...] = ()
-    bound: int | None = None
+    iteration_limit: int | None = None
     route: Route = Route.SESSION
     needs_context: bool = False
     skips_gates: bool = False
 
 
-def asked(text: str) -> Asked:
+def parse_task(text: str) -> ParsedTask:
     """The task in a text; one without any of the known phrases is the task as it stands."""
     said = text.strip()
     rest, bound = _bounded(said)
     rest, flagged = _flagged(rest)
     task, completion = _triggered(rest)
     completion = flagged or completion
-    return Asked(
+    return ParsedTask(
         text=text,
         task=_tidy(task) or (_implied(completion) if completion else ""),
         completion=completion,
-        commands=tuple(dict.fromkeys((*commands_in(said), *_whole_commands(flagged)))),
-        bound=bound,
+        commands=tuple(dict.fromkeys((*find_commands(said), *_whole_commands(flagged)))),
+        iteration_limit=bound,
         route=Route.BACKGROUND if any(one.search(said) for one in _BACKGROUND) else Route.SESSION,
         needs_context=not _tidy(task) and not completion,
         skips_gates=_skips_gates(said),
@@ -197,10 +197,10 @@ _ENDS = re.compile(
     r"[\"']?\s+(?:pass(?:es)?|succeeds?|exits?|is (?:clean|green)|returns? 0|ends? with|runs? clean\w*)\b",
     re.IGNORECASE,
 )
-_SINGLE = frozenset(TOOLS) | names("tox nox make")
+_SINGLE = frozenset(TOOLS) | split_names("tox nox make")
 
 
-def commands_in(text: str) -> tuple[str, ...]:
+def find_commands(text: str) -> tuple[str, ...]:
     """The commands in backticks, as they stand; names of files, functions and values in backticks are none."""
     found = (
         one[1].strip()
@@ -216,7 +216,7 @@ def is_command(quoted: str, before: str, after: str) -> bool:
         return False
     if _RUN.search(before) or _ENDS.match(after):
         return True
-    return (" " in quoted or quoted in _SINGLE or quoted.startswith("./")) and purpose_of(quoted) is not None
+    return (" " in quoted or quoted in _SINGLE or quoted.startswith("./")) and classify_command(quoted) is not None
 
 
 # Programs that a completion may begin with, whatever they are told; of make and just, one target.

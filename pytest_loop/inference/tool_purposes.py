@@ -6,7 +6,7 @@ import re
 from enum import Enum
 
 
-def names(text: str) -> frozenset[str]:
+def split_names(text: str) -> frozenset[str]:
     """The words of a text, to look something up in."""
     return frozenset(text.split())
 
@@ -81,12 +81,12 @@ SUBCOMMANDS: dict[tuple[str, str], Purpose] = {
 
 # A tool that verifies only where one of these flags says that it looks and does not touch.
 LOOKING: dict[str, frozenset[str]] = {
-    "black": names("--check"),
-    "isort": names("--check --check-only -c"),
-    "prettier": names("--check -c --list-different -l"),
-    "gofmt": names("-l -d"),
-    "cargo fmt": names("--check"),
-    "ruff format": names("--check --diff"),
+    "black": split_names("--check"),
+    "isort": split_names("--check --check-only -c"),
+    "prettier": split_names("--check -c --list-different -l"),
+    "gofmt": split_names("-l -d"),
+    "cargo fmt": split_names("--check"),
+    "ruff format": split_names("--check --diff"),
 }
 
 # Words of a build tool (Maven, Gradle): the strongest one counts.
@@ -112,20 +112,20 @@ _SCRIPTS: tuple[tuple[Purpose, str], ...] = (
     ),
     (Purpose.BUILD, "build compile dist bundle all"),
 )
-_NOT_VERIFYING = names(
+_NOT_VERIFYING = split_names(
     "watch fix dev serve start deploy release publish update install clean write snapshot bench benchmark debug ui "
     "open upload html setup prepare image docker push"
 )
 # Formatting is verified only by those who say that they look and do not touch.
-_CHANGING = names("fmt format formatting prettier")
-_LOOKING = names("check verify ci lint")
+_CHANGING = split_names("fmt format formatting prettier")
+_LOOKING = split_names("check verify ci lint")
 
 
-def script_purpose(name: str) -> Purpose | None:
+def classify_script(name: str) -> Purpose | None:
     """What a script of this name is for: `test:unit`, `type-check`, `lint`; None where it verifies nothing."""
     parts = [part for part in re.split(r"[^a-z0-9]+", name.lower()) if part]
     if _NOT_VERIFYING.intersection(parts) or (_CHANGING.intersection(parts) and not _LOOKING.intersection(parts)):
         return None
     if re.match(r"py\d+", parts[0] if parts else ""):
         return Purpose.TEST
-    return next((purpose for purpose, known in _SCRIPTS if names(known).intersection(parts)), None)
+    return next((purpose for purpose, known in _SCRIPTS if split_names(known).intersection(parts)), None)

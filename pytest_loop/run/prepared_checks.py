@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_loop.agents.answers import PrepareAnswer, PreparedCheck, validate_answer
 from pytest_loop.agents.protocol import AgentError, AgentReply
-from pytest_loop.rules.checks.registry import Invalid, check
+from pytest_loop.rules.checks.registry import InvalidCheckError, build_check
 
 
 def prepared(reply: AgentReply, wanted: Sequence[str]) -> dict[str, list[Any]]:
@@ -24,8 +24,8 @@ def prepared(reply: AgentReply, wanted: Sequence[str]) -> dict[str, list[Any]]:
 def _usable(raw: Any) -> Any:
     """A check that an agent made, if it can be understood."""
     try:
-        check(raw)
-    except Invalid as error:
+        build_check(raw)
+    except InvalidCheckError as error:
         raise AgentError(f"expected a check, found one that is none: {error}") from None
     return raw
 

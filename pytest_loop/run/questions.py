@@ -12,8 +12,16 @@ from pytest_loop.core.machine.stop_reasons import is_rejected
 from pytest_loop.core.model.run_state import Opinion, RunState
 from pytest_loop.core.workload.analysis import OPTIONS
 from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
-from pytest_loop.inference.clarity import Confirm, Gate, Passage, Shape, iteration_question, passage, success_question
-from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.clarity import (
+    Confirm,
+    Gate,
+    GateDecision,
+    Shape,
+    decide_gate,
+    render_iteration_question,
+    render_success_question,
+)
+from pytest_loop.inference.task_phrases import parse_task
 
 YES = ("", "y", "yes")
 _PATIENCE = 0.5
@@ -37,7 +45,7 @@ class Gates:
         if not has_worked or is_rejected(state) or not self._asks(Gate.ITERATION, state):
             return True
         left = len(state.evaluation.unmet) if state.evaluation else 0
-        answer = self.listen(f"{iteration_question(state.iteration, state.max_iterations, left)} [Y/n] ")
+        answer = self.listen(f"{render_iteration_question(state.iteration, state.max_iterations, left)} [Y/n] ")
         return None if answer is None else answer.lower() in YES
 
     def review(self, state: RunState) -> dict[str, Any] | None:
@@ -45,7 +53,7 @@ class Gates:
         if state.review is not None or not self._asks(Gate.SUCCESS, state):
             return None
         total = state.evaluation.total if state.evaluation else 0
-        answer = self.listen(f"{success_question(total)} [Y/n] ")
+        answer = self.listen(f"{render_success_question(total)} [Y/n] ")
         if answer is None:
             return {"status": Opinion.PENDING.value}
         if answer.lower() in YES:
@@ -54,15 +62,15 @@ class Gates:
         return {"status": Opinion.REJECT.value, "feedback": words}
 
     def _asks(self, gate: Gate, state: RunState) -> bool:
-        found = passage(
+        found = decide_gate(
             gate,
             Shape(state.manner.shape),
             self.confirm,
             is_agreed=self.is_agreed,
             is_terminal=self.is_terminal,
-            skips_gates=asked(state.task.prompt).skips_gates,
+            skips_gates=parse_task(state.task.prompt).skips_gates,
         )
-        return found is Passage.ASK
+        return found is GateDecision.ASK
 
 
 def is_at_terminal() -> bool:

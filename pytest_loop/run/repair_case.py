@@ -11,7 +11,7 @@ from pytest_loop.agents.search_engine import make_search_order, run_search
 from pytest_loop.core.judging.draft import is_test
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.run_state import Assessment, RunState
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 MOST_SUSPECTS = 5
@@ -43,15 +43,15 @@ class Mending:
 
     def _attempt(self, action: Callable[[], None]) -> bool:
         """Keep what an action does only if more passes than before, and nothing less."""
-        before, files = self._reached, self.project.hold()
+        before, files = self._reached, self.project.save_current()
         action()
-        findings = self.project.settle()
+        findings = self.project.enforce_seal()
         if before is not None and self.project.digest != files.digest:
             now = self.judge()
             if not is_void(findings) and now.score > before.score and now.unmet <= before.unmet:
                 self._reached = now
                 return True
-        self.project.go_back(files)
+        self.project.restore_tree(files)
         return False
 
 
@@ -71,4 +71,4 @@ def suspects(case: RepairTask, root: Path, watch: Watch) -> tuple[str, ...]:
 
 def _line(path: Path, number: int) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return one_line(lines[number - 1], 100) if number <= len(lines) else ""
+    return shorten(lines[number - 1], 100) if number <= len(lines) else ""

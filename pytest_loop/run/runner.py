@@ -20,9 +20,9 @@ from pytest_loop.cli.readiness import workflow_gate
 from pytest_loop.cli.task import known_context
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
 from pytest_loop.core.reporting.closing_verdict import status_block
-from pytest_loop.core.text.redaction import RedactedStream, Redactor, redactor
+from pytest_loop.core.text.redaction import RedactedStream, Redactor
 from pytest_loop.inference.clarity import Confirm
-from pytest_loop.inference.project_context import prompt_text
+from pytest_loop.inference.project_context import render_notes
 from pytest_loop.processes import process_marks
 from pytest_loop.run import restore
 from pytest_loop.run.context import Settings, Tools
@@ -38,7 +38,7 @@ from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
-from pytest_loop.store.clock import moment
+from pytest_loop.store.clock import parse_time
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.artifact import Artifact
@@ -78,7 +78,7 @@ class Running:
     live: Live | None = None
     is_wanted: Callable[[], bool] = lambda: True
     memory: Memory = field(default_factory=Memory)
-    redact: Redactor = field(default_factory=lambda: redactor(os.environ))
+    redact: Redactor = field(default_factory=lambda: Redactor(os.environ))
 
     def check(self) -> None:
         """What can be seen to be wrong before anything is done: agents, and prompts of one's own."""
@@ -155,12 +155,12 @@ class Running:
             self.bytecode = Bytecode(self.root, is_new=False)
         live = self.live = Live(self.stream, tone(os.environ, options.verbosity, options.colour))
         live.stand(state)
-        session = self.session(state.arguments, moment(state.created_at))
+        session = self.session(state.arguments, parse_time(state.created_at))
         session.heard = RedactedStream(live.session, self.redact)
 
         def is_wanted() -> bool:
             live.tick()
-            return files.is_wanted
+            return files.can_continue
 
         session.wanted = is_wanted
         settings = Settings(
@@ -177,11 +177,11 @@ class Running:
             reuse=options.reuse,
             stop_early=options.stop_early,
             gate=workflow_gate(state),
-            context=prompt_text(known_context(self.root)),
+            context=render_notes(known_context(self.root)),
             lessons=remembered(store, files) if options.memory else (),
             case_timeout=options.case_timeout,
         )
-        self.is_wanted = lambda: files.stop_asked() is None
+        self.is_wanted = lambda: files.read_stop_request() is None
         gates = Gates(Confirm(options.confirm), options.yes, is_at_terminal(), self._ask)
         discreet = DiscreetSession(session, self.redact)
         tools = Tools(
@@ -207,8 +207,8 @@ class Running:
         if self.project is None:
             return None
         found = Checkpoints(self.root, state.run_id)
-        if found.reason:
-            self._tell(f"no checkpoints in git: {found.reason}")
+        if found.unavailable_reason:
+            self._tell(f"no checkpoints in git: {found.unavailable_reason}")
             return None
         return found
 
@@ -219,7 +219,7 @@ class Running:
             return
         if best.iteration != state.iteration:
             restore.restored(self.project, files.read_history().events, best.iteration)
-            files.write_artifact(self.redact(self.project.change().text), self.root / state.artifact)
+            files.write_artifact(self.redact(self.project.compute_diff().text), self.root / state.artifact)
             self._tell(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
 
     @cached_property
@@ -234,7 +234,7 @@ class Running:
             return
         if state.target is not Target.WORKSPACE:
             raise pytest.UsageError("--loop-candidates: expected a run that edits files, found one of a document")
-        if reason := Checkpoints(self.root, state.run_id).reason:
+        if reason := Checkpoints(self.root, state.run_id).unavailable_reason:
             raise pytest.UsageError(f"--loop-candidates: {reason}")
 
     def session(self, arguments: tuple[str, ...], since: float) -> ChildSession:

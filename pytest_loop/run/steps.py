@@ -31,7 +31,7 @@ from pytest_loop.run.prepared_checks import prepared
 from pytest_loop.run.repair_case import Mending, suspects
 from pytest_loop.workloads.experiment_steps import Trial
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.project_diff import document_diff
+from pytest_loop.workspace.project_diff import render_document_diff
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 MOST_NAMED = 50
@@ -94,8 +94,8 @@ class Work:
             )
         if self.tools.project:
             return self._edited_files(self.tools.project, step)
-        with self.tools.artifact.scratch() as copy:
-            before = Artifact(copy).text()
+        with self.tools.artifact.make_scratch_copy() as copy:
+            before = Artifact(copy).read_text()
             reply = self._ask(step, self._agent, artifact=copy)
             after = _edited(copy)
         claim = self._claim(reply)
@@ -112,7 +112,7 @@ class Work:
         said = _words(reply, claim)
         kind = Kind.REFINEMENT_DONE if step is Step.REFINE else Kind.ARTIFACT_CREATED
         path = self.tools.artifact.path
-        said |= self._diff(document_diff(path.name, before or "", text, LONGEST_DIFF))
+        said |= self._diff(render_document_diff(path.name, before or "", text, LONGEST_DIFF))
         return self.tools.files.write_answer(kind, {**said, **self.told}, text, path)
 
     def _diff(self, text: str) -> Payload:
@@ -124,7 +124,7 @@ class Work:
 
         How an agent ends is no verdict: where it has edited something, the rules decide.
         """
-        before = project.now
+        before = project.current
         reply, failure = AgentReply(), None
         tried: list[Payload] = []
         try:
@@ -136,19 +136,19 @@ class Work:
             raise
         except AgentError as error:
             failure = error
-        findings = project.settle()
+        findings = project.enforce_seal()
         if failure and project.digest == before.digest and not findings:
             raise failure
         if failure:
             self.tools.live.write(f"{failure}; what it edited is judged all the same")
         claim = self._claim(reply)
-        change = project.change()
+        change = project.compute_diff()
         self.tools.files.write_artifact(self.tools.settings.redact(change.text), self.tools.artifact.path)
         said = _words(reply, claim)
         said |= {"findings": [one.model_dump(exclude_defaults=True) for one in findings]} if findings else {}
         said |= {"candidates": tried} if tried else {}
         said |= {"said": self.tools.settings.redact(reply.report)[:MOST_SAID]} if reply.report else {}
-        said |= self._diff(project.diff(before, LONGEST_DIFF))
+        said |= self._diff(project.render_diff(before, LONGEST_DIFF))
         return {**said, "artifact_hash": project.digest, "changed": list(change.paths[:MOST_NAMED])}
 
     @property
@@ -259,7 +259,7 @@ class Work:
             step,
             state,
             self.tools.settings.nonce,
-            artifact=(self.tools.artifact.text() or "") if step is Step.REFINE else "",
+            artifact=(self.tools.artifact.read_text() or "") if step is Step.REFINE else "",
             artifact_path=str(artifact or ""),
             wanted=wanted,
             lessons=self._lessons(step),
@@ -309,6 +309,6 @@ def _words(reply: AgentReply, claim: Blocked | None) -> Payload:
 def _edited(copy: Path) -> str | None:
     """What an agent made of its copy; whatever it put in its place is its own mistake."""
     try:
-        return Artifact(copy).text()
+        return Artifact(copy).read_text()
     except StateError as error:
         raise AgentError(str(error)) from None

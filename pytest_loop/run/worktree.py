@@ -13,14 +13,14 @@ from pytest_loop.cli import runs as looking
 from pytest_loop.cli.background import later_words
 from pytest_loop.core.model.edit_scopes import overlap
 from pytest_loop.core.model.run_state import RunState, Target
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import StateError
 from pytest_loop.session.runner import START
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import slug
-from pytest_loop.workspace.file_tree import Scope
+from pytest_loop.store.run_names import make_alias
+from pytest_loop.workspace.file_tree import ScanScope
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
 
@@ -60,7 +60,9 @@ class Elsewhere:
             return self.detached(files) if options.detach else None
         if not options.worktree:
             return None
-        return self._started(self.store.run(self.store.free_alias(options.alias or slug(options.task))))
+        return self._started(
+            self.store.get_run(self.store.make_unique_alias(options.alias or make_alias(options.task)))
+        )
 
     def detached(self, files: RunFiles) -> int:
         """Let another process go on with a run in the background."""
@@ -75,8 +77,8 @@ class Elsewhere:
         project, runs = self.store.project, self.store.root
         worktree = Worktree(project, files.worktree)
         try:
-            worktree.make(
-                Scope(runs.relative_to(project).as_posix() if runs.is_relative_to(project) else ""),
+            worktree.create(
+                ScanScope(runs.relative_to(project).as_posix() if runs.is_relative_to(project) else ""),
                 branch_of(files.alias),
             )
         except GitError as error:
@@ -123,9 +125,9 @@ def hand_over(root: Path, files: RunFiles, state: RunState, say: Say) -> None:
         return
     worktree = Worktree(root, files.worktree)
     branch = branch_of(files.alias)
-    title = one_line(f"{files.alias}: {state.task.prompt}", 72)
+    title = shorten(f"{files.alias}: {state.task.prompt}", 72)
     try:
-        commit = worktree.keep(branch, title)
+        commit = worktree.commit_changes(branch, title)
         if state.stop.passed:
             worktree.remove("" if commit else branch)
     except GitError as error:
@@ -145,7 +147,7 @@ def hand_over(root: Path, files: RunFiles, state: RunState, say: Say) -> None:
 def refuse_overlap(store: Store, files: RunFiles, state: RunState) -> None:
     """Two runs at work never edit the same files: the one that comes later lets go."""
     mine = _scope(state, store)
-    for other in store.busy():
+    for other in store.list_busy_runs():
         theirs = _scope(other.read()[0], store) if other.alias != files.alias else None
         if mine and theirs and mine[0] == theirs[0] and overlap(mine[1], theirs[1]):
             files.release()

@@ -118,11 +118,11 @@ class Judging:
 
     def _let_in(self) -> None:
         """Rules that the run keeps are among the arguments, and pytest drops them where their folder is one too."""
-        from pytest_loop.rules.sources import INFERRED
+        from pytest_loop.rules.sources import INFERRED_FILE
         from pytest_loop.session.kept_rules import KeptRules
 
         words = map(str, self.config.invocation_params.args)
-        if found := next((word for word in words if word.endswith(INFERRED)), None):
+        if found := next((word for word in words if word.endswith(INFERRED_FILE)), None):
             self.config.pluginmanager.register(KeptRules(Path(found)), "loop-kept-rules")
 
     def arrange(self, items: list[pytest.Item]) -> None:

@@ -32,12 +32,12 @@ def opened(config: pytest.Config, asked: Options) -> Court:
     from pytest_loop.agents.agent_judge import Judge
     from pytest_loop.agents.factory import AgentFactory
     from pytest_loop.agents.protocol import AgentUnavailableError, Watch
-    from pytest_loop.core.text.redaction import redactor
+    from pytest_loop.core.text.redaction import Redactor
     from pytest_loop.session.broker import Broker
 
     spec, root = asked.judge, config.rootpath
     try:
-        agent = AgentFactory(root, config.hook, redactor(os.environ)).make(spec)
+        agent = AgentFactory(root, config.hook, Redactor(os.environ)).make(spec)
     except AgentUnavailableError as error:
         raise pytest.UsageError(f"--loop-judge: {error}") from None
     watch = partial(Watch, asked.agent_timeout, asked.agent_silence)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pytest_loop.core.model.rules import Evidence
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.text.redaction import Redactor, redacted
+from pytest_loop.core.text.redaction import Redactor, redact_values
 from pytest_loop.session.runner import Judgement, Session, SessionError
 
 
@@ -23,7 +23,7 @@ class DiscreetSession:
         except SessionError as error:
             raise type(error)(self.redact(str(error))) from None
         found.evidence = {nodeid: self._harmless(one) for nodeid, one in found.evidence.items()}
-        found.problems = redacted(found.problems, self.redact)
+        found.problems = redact_values(found.problems, self.redact)
         found.output = self.redact(found.output)
         return found
 
@@ -31,4 +31,4 @@ class DiscreetSession:
         """Most have passed, and have nothing to say."""
         if not one.text and not one.findings:
             return one
-        return Evidence.model_validate(redacted(one.model_dump(), self.redact))
+        return Evidence.model_validate(redact_values(one.model_dump(), self.redact))

@@ -8,7 +8,7 @@ from pytest_loop.core.machine.stop_reasons import breakers
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.reporting.closing_verdict import closing, evidence, judged_rules
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 SHOWN_NAMES = 3
 
@@ -22,7 +22,7 @@ def closing_lines(state: RunState) -> Iterator[str]:
 
 
 def _names(state: RunState, kind: Proof) -> str:
-    names = [one_line(rule.id, 60) for rule, found in judged_rules(state) if found is kind]
+    names = [shorten(rule.id, 60) for rule, found in judged_rules(state) if found is kind]
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     return ", ".join(names[:SHOWN_NAMES]) + more
 

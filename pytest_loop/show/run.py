@@ -17,7 +17,7 @@ from pytest_loop.core.reporting.outcome import (
     pattern,
     question,
 )
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show import workload
 from pytest_loop.show.closing import closing_lines
 
@@ -28,7 +28,7 @@ SHOWN_FINDINGS = 5
 def draft_lines(state: RunState, origins: dict[str, str]) -> Iterator[str]:
     """What is going to happen, on one screen."""
     levels = {phase.value: float(level.threshold) for phase, level in state.criteria.phase.items()}
-    yield f"task        {one_line(state.task.prompt, 100)}"
+    yield f"task        {shorten(state.task.prompt, 100)}"
     target = state.artifact if state.target is Target.ARTIFACT else "the files of the project"
     yield f"target      {target}"
     yield f"agent       {' then '.join(state.agents) or 'none'}" + (f", judge {state.judge}" if state.judge else "")
@@ -52,8 +52,8 @@ def _rule_lines(criteria: RunCriteria, origins: dict[str, str]) -> Iterator[str]
     for rule in criteria.rules[:SHOWN_RULES]:
         kind = ", ".join(filter(None, (origins.get(rule.key), "judged" if isinstance(rule.check, str) else "")))
         weight = f"{rule.phase.value} {rule.severity.value:<4} {float(rule.weight):>4g}"
-        said = f"  {one_line(rule.description, 60)}" if rule.description != rule.id else ""
-        yield f"  {weight}  {one_line(rule.id, 60)}{said}" + (f"  [{kind}]" if kind else "")
+        said = f"  {shorten(rule.description, 60)}" if rule.description != rule.id else ""
+        yield f"  {weight}  {shorten(rule.id, 60)}{said}" + (f"  [{kind}]" if kind else "")
     if len(criteria.rules) > SHOWN_RULES:
         yield f"  ... and {len(criteria.rules) - SHOWN_RULES} more"
 
@@ -65,9 +65,9 @@ def event_lines(event: Event, state: RunState) -> Iterator[str]:
     elif event.event == Kind.PHASE_SWITCHED.value:
         yield "phase A passes, phase B begins"
     elif event.event == Kind.PHASE_ERROR.value:
-        yield f"{event.payload.get('step', '')} went wrong: {one_line(str(event.payload.get('reason', '')), 300)}"
+        yield f"{event.payload.get('step', '')} went wrong: {shorten(str(event.payload.get('reason', '')), 300)}"
     elif event.event in (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value):
-        yield from (f"  {one_line(line, 300)}" for line in str(event.payload.get("said", "")).splitlines())
+        yield from (f"  {shorten(line, 300)}" for line in str(event.payload.get("said", "")).splitlines())
     elif event.event == Kind.CRITIQUE_DONE.value and state.critique:
         yield from (f"  {line}" for line in rendered(state.critique).splitlines())
 
@@ -90,7 +90,7 @@ def _iteration_lines(state: RunState) -> Iterator[str]:
     if state.rung_since == state.iteration + 1 and not one.is_reached:
         yield f"  {state.agents[state.rung]} takes over: the agent before has stopped making progress"
     for sign in one.findings[:SHOWN_FINDINGS]:
-        yield f"  {sign.kind}: {one_line(sign.path or sign.rule)}: {one_line(sign.detail)}"
+        yield f"  {sign.kind}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}"
     if len(one.findings) > SHOWN_FINDINGS:
         yield f"  ... and {len(one.findings) - SHOWN_FINDINGS} more findings"
 
@@ -137,7 +137,7 @@ def _escalation(state: RunState) -> Iterator[str]:
         yield f"  {attempt_line(attempt)}"
     yield f"pattern: {pattern(state)}"
     if state.error_reason:
-        yield f"last error: {one_line(state.error_reason, 300)}"
+        yield f"last error: {shorten(state.error_reason, 300)}"
     reason = next((one for one in Reason if one.value == state.stop.reason), Reason.USER_STOP)
     yield f"question: {question(state, reason)}"
     yield f"go on: {go_on(state)}"
@@ -202,7 +202,7 @@ def _gist(payload: dict[str, Any]) -> str:
     for name in ("case", "score", "passed", "reason", "artifact_hash", "exit_signal", "truth", "action", "theory"):
         if name in payload:
             value = payload[name][:HASH_SHOWN] if name == "artifact_hash" else payload[name]
-            told.append(f"{name}={one_line(str(value), 80)}")
+            told.append(f"{name}={shorten(str(value), 80)}")
     if "issues" in payload:
         told.append(f"issues={len(payload['issues'])}")
     if "regressions" in payload and "action" in payload:

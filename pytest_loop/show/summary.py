@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from pytest_loop.core.model.run_state import Assessment, Event, Kind, RunState
 from pytest_loop.core.model.vocabulary import known_reason
 from pytest_loop.core.reporting.outcome import pattern, question
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show.run import go_on
 from pytest_loop.show.terminal import decimal
 
@@ -75,7 +75,7 @@ def append(text: str, environment: Mapping[str, str]) -> str:
 
 def code(text: str, limit: int = LONGEST_NAME) -> str:
     """A text as a code span: fenced by more backticks than it has in a row."""
-    inside = one_line(text, limit) or " "
+    inside = shorten(text, limit) or " "
     fence = "`" * (max(map(len, re.findall("`+", inside)), default=0) + 1)
     space = " " if "`" in (inside[0], inside[-1]) else ""
     return f"{fence}{space}{inside}{space}{fence}"

@@ -13,7 +13,7 @@ from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Remar
 from pytest_loop.errors import CheckError, LoopError, NotJudgedError
 from pytest_loop.processes import child
 from pytest_loop.rules.checks.check import Answer
-from pytest_loop.rules.syntax import Malformed, read_text
+from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.evaluating import Heard, difference, heard, together
 from pytest_loop.workloads.manifest import command_words
@@ -116,7 +116,7 @@ class Pipeline:
     def _reviewed(self, case: Case, ask: Callable[..., Answer]) -> Heard:
         try:
             question = read_text(self.workload.folder / self.manifest.reviewer)
-        except Malformed as error:
+        except ContentError as error:
             raise Hopeless(f"{self.manifest.reviewer}:{error.line}: {error}") from None
         answer = ask(filled_loosely(question, case), artifact=self.workload.folder / case.output)
         critiques = () if answer.passed else (Remark(message=answer.reason or "the reviewer says no"),)

@@ -12,7 +12,7 @@ from pytest_loop.agents.factory import KINDS, AgentFactory, load_declared, make_
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, AgentUnavailableError, Watch
 from pytest_loop.agents.python_agent import PythonAgent
 from pytest_loop.agents.replay_agent import ReplayAgent
-from pytest_loop.core.text.redaction import redactor
+from pytest_loop.core.text.redaction import Redactor
 
 NAMES = "aider, claude, codex, copilot, gemini, goose, opencode, qwen"
 
@@ -128,7 +128,7 @@ class Plugin:
 
 @pytest.fixture
 def factory(tmp_path: Path) -> AgentFactory:
-    return AgentFactory(tmp_path, Plugin(), redactor({"API_TOKEN": SECRET}), tmp_path / "record.jsonl")
+    return AgentFactory(tmp_path, Plugin(), Redactor({"API_TOKEN": SECRET}), tmp_path / "record.jsonl")
 
 
 def test_the_agents_of_a_plugin_are_redacted_and_recorded(factory: AgentFactory) -> None:

@@ -17,11 +17,11 @@ from pytest_loop.agents.protocol import (
 )
 from pytest_loop.agents.redacted_agent import RedactedAgent
 from pytest_loop.core.model.run_state import Blocked, Issue, Usage
-from pytest_loop.core.text.redaction import redactor
+from pytest_loop.core.text.redaction import Redactor
 
 Ask = Callable[..., AgentRequest]
 SECRET = "s3cr3t-value"
-REDACT = redactor({"API_TOKEN": SECRET})
+REDACT = Redactor({"API_TOKEN": SECRET})
 
 
 class Here:

@@ -79,8 +79,8 @@ class Project:
 
     def asked(self, agent: Agent, rule: RunRule = RULE, **settings: Any) -> Told:
         store = Store(self.path)
-        files = store.run("do-it")
-        files.take()
+        files = store.get_run("do-it")
+        files.acquire()
         start = RunState(
             run_id="do-it-1",
             task_alias="do-it",

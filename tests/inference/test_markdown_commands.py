@@ -13,7 +13,7 @@ from pytest_loop.inference.command_candidate import Layer, Source
 from pytest_loop.inference.markdown_commands import commands, items, lines, rows
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.sources import agent_files, project_records
-from pytest_loop.inference.sources.project_records import UseCase, use_cases
+from pytest_loop.inference.sources.project_records import UseCase, find_use_cases
 
 AGENTS = """\
 # Shop
@@ -55,7 +55,7 @@ make lint
 
 
 def test_commands_that_a_text_means() -> None:
-    assert [(one.line, one.command, one.folder, one.is_hollow) for one in commands(AGENTS)] == [
+    assert [(one.line, one.command, one.folder, one.is_trivial) for one in commands(AGENTS)] == [
         (3, "pytest -q", "", False),
         (9, "ruff check .", "", False),
         (12, "npm run lint", "web", True),
@@ -84,8 +84,8 @@ def test_rows_of_tables() -> None:
 
 
 def test_files_for_agents_speak_for_their_folders() -> None:
-    project = Project.of({"AGENTS.md": "use `pytest -q`", "api/CLAUDE.md": "```\ngo test ./...\n```"})
-    found = [(one.command, one.folder, str(one.source), one.layer) for one in agent_files.candidates(project)]
+    project = Project.from_texts({"AGENTS.md": "use `pytest -q`", "api/CLAUDE.md": "```\ngo test ./...\n```"})
+    found = [(one.command, one.folder, str(one.source), one.layer) for one in agent_files.find_candidates(project)]
     assert found == [
         ("pytest -q", "", "AGENTS.md:1", Layer.AGENT_FILES),
         ("go test ./...", "api", "api/CLAUDE.md:2", Layer.AGENT_FILES),
@@ -103,11 +103,13 @@ def test_files_for_agents_speak_for_their_folders() -> None:
     ],
 )
 def test_a_demand_for_ci(text: str, line: int | None) -> None:
-    assert agent_files.ci_demand(Project.of({"CLAUDE.md": text})) == (Source("CLAUDE.md", line) if line else None)
+    assert agent_files.find_ci_demand(Project.from_texts({"CLAUDE.md": text})) == (
+        Source("CLAUDE.md", line) if line else None
+    )
 
 
 def test_use_cases_by_their_ids() -> None:
-    project = Project.of(
+    project = Project.from_texts(
         {
             ".aiwg/requirements/UC-004-login.md": dedent("""\
                 # UC-004
@@ -120,14 +122,18 @@ def test_use_cases_by_their_ids() -> None:
         }
     )
     path = ".aiwg/requirements/UC-004-login.md"
-    assert use_cases(project, "implement uc-004 and UC-005 and UC-9") == [
+    assert find_use_cases(project, "implement uc-004 and UC-005 and UC-9") == [
         UseCase("UC-004", Source(path), (("a user can log in", Source(path, 3)), ("a wrong password is refused", Source(path, 4))))
     ]  # fmt: skip
 
 
 def test_commands_in_records() -> None:
-    project = Project.of({".aiwg/testing/test-strategy.md": "gate: `tox -e lint`", ".aiwg/other.md": "`pytest -q`"})
-    assert [(one.command, one.layer) for one in project_records.candidates(project)] == [("tox -e lint", Layer.RECORDS)]
+    project = Project.from_texts(
+        {".aiwg/testing/test-strategy.md": "gate: `tox -e lint`", ".aiwg/other.md": "`pytest -q`"}
+    )
+    assert [(one.command, one.layer) for one in project_records.find_candidates(project)] == [
+        ("tox -e lint", Layer.RECORDS)
+    ]
 
 
 @settings(deadline=None)

@@ -8,12 +8,12 @@ import pytest
 
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Plan
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.text.redaction import redactor
+from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.session.redaction import DiscreetSession
 from pytest_loop.session.runner import Judgement, SessionError, SessionStoppedError
 
 SECRET = "s3cr3t-value"
-REDACT = redactor({"API_TOKEN": SECRET})
+REDACT = Redactor({"API_TOKEN": SECRET})
 
 
 @dataclass

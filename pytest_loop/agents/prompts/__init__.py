@@ -11,7 +11,8 @@ from pytest_loop.core.judging.critique import rendered
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState, Step
 from pytest_loop.core.reporting.outcome import attempt_line
-from pytest_loop.core.text.sanitizer import fenced, one_line
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.errors import StateError
 
 FOLDER = Path(__file__).parent
@@ -54,7 +55,7 @@ def build_prompt(
     by the person, such as the critique, lessons, the artifact and the context, is marked as data.
     """
     values = {
-        "trouble": one_line(state.trouble_with(step), 1_000),
+        "trouble": shorten(state.trouble_with(step), 1_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
@@ -62,12 +63,12 @@ def build_prompt(
         "task": state.task.prompt,
         "rules": _wanted_rules(state, wanted) if wanted else _rules(state),
         "plan": "\n".join(f"{number}. {line}" for number, line in enumerate(state.plan, 1)),
-        "critique": fenced(rendered(state.critique), nonce) if state.critique and state.critique.issues else "",
-        "lessons": fenced(lessons, nonce) if lessons else "",
+        "critique": fence_text(rendered(state.critique), nonce) if state.critique and state.critique.issues else "",
+        "lessons": fence_text(lessons, nonce) if lessons else "",
         "attempts": "\n".join(f"- {attempt_line(one)}" for one in state.attempts),
         "gate": gate,
-        "context": fenced(context, nonce) if context else "",
-        "artifact": fenced(artifact, nonce) if artifact else "",
+        "context": fence_text(context, nonce) if context else "",
+        "artifact": fence_text(artifact, nonce) if artifact else "",
         "artifact_path": artifact_path,
         "sealed": ", ".join(state.sealed.patterns) if state.sealed else "",
         "allowed": ", ".join(state.sealed.allow) if state.sealed else "",
@@ -91,9 +92,9 @@ def _rules(state: RunState) -> str:
 def _told(rule: RunRule) -> str:
     """What a rule asks for; a sentence says more than the description of it."""
     if rule.description == rule.id:  # a test without a mark: its name is all that it says
-        return f"- {one_line(rule.id, LONGEST_RULE)} ({rule.severity.value})"
+        return f"- {shorten(rule.id, LONGEST_RULE)} ({rule.severity.value})"
     asked = f"{rule.description}: {rule.check}" if isinstance(rule.check, str) else rule.description
-    return f"- {one_line(rule.id)} ({rule.severity.value}): {one_line(asked, LONGEST_RULE)}"
+    return f"- {shorten(rule.id)} ({rule.severity.value}): {shorten(asked, LONGEST_RULE)}"
 
 
 def render_template(step: str, values: dict[str, str], folder: Path | None = None, own: Path | None = None) -> str:

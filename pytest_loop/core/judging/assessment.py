@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pytest_loop.core.judging.score import MISSING, evaluation, rescored
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Result, Verdict, weight
 from pytest_loop.core.model.run_state import HASH_SHOWN, Assessment, Complaint, RuleResult, RunCriteria
-from pytest_loop.core.text.sanitizer import cleaned, clipped, fingerprint, one_line
+from pytest_loop.core.text.lengths import clip_text, shorten
+from pytest_loop.core.text.sanitizer import clean_text
+from pytest_loop.core.text.signature import compute_fingerprint
 
 # How much of a failure is remembered: of each, and less where there are many.
 DETAILS = 2_000
@@ -69,31 +71,31 @@ def _held_out(results: Iterable[Result]) -> float | None:
 def _kept(one: Result, share: int) -> RuleResult:
     """What is remembered of a rule that did not pass; of one that is held out, nothing that would give it away."""
     if one.rule.holdout:
-        return RuleResult(id=one.rule.id, verdict=one.verdict, signature=fingerprint(one.details[:DETAILS]))
-    details = cleaned(one.details)
+        return RuleResult(id=one.rule.id, verdict=one.verdict, signature=compute_fingerprint(one.details[:DETAILS]))
+    details = clean_text(one.details)
     findings = [finding for piece in one.evidence for finding in piece.findings]
     most = FINDINGS if share == DETAILS else 1
     return RuleResult(
         id=one.rule.id,
         verdict=one.verdict,
-        details=clipped(details, share),
+        details=clip_text(details, share),
         findings=tuple(_harmless(finding, share) for finding in findings[:most]),
         more=max(0, len(findings) - most),
-        signature=fingerprint(details[:DETAILS]),
+        signature=compute_fingerprint(details[:DETAILS]),
     )
 
 
 def _harmless(finding: Finding, share: int) -> Finding:
     return Finding(
-        expected=one_line(finding.expected, _SHORT),
-        found=one_line(finding.found, _SHORT),
-        where=one_line(finding.where),
-        detail=clipped(cleaned(finding.detail), share),
+        expected=shorten(finding.expected, _SHORT),
+        found=shorten(finding.found, _SHORT),
+        where=shorten(finding.where),
+        detail=clip_text(clean_text(finding.detail), share),
     )
 
 
 def _complaint(one: Result, kept: Mapping[str, RuleResult]) -> Complaint:
-    return Complaint(id=one.rule.id, severity=one.rule.severity, message=one_line(kept[one.rule.id].details, _SHORT))
+    return Complaint(id=one.rule.id, severity=one.rule.severity, message=shorten(kept[one.rule.id].details, _SHORT))
 
 
 def _is_assumed(one: Result) -> bool:

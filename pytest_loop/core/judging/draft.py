@@ -10,7 +10,7 @@ from fractions import Fraction
 from pytest_loop.core.model.rules import TESTS as TESTS
 from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan, Rule, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, levels
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 SHORTEST_PLAN = 3
 LONGEST_PLAN = 5
@@ -106,7 +106,7 @@ def _group(name: str) -> str:
 
 
 def _step(name: str, rules: list[Rule]) -> str:
-    return one_line(f"{name}: {_listed([one_line(rule.description, 60) for rule in rules], '; ')}", LONGEST_STEP)
+    return shorten(f"{name}: {_listed([shorten(rule.description, 60) for rule in rules], '; ')}", LONGEST_STEP)
 
 
 def _listed(names: list[str], between: str) -> str:

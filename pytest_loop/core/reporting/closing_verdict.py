@@ -11,7 +11,7 @@ from pytest_loop.core.machine.stop_reasons import breakers
 from pytest_loop.core.model.rules import Proof, Severity
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 # How hard it is to take back what others build on.
 HARD = "1"
@@ -35,7 +35,7 @@ def closing(state: RunState) -> tuple[Closing, str]:
     if assumed:
         return Closing.RESEARCH, f"nobody has confirmed {_first(assumed)}"
     if not state.stop.passed:
-        return Closing.RESEARCH, f"it is not done ({one_line(state.stop.reason, 80)})"
+        return Closing.RESEARCH, f"it is not done ({shorten(state.stop.reason, 80)})"
     if not rules and state.notebook is None:
         return Closing.RESEARCH, "no rule verifies it"
     if _was_done_before(state):
@@ -55,7 +55,7 @@ def _was_done_before(state: RunState) -> bool:
 
 
 def _first(names: list[str]) -> str:
-    return one_line(names[0], 80) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+    return shorten(names[0], 80) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
 def judged_rules(state: RunState) -> Iterator[tuple[RunRule, Proof]]:
@@ -108,7 +108,7 @@ def status_block(state: RunState, following: str) -> Iterator[str]:
     yield f"EXIT_SIGNAL: {json.dumps(state.stop.passed)}"
     yield f"CRITERIA: {json.dumps(criteria, ensure_ascii=False)}"
     yield f"STUCK_COUNT: {max(0, times - 1)}"
-    yield f"NEXT: {one_line(following, 200)}"
+    yield f"NEXT: {shorten(following, 200)}"
     yield _END
 
 

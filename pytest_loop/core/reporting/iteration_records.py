@@ -15,7 +15,7 @@ from pytest_loop.core.machine.score_trend import USUAL, Trigger, best, direction
 from pytest_loop.core.machine.stop_reasons import budgets
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_state import Assessment, Event, Kind, RunState, Target, Usage
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 WHOLE = 100
 _HYPOTHESIS = "hypothesis_formed"
@@ -109,7 +109,7 @@ def _seconds(payload: Mapping[str, Any]) -> float:
 def _reflections(payload: Mapping[str, Any]) -> tuple[str, ...]:
     found = payload.get("issues")
     issues = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    return tuple(one_line(f"{one.get('rule_id', '')}: {one.get('problem', '')}", _LONGEST) for one in issues)
+    return tuple(shorten(f"{one.get('rule_id', '')}: {one.get('problem', '')}", _LONGEST) for one in issues)
 
 
 def _record(state: RunState, event: Event) -> IterationRecord:

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from pytest_loop.core.model.rules import Verdict
 from pytest_loop.core.model.run_state import Assessment, Event, Kind, RuleResult, RunState
-from pytest_loop.core.text.sanitizer import fitted, one_line, revealed
+from pytest_loop.core.text.lengths import fit_tokens, shorten
+from pytest_loop.core.text.sanitizer import reveal_hidden
 
 MOST_OFFERED = 3
 MOST_LINES = 24
@@ -81,7 +82,7 @@ def _mended(before: Assessment, now: Assessment, edit: Event, run: str) -> list[
 
 
 def _problem(one: RuleResult) -> str:
-    return one_line(str(one.findings[0]) if one.findings else one.details, 300)
+    return shorten(str(one.findings[0]) if one.findings else one.details, 300)
 
 
 def recalled(state: RunState, known: Sequence[Lesson]) -> list[Lesson]:
@@ -117,7 +118,7 @@ def rendered(offered: Sequence[Lesson]) -> str:
 
 def _told(number: int, one: Lesson) -> str:
     more = f", and {one.others} more with it" if one.others else ""
-    head = f"{number}. {one_line(one.rule)} said: {one.problem}\n   This edit mended it{more} ({one_line(one.name)}):"
-    lines = [revealed(line[:_LONGEST_LINE]) for line in one.diff.split("\n")]
+    head = f"{number}. {shorten(one.rule)} said: {one.problem}\n   This edit mended it{more} ({shorten(one.name)}):"
+    lines = [reveal_hidden(line[:_LONGEST_LINE]) for line in one.diff.split("\n")]
     rest = [f"... and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
-    return fitted("\n".join([head, *(f"   | {line}" for line in [*lines[:MOST_LINES], *rest])]), MOST_TOKENS)
+    return fit_tokens("\n".join([head, *(f"   | {line}" for line in [*lines[:MOST_LINES], *rest])]), MOST_TOKENS)

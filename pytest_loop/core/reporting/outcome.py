@@ -10,7 +10,8 @@ from pytest_loop.core.machine.stop_reasons import breakers, budgets, is_ready_fo
 from pytest_loop.core.model.run_state import HASH_SHOWN, Attempt, Event, Notebook, Opinion, Reason, RunState
 from pytest_loop.core.model.vocabulary import known_reason
 from pytest_loop.core.reporting.closing_verdict import verdict
-from pytest_loop.core.text.sanitizer import counted, one_line
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import format_count
 
 FEEDBACK_ITEMS = 5
 LONGEST_ITEM = 200
@@ -98,9 +99,9 @@ def _feedback(state: RunState) -> dict[str, Any]:
     """What to do next: what the rules say comes before what a person says, and all of it is short."""
     one = state.evaluation
     open_ = (one.failed or one.warnings) if one else ()
-    said = [one_line(f"{each.id}: {each.message}", LONGEST_ITEM) for each in open_[:FEEDBACK_ITEMS]]
-    wanted = [one_line(state.review.feedback, LONGEST_ITEM)] if state.review and state.review.feedback else []
-    summary = f"{counted(len(open_), 'rule')} to mend" if open_ else "nothing fails, and yet it is not done"
+    said = [shorten(f"{each.id}: {each.message}", LONGEST_ITEM) for each in open_[:FEEDBACK_ITEMS]]
+    wanted = [shorten(state.review.feedback, LONGEST_ITEM)] if state.review and state.review.feedback else []
+    summary = f"{format_count(len(open_), 'rule')} to mend" if open_ else "nothing fails, and yet it is not done"
     return {
         "summary": "the review asks for something else" if is_rejected(state) else summary,
         "actionable_items": list(_within(LONGEST_FEEDBACK, [*said, *wanted])),
@@ -124,7 +125,7 @@ def attempt_line(one: Attempt) -> str:
     if one.mended or one.broken:
         said.append(f"{one.mended} mended, {one.broken} broken")
     if one.unmet:
-        names = ", ".join(one_line(name, 80) for name in one.open[:3])
+        names = ", ".join(shorten(name, 80) for name in one.open[:3])
         said.append(f"open: {names}" + (f" and {one.unmet - 3} more" if one.unmet > 3 else ""))
     return "; ".join(said)
 
@@ -172,19 +173,19 @@ def question(state: RunState, reason: Reason) -> str:
     """The one thing that a person has to answer."""
     one = state.evaluation
     if reason is Reason.BLOCKED and state.blocked:
-        return one_line(
+        return shorten(
             f"Is the agent right that {state.blocked.rule} cannot be met ({state.blocked.reason})?", 2 * LONGEST_ITEM
         )
     if reason is Reason.UNCONFIRMED and one and one.assumptions:
-        return f"Is it so: {one_line(', '.join(_described(state, name) for name in one.assumptions), LONGEST_ITEM)}?"
+        return f"Is it so: {shorten(', '.join(_described(state, name) for name in one.assumptions), LONGEST_ITEM)}?"
     if reason is Reason.UNCONFIRMED:
         return "The review is outstanding: is it done?"
     if state.review and is_rejected(state):
-        return f"Is another round worth it for what the review asks ({one_line(state.review.feedback, LONGEST_ITEM)})?"
+        return f"Is another round worth it for what the review asks ({shorten(state.review.feedback, LONGEST_ITEM)})?"
     first = next(iter((*one.failed, *one.warnings)), None) if one else None
     if one and one.is_clean and first is None and state.exit_signal is False:
         return "Every rule passes, and the agent says that it is not done: what is missing?"
-    rule = one_line(first.id, LONGEST_ITEM) if first else "the rule that fails"
+    rule = shorten(first.id, LONGEST_ITEM) if first else "the rule that fails"
     return _QUESTIONS.get(reason, "What does the agent not know about {rule}?").replace("{rule}", rule)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from pytest_loop.core.model.rules import Value
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 OPTIONS = 3
 MOST_REFUSALS = 2
@@ -116,8 +116,8 @@ def _reason(one: Any) -> str:
     where = ".".join(map(str, one["loc"])) or "the answer"
     if one["loc"] == ("options",) and one["type"] in ("too_short", "too_long"):
         return f"expected exactly {OPTIONS} options, found {one['ctx']['actual_length']}"
-    found = "none" if one["type"] == "missing" else one_line(repr(one["input"]), 60)
-    return f"{where}: {one_line(one['msg'])}, found {found}"
+    found = "none" if one["type"] == "missing" else shorten(repr(one["input"]), 60)
+    return f"{where}: {shorten(one['msg'])}, found {found}"
 
 
 def refusals(analysis: Analysis, ground: Ground) -> Iterator[str]:
@@ -125,9 +125,9 @@ def refusals(analysis: Analysis, ground: Ground) -> Iterator[str]:
     edits = [option.edit for option in analysis.options]
     for number, option in enumerate(analysis.options, 1):
         for reason in _flaws(option, ground):
-            yield f"option {number} ({one_line(option.name, 60)}): {reason}"
+            yield f"option {number} ({shorten(option.name, 60)}): {reason}"
         if option.edit in edits[: number - 1]:
-            yield f"option {number} ({one_line(option.name, 60)}): expected an edit of its own, found one from above"
+            yield f"option {number} ({shorten(option.name, 60)}): expected an edit of its own, found one from above"
     for case in analysis.hypothesis.prediction:
         if case not in ground.cases:
             yield f"hypothesis: expected cases of this workload in its prediction, found {case!r}"
@@ -135,7 +135,7 @@ def refusals(analysis: Analysis, ground: Ground) -> Iterator[str]:
 
 def _flaws(option: Option, ground: Ground) -> Iterator[str]:
     if _is_vague(option):
-        yield f"expected a mechanism (why the edit changes what comes out), found {one_line(option.mechanism, 60)!r}"
+        yield f"expected a mechanism (why the edit changes what comes out), found {shorten(option.mechanism, 60)!r}"
     if not option.improves:
         yield "expected the cases that it improves, found none"
     for case in (*option.improves, *option.regresses):
@@ -163,7 +163,7 @@ def _misfit(option: Option, files: Mapping[str, str]) -> str | None:
     places = len(_places(files[option.file], option))
     if places != 1:
         found = "none" if not places else f"it {places} times"
-        return f"expected the current text once in {option.file}, found {found}: {one_line(option.current, 60)!r}"
+        return f"expected the current text once in {option.file}, found {found}: {shorten(option.current, 60)!r}"
     return None
 
 

@@ -7,11 +7,11 @@ from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.sources import compiled_languages, node_packages, python_packages, task_runners
 
 
-def candidates(project: Project) -> list[Candidate]:
+def find_candidates(project: Project) -> list[Candidate]:
     """All that the manifests offer, in every folder that has one."""
     found = [
         one
         for part in (python_packages, node_packages, compiled_languages, task_runners)
-        for one in part.candidates(project)
+        for one in part.find_candidates(project)
     ]
     return list(dict.fromkeys(found))

@@ -6,7 +6,7 @@ import re
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
 from pytest_loop.inference.markdown_commands import commands, lines
-from pytest_loop.inference.project_files import Project, folder_of
+from pytest_loop.inference.project_files import Project, get_folder
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "AIWG.md")
 _CI = re.compile(
@@ -17,7 +17,7 @@ _CI = re.compile(
 )
 
 
-def candidates(project: Project) -> list[Candidate]:
+def find_candidates(project: Project) -> list[Candidate]:
     """The commands that these files name; one in a folder speaks for that folder."""
     return [
         Candidate(
@@ -26,16 +26,16 @@ def candidates(project: Project) -> list[Candidate]:
             Layer.AGENT_FILES,
             Source(path, said.line),
             said.folder,
-            is_hollow=said.is_hollow,
+            is_trivial=said.is_trivial,
         )
-        for path in project.named(*NAMES)
-        for said in commands(project.texts[path], folder_of(path))
+        for path in project.find_named(*NAMES)
+        for said in commands(project.texts[path], get_folder(path))
     ]
 
 
-def ci_demand(project: Project) -> Source | None:
+def find_ci_demand(project: Project) -> Source | None:
     """Where one of these files says that nothing is done until CI passes."""
-    for path in project.named(*NAMES):
+    for path in project.find_named(*NAMES):
         for line in lines(project.texts[path]):
             if line.language is None and _CI.search(line.text):
                 return Source(path, line.number)

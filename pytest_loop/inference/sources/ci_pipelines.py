@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
-from pytest_loop.inference.command_lines import purpose_of
-from pytest_loop.inference.data_files import line_of, listed, mapping, texts
+from pytest_loop.inference.command_lines import classify_command
+from pytest_loop.inference.data_files import collect_strings, get_line, get_list, get_mapping
 from pytest_loop.inference.project_files import MOST_SCRIPTS, Project
-from pytest_loop.inference.shell_script import inside, steps
-from pytest_loop.inference.tool_purposes import Purpose, names
+from pytest_loop.inference.shell_script import resolve_folder, split_steps
+from pytest_loop.inference.tool_purposes import Purpose, split_names
 
 # Workflows, jobs and stages of these names bring something somewhere, and verify nothing.
 _DELIVERING = re.compile(
@@ -28,7 +28,7 @@ _ACTIONS = {
     "astral-sh/ruff-action": "ruff check .",
     "psf/black": "black --check .",
 }
-_NOT_JOBS = names(
+_NOT_JOBS = split_names(
     "default include stages variables workflow image services cache before_script after_script pages spec"
 )
 
@@ -44,7 +44,7 @@ class _Script:
     is_ignored: bool = False
 
 
-def candidates(project: Project) -> list[Candidate]:
+def find_candidates(project: Project) -> list[Candidate]:
     """All that CI verifies; what belongs to a delivery counts only where nothing else is there."""
     found: list[tuple[bool, Candidate]] = []
     for path in sorted(project.texts):
@@ -61,12 +61,12 @@ def _is_delivery(*said: object) -> bool:
 
 
 def _verifying(path: str, script: _Script) -> Iterator[Candidate]:
-    for step in steps(_marked(script.text, script.matrix), script.folder):
-        for command in expanded(step.command, script.matrix):
-            if purpose := purpose_of(command):
+    for step in split_steps(_marked(script.text, script.matrix), script.folder):
+        for command in expand_matrix(step.command, script.matrix):
+            if purpose := classify_command(command):
                 source = Source(path, script.line + step.offset)
-                is_hollow = step.is_hollow or script.is_ignored
-                yield Candidate(command, purpose, Layer.CI, source, step.folder, is_hollow=is_hollow)
+                is_trivial = step.is_trivial or script.is_ignored
+                yield Candidate(command, purpose, Layer.CI, source, step.folder, is_trivial=is_trivial)
 
 
 # -- values that only CI knows
@@ -77,7 +77,7 @@ _EXPRESSION = re.compile(
 _MARK = re.compile("\ue000([^\ue001]*)\ue001")
 _TOKEN = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+|[\"']")
 MOST_VALUES = 20
-_NAMING = names("run make just yarn pnpm npm poe task")
+_NAMING = split_names("run make just yarn pnpm npm poe task")
 
 
 def _marked(script: str, matrix: dict[str, list[str]]) -> str:
@@ -89,7 +89,7 @@ def _marked(script: str, matrix: dict[str, list[str]]) -> str:
     return re.sub(rf"\$\{{?({known})\b\}}?", "\ue000\\1\ue001", script)
 
 
-def expanded(command: str, matrix: dict[str, list[str]]) -> list[str]:
+def expand_matrix(command: str, matrix: dict[str, list[str]]) -> list[str]:
     """The commands at a desk: what a matrix varies is left out, or is a command for each of its values."""
     made = [""]
     kept: list[str] = []
@@ -118,10 +118,10 @@ def expanded(command: str, matrix: dict[str, list[str]]) -> list[str]:
 def _values(matrix: Any) -> dict[str, list[str]]:
     """The values of a matrix, by name."""
     found = {
-        str(name): [str(one) for one in value] for name, value in mapping(matrix).items() if isinstance(value, list)
+        str(name): [str(one) for one in value] for name, value in get_mapping(matrix).items() if isinstance(value, list)
     }
-    for row in listed(mapping(matrix).get("include")):
-        for name, value in mapping(row).items():
+    for row in get_list(get_mapping(matrix).get("include")):
+        for name, value in get_mapping(row).items():
             found.setdefault(str(name), []).append(str(value))
     return found
 
@@ -139,53 +139,54 @@ def _reader(path: str) -> _Reader | None:
 
 def _workflow(project: Project, path: str) -> Iterator[_Script]:
     data = project.data.get(path)
-    if _is_delivery(mapping(data).get("name")) and not _is_delivery(path):
+    if _is_delivery(get_mapping(data).get("name")) and not _is_delivery(path):
         return
-    for name, job in mapping(data, "jobs").items():
-        if _is_delivery(name, mapping(job).get("name")) or "environment" in mapping(job):
+    for name, job in get_mapping(data, "jobs").items():
+        if _is_delivery(name, get_mapping(job).get("name")) or "environment" in get_mapping(job):
             continue
         folder = next(
-            (place for one in (job, data) if (place := mapping(one, "defaults", "run").get("working-directory"))), ""
+            (place for one in (job, data) if (place := get_mapping(one, "defaults", "run").get("working-directory"))),
+            "",
         )
-        matrix = _values(mapping(job, "strategy", "matrix"))
-        for step in listed(mapping(job).get("steps")):
-            yield from _step(mapping(step), str(folder), matrix)
+        matrix = _values(get_mapping(job, "strategy", "matrix"))
+        for step in get_list(get_mapping(job).get("steps")):
+            yield from _step(get_mapping(step), str(folder), matrix)
 
 
 def _step(step: dict[Any, Any], folder: str, matrix: dict[str, list[str]]) -> Iterator[_Script]:
-    here = inside(folder, str(step.get("working-directory") or ""))
+    here = resolve_folder(folder, str(step.get("working-directory") or ""))
     is_ignored = step.get("continue-on-error") is True
-    for text in texts(step.get("run")):
-        yield _Script(text, here, matrix, line_of(text), is_ignored)
-    for action in texts(step.get("uses")):
+    for text in collect_strings(step.get("run")):
+        yield _Script(text, here, matrix, get_line(text), is_ignored)
+    for action in collect_strings(step.get("uses")):
         if command := _ACTIONS.get(action.partition("@")[0]):
-            yield _Script(command, here, matrix, line_of(action), is_ignored)
+            yield _Script(command, here, matrix, get_line(action), is_ignored)
 
 
 def _gitlab(project: Project, path: str) -> Iterator[_Script]:
-    data = mapping(project.data.get(path))
+    data = get_mapping(project.data.get(path))
     for name, job in data.items():
-        if str(name).startswith(".") or name in _NOT_JOBS or _is_delivery(name, mapping(job).get("stage")):
+        if str(name).startswith(".") or name in _NOT_JOBS or _is_delivery(name, get_mapping(job).get("stage")):
             continue
-        parents = [mapping(data, parent) for parent in texts(mapping(job).get("extends"))]
-        said = next((one["script"] for one in (mapping(job), *parents) if "script" in one), None)
-        rows = listed(mapping(job, "parallel").get("matrix"))
+        parents = [get_mapping(data, parent) for parent in collect_strings(get_mapping(job).get("extends"))]
+        said = next((one["script"] for one in (get_mapping(job), *parents) if "script" in one), None)
+        rows = get_list(get_mapping(job, "parallel").get("matrix"))
         matrix = {key: values for row in rows for key, values in _values(row).items()}
-        is_ignored = mapping(job).get("allow_failure") is True
-        for text in texts(said):
-            yield _Script(text, "", matrix, line_of(text), is_ignored)
+        is_ignored = get_mapping(job).get("allow_failure") is True
+        for text in collect_strings(said):
+            yield _Script(text, "", matrix, get_line(text), is_ignored)
 
 
 def _circle(project: Project, path: str) -> Iterator[_Script]:
-    for name, job in mapping(project.data.get(path), "jobs").items():
+    for name, job in get_mapping(project.data.get(path), "jobs").items():
         if _is_delivery(name):
             continue
-        folder = str(mapping(job).get("working_directory") or "").removeprefix("~/")
-        for step in listed(mapping(job).get("steps")):
-            run = mapping(step).get("run")
-            here = inside("", str(mapping(run).get("working_directory") or ""))
-            for text in texts(mapping(run).get("command", run)):
-                yield _Script(text, here if here != folder else "", {}, line_of(text))
+        folder = str(get_mapping(job).get("working_directory") or "").removeprefix("~/")
+        for step in get_list(get_mapping(job).get("steps")):
+            run = get_mapping(step).get("run")
+            here = resolve_folder("", str(get_mapping(run).get("working_directory") or ""))
+            for text in collect_strings(get_mapping(run).get("command", run)):
+                yield _Script(text, here if here != folder else "", {}, get_line(text))
 
 
 _STAGE = re.compile(r"\bstage\s*\(\s*['\"](?P<stage>[^'\"\n]+)['\"]")
@@ -210,6 +211,6 @@ def _jenkins(project: Project, path: str) -> Iterator[_Script]:
         yield _Script(found[group], place["folder"] if place else "", {}, line)
 
 
-def checks(found: list[Candidate]) -> tuple[Purpose, ...]:
+def list_purposes(found: list[Candidate]) -> tuple[Purpose, ...]:
     """What CI verifies, in its order."""
-    return tuple(dict.fromkeys(one.purpose for one in found if not one.is_hollow))
+    return tuple(dict.fromkeys(one.purpose for one in found if not one.is_trivial))

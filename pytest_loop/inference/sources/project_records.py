@@ -24,7 +24,7 @@ class UseCase:
     criteria: tuple[tuple[str, Source], ...]
 
 
-def use_cases(project: Project, text: str) -> list[UseCase]:
+def find_use_cases(project: Project, text: str) -> list[UseCase]:
     """The use cases whose ids stand in a text, where the project has their files and these have criteria."""
     found = []
     for name in dict.fromkeys(one.upper() for one in _ID.findall(text)):
@@ -37,11 +37,11 @@ def use_cases(project: Project, text: str) -> list[UseCase]:
     return found
 
 
-def candidates(project: Project) -> list[Candidate]:
+def find_candidates(project: Project) -> list[Candidate]:
     """The commands in strategies, gates, guides and notes of the work so far."""
     return [
         Candidate(
-            said.command, said.purpose, Layer.RECORDS, Source(path, said.line), said.folder, is_hollow=said.is_hollow
+            said.command, said.purpose, Layer.RECORDS, Source(path, said.line), said.folder, is_trivial=said.is_trivial
         )
         for path in sorted(project.texts)
         if _TELLING.fullmatch(path)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from itertools import islice
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
-from pytest_loop.inference.data_files import mapping, texts
-from pytest_loop.inference.project_files import MOST_SCRIPTS, Project, folder_of
-from pytest_loop.inference.shell_script import LONGEST_LINE, steps
-from pytest_loop.inference.tool_purposes import Purpose, script_purpose
+from pytest_loop.inference.data_files import collect_strings, get_mapping
+from pytest_loop.inference.project_files import MOST_SCRIPTS, Project, get_folder
+from pytest_loop.inference.shell_script import LONGEST_LINE, split_steps
+from pytest_loop.inference.tool_purposes import Purpose, classify_script
 
 RANK = 4
 _TARGET = re.compile(r"^(?P<names>[A-Za-z0-9][\w. /-]*?)\s*::?(?!=)(?P<needs>[^=\n]*)$")
@@ -20,22 +20,24 @@ _SESSION = re.compile(
 )
 
 
-def candidates(project: Project) -> Iterator[Candidate]:
+def find_candidates(project: Project) -> Iterator[Candidate]:
     """What can be asked of these programs."""
-    for path in project.named("Makefile", "makefile", "GNUmakefile"):
+    for path in project.find_named("Makefile", "makefile", "GNUmakefile"):
         yield from _recipes(project, path, "make", _TARGET)
-    for path in project.named("justfile", "Justfile", ".justfile"):
+    for path in project.find_named("justfile", "Justfile", ".justfile"):
         yield from _recipes(project, path, "just", _RECIPE)
-    for path in project.named("mise.toml", ".mise.toml"):
+    for path in project.find_named("mise.toml", ".mise.toml"):
         yield from _mise(project, path)
-    for path in project.named("tox.ini"):
+    for path in project.find_named("tox.ini"):
         yield from _tox(project, path)
-    for path in project.named("noxfile.py"):
+    for path in project.find_named("noxfile.py"):
         yield from _nox(project, path)
 
 
-def _made(command: str, purpose: Purpose, source: Source, rank: int = RANK, *, is_hollow: bool = False) -> Candidate:
-    return Candidate(command, purpose, Layer.MANIFESTS, source, folder_of(source.path), is_hollow=is_hollow, rank=rank)
+def _made(command: str, purpose: Purpose, source: Source, rank: int = RANK, *, is_trivial: bool = False) -> Candidate:
+    return Candidate(
+        command, purpose, Layer.MANIFESTS, source, get_folder(source.path), is_trivial=is_trivial, rank=rank
+    )
 
 
 def _recipes(project: Project, path: str, runner: str, pattern: re.Pattern[str]) -> Iterator[Candidate]:
@@ -52,34 +54,34 @@ def _recipes(project: Project, path: str, runner: str, pattern: re.Pattern[str])
         elif is_inside:
             recipes[-1][2].append(re.sub(r"^\s*[@+-]*", "", line[:LONGEST_LINE]))
     for number, found, body in recipes:
-        is_hollow = not found["needs"].strip() and all(step.is_hollow for step in steps("\n".join(body)))
+        is_trivial = not found["needs"].strip() and all(step.is_trivial for step in split_steps("\n".join(body)))
         for name in found["names"].split():
-            if purpose := script_purpose(name):
-                yield _made(f"{runner} {name}", purpose, Source(path, number), is_hollow=is_hollow)
+            if purpose := classify_script(name):
+                yield _made(f"{runner} {name}", purpose, Source(path, number), is_trivial=is_trivial)
 
 
 def _mise(project: Project, path: str) -> Iterator[Candidate]:
-    for name, task in islice(mapping(project.data.get(path), "tasks").items(), MOST_SCRIPTS):
-        if purpose := script_purpose(name):
-            body = "\n".join(texts(mapping(task).get("run", task)))
-            is_hollow = bool(body) and all(step.is_hollow for step in steps(body))
-            yield _made(f"mise run {name}", purpose, project.source(path, re.escape(name)), is_hollow=is_hollow)
+    for name, task in islice(get_mapping(project.data.get(path), "tasks").items(), MOST_SCRIPTS):
+        if purpose := classify_script(name):
+            body = "\n".join(collect_strings(get_mapping(task).get("run", task)))
+            is_trivial = bool(body) and all(step.is_trivial for step in split_steps(body))
+            yield _made(f"mise run {name}", purpose, project.locate(path, re.escape(name)), is_trivial=is_trivial)
 
 
 def _tox(project: Project, path: str) -> Iterator[Candidate]:
     data = project.data.get(path, {})
     if "testenv" in data or "tox" in data:
-        yield _made("tox", Purpose.TEST, project.source(path, r"^\[(?:testenv|tox)\]"), RANK + 1)
+        yield _made("tox", Purpose.TEST, project.locate(path, r"^\[(?:testenv|tox)\]"), RANK + 1)
     for section in data:
         name = str(section).partition("testenv:")[2]
-        if name and (purpose := script_purpose(name)):
-            yield _made(f"tox -e {name}", purpose, project.source(path, re.escape(f"[{section}]")), RANK + 2)
+        if name and (purpose := classify_script(name)):
+            yield _made(f"tox -e {name}", purpose, project.locate(path, re.escape(f"[{section}]")), RANK + 2)
 
 
 def _nox(project: Project, path: str) -> Iterator[Candidate]:
     for found in _SESSION.finditer(project.texts[path]):
         said = re.search(r"name\s*=\s*[\"']([^\"']+)", found["arguments"] or "")
         name = said[1] if said else found["name"]
-        if purpose := script_purpose(name):
+        if purpose := classify_script(name):
             line = project.texts[path].count("\n", 0, found.start()) + 1
             yield _made(f"nox -s {name}", purpose, Source(path, line), RANK + 2)

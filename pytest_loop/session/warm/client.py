@@ -33,9 +33,9 @@ import pytest
 class Door:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self, early_config):
-        from pytest_loop import serving
+        from pytest_loop.session.warm import preload
         from pytest_loop.session.warm.fork_server import serve
-        serve(early_config, self, serving)
+        serve(early_config, self, preload)
         return (yield)
 
 door = Door()

@@ -65,7 +65,7 @@ def rule_files() -> dict[str, str]:
 def read(files: Mapping[str, str]) -> None:
     """Rule files are texts, and what a text means is always the same: a session whose text is another reads it anew."""
     from pytest_loop.errors import RuleFileError
-    from pytest_loop.rules.rule_files import load as load_rules
+    from pytest_loop.rules.rule_files import load_rule_file as load_rules
 
     for path, root in files.items():
         with suppress(RuleFileError, OSError):

@@ -23,7 +23,7 @@ from pytest_loop.core.model.run_state import (
     RunRule,
     SealFinding,
 )
-from pytest_loop.core.text.sanitizer import tokens
+from pytest_loop.core.text.lengths import estimate_tokens
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story
@@ -258,14 +258,14 @@ def test_a_critique_is_never_longer_than_allowed(texts: list[tuple[str, str, str
     }
     what = critique(criteria, assessment(criteria, Phase.A, reported, ""), (), budget)
     assert len(what.issues) <= MOST_ISSUES
-    assert tokens(rendered(what)) <= budget
+    assert estimate_tokens(rendered(what)) <= budget
 
 
 @given(HUGE, st.integers(0, 5))
 @settings(max_examples=20, deadline=None)
 def test_a_critique_that_somebody_else_made_is_not_longer_either(text: str, count: int) -> None:
     issue = Issue(rule_id=text, problem=text, fix_instruction=text, lines=text, also=(text,) * 3, others=9)
-    assert tokens(rendered(Critique(issues=(issue,) * count, left_out=9))) <= MOST_TOKENS
+    assert estimate_tokens(rendered(Critique(issues=(issue,) * count, left_out=9))) <= MOST_TOKENS
 
 
 def test_the_last_lines_are_shown_where_there_is_no_room_for_all(rule: Make) -> None:
@@ -299,5 +299,5 @@ def test_suspicious_lines_close_the_critique(rule: Make) -> None:
     head, first, second = whole.splitlines()[-3:]
     assert head == "Suspicious lines, because failing tests run them and passing ones seldom do:"
     assert first == "   shop.py:3 (0.90) return a - b"
-    assert tokens(second) < 80
-    assert tokens(rendered(made.model_copy(update={"suspects": lines * 99, "tokens": 200}))) <= 200
+    assert estimate_tokens(second) < 80
+    assert estimate_tokens(rendered(made.model_copy(update={"suspects": lines * 99, "tokens": 200}))) <= 200
