@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.agents.installed_clients import installed
+from pytest_loop.agents.installed_clients import find_clients
 from pytest_loop.cli import report
 from pytest_loop.cli.runs import Found, at_work, chosen, condition, give, read, result, shown_status
 from pytest_loop.core.machine import run_machine
@@ -56,7 +56,7 @@ def carry_out(name: str, options: RunOptions, store: Store, say: PrintLine, ask:
 
 
 def _agents(options: RunOptions, _store: Store, say: PrintLine) -> int:
-    found = installed()
+    found = find_clients()
     for line in agent_lines(found):
         say(line)
     if options.json:

@@ -29,7 +29,7 @@ def resumed(store: Store, options: RunOptions, values: argparse.Namespace, say: 
         store.admit(files, is_new=False, force=options.force)
     except BusyError as error:
         raise StateError(f"{error}: watch it with --loop-status={files.alias}, or end it with --loop-stop") from None
-    process_marks.end_stragglers(process_marks.mark_of(files.folder))  # who outlived a run that was killed
+    process_marks.end_marked_processes(process_marks.compute_folder_mark(files.folder))  # left by a killed run
     state, history = files.read()
     files.repair(history)
     for problem in history.damage:

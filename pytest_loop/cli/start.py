@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import pytest
 
 from pytest_loop.agents.builtin_agent import NAME as BUILTIN
-from pytest_loop.agents.installed_clients import nobody_named, unobserved
+from pytest_loop.agents.installed_clients import choose_default_agent, list_unobservable_limits
 from pytest_loop.cli import background, commands, report, runs
 from pytest_loop.cli.draft import NewRun, NothingToJudgeError, task_of
 from pytest_loop.cli.readiness import Reading, reading
@@ -30,7 +30,7 @@ from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, parse_task
-from pytest_loop.processes.interrupts import interruptible
+from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run import worktree
 from pytest_loop.run.questions import is_at_terminal, line
 from pytest_loop.run.runner import Running
@@ -73,7 +73,7 @@ class Front:
             return commands.carry_out(name, self.options, store, self.say, self.ask)
         report.check(self.options)
         try:
-            with interruptible():
+            with interrupt_on_signals():
                 if (code := self._elsewhere(store).carried_out(self.root)) is not None:
                     return code
                 state, files = self._resumed(store) if self.is_begun else self._started(store)
@@ -141,7 +141,7 @@ class Front:
         artifact = new.artifact() or files.artifact
         new, session, plan = self._planned(new, files, artifact)
         state = new.state(alias, artifact, plan)
-        if not state.agents and (found := nobody_named(are_files_edited=state.target is Target.WORKSPACE)):
+        if not state.agents and (found := choose_default_agent(are_files_edited=state.target is Target.WORKSPACE)):
             state = state.model_copy(update={"agents": (found,)})
         self.running.check_candidates(state)
         if state.target is Target.WORKSPACE:
@@ -157,7 +157,7 @@ class Front:
         self.running.check()
         files = store.get_run(store.make_unique_alias(self.options.alias or make_alias(new.name)))
         session = self.running.session(new.arguments(), time.time())
-        agents = self.options.agents or tuple(filter(None, (nobody_named(are_files_edited=False),)))
+        agents = self.options.agents or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
         state, book, self.running.project = new.begun(files, session, agents)
         self.running.bytecode = Bytecode(self.root, is_new=True)
         approved = "--loop-yes" if self.options.yes else "asked"
@@ -175,7 +175,7 @@ class Front:
         """Shown, confirmed, and written down."""
         state = run_machine.beginning(state)
         try:
-            for told in chain(draft, unobserved(state.agents, state.limits)):
+            for told in chain(draft, list_unobservable_limits(state.agents, state.limits)):
                 self.say(told)
             if self.is_apart:
                 self.say("works       in the background")
@@ -197,7 +197,7 @@ class Front:
         return state, files
 
     def _heard(self, task: str) -> Understood:
-        agents = self.options.agents or (nobody_named(are_files_edited=True),)
+        agents = self.options.agents or (choose_default_agent(are_files_edited=True),)
         can_judge = bool(self.options.judge) or any(one.partition(":")[0] not in ("", BUILTIN) for one in agents)
         return heard(task, self.root, can_judge=can_judge)
 

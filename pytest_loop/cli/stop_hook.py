@@ -33,7 +33,7 @@ from pytest_loop.inference import stop_check
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.processes import process_marks
 from pytest_loop.processes.child import Ending
-from pytest_loop.processes.interrupts import interruptible
+from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.session.assess import judged
 from pytest_loop.session.judge_service import seated
@@ -191,7 +191,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> NoReturn:
     give = _aside()
     answer, reason = stop_message.ALLOW, ""
     try:
-        with interruptible():
+        with interrupt_on_signals():
             answer = _gate(config, values).answer()
     except KeyboardInterrupt:
         reason = "it was interrupted"

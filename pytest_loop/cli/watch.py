@@ -19,7 +19,7 @@ from pytest_loop.core.model.session_order import Order
 from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.task_phrases import parse_task
-from pytest_loop.processes.interrupts import interruptible
+from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run.runner import Running
 from pytest_loop.session import judge_service
 from pytest_loop.session.assess import judged
@@ -139,7 +139,7 @@ def _watched(config: pytest.Config, values: argparse.Namespace, options: RunOpti
         own = config.hook.pytest_loop_score
         watching = Watching(root, ScanScope(inside), session, order, options.thresholds, running.say, own)
         try:
-            with interruptible():
+            with interrupt_on_signals():
                 watching.go_on()
         except KeyboardInterrupt:
             return int(pytest.ExitCode.OK if watching.has_passed else pytest.ExitCode.TESTS_FAILED)

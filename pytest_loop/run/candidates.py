@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnavailableError, StopAskedError
+from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.run_state import Assessment, SealFinding
 from pytest_loop.core.text.wording import PrintLine
@@ -141,7 +141,7 @@ class Trying:
         def work(one: Candidate) -> None:
             try:
                 one.reply = self.ask(one, leaving.is_set)
-            except (AgentUnavailableError, StopAskedError):
+            except (AgentUnavailableError, StopRequestedError):
                 leaving.set()
                 raise
             except AgentError as error:

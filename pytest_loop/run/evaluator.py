@@ -82,8 +82,8 @@ class Examination:
         finally:
             if judge and broker:
                 broker.close()
-                if judge.is_asked:
-                    self.spend(judge.agent.name, judge.spent)
+                if judge.was_asked:
+                    self.spend(judge.agent.name, judge.usage)
         modules = [rule for rule in state.criteria.active(state.phase) if is_module(rule)]
         reported = judgement.by_rule() | {rule.key: judgement.of_module(rule.id) for rule in modules}
         missing = judgement.missing()

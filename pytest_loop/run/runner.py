@@ -84,7 +84,7 @@ class Running:
     def check(self) -> None:
         """What can be seen to be wrong before anything is done: agents, and prompts of one's own."""
         if self.options.prompts:
-            prompts.check(self.root / self.options.prompts)
+            prompts.check_templates(self.root / self.options.prompts)
         for name, specs in (("--loop-agent", self.options.agents), ("--loop-judge", (self.options.judge,))):
             for spec in filter(None, specs):
                 try:
@@ -100,7 +100,7 @@ class Running:
             agents = [self.factory.make(spec) for spec in self.named or state.agents or self.options.agents]
             judge = self.factory.make(self.options.judge or state.judge) if self.options.judge or state.judge else None
             driver = self._driver(state, files, store, agents, judge or (agents[0] if agents else None))
-            with process_marks.marking(process_marks.mark_of(files.folder)), self._muted():
+            with process_marks.mark_descendants(process_marks.compute_folder_mark(files.folder)), self._muted():
                 state = driver.run()
             self._keep_best(state, files)
             self._end(state, files)  # whoever follows the run hears of its end before it is free again

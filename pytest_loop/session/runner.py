@@ -124,9 +124,11 @@ class ChildSession:
                 return self._evaluated(order, extra, own, self.warm.start)
             except ServerDiedError:
                 self.warm.broke()
-        return self._evaluated(order, extra, own, child.started)
+        return self._evaluated(order, extra, own, child.start_process)
 
-    def _evaluated(self, order: Order, extra: tuple[str, ...], own: Mapping[str, str], start: child.Start) -> Judgement:
+    def _evaluated(
+        self, order: Order, extra: tuple[str, ...], own: Mapping[str, str], start: child.Starter
+    ) -> Judgement:
         ours, theirs = os.pipe()
         judgement = Judgement()
         listener = threading.Thread(target=_listen, args=(ours, judgement), daemon=True)
@@ -135,30 +137,30 @@ class ChildSession:
             path.write_text(order.model_dump_json(), encoding="utf-8")
             listener.start()
             try:
-                done = child.run(self._order(path, theirs, extra, own), start)
+                done = child.run_command(self._order(path, theirs, extra, own), start)
             except child.CannotStartError as error:
                 raise SessionError(str(error)) from None
             finally:
                 os.close(theirs)
-                listener.join(child.GRACE)
+                listener.join(child.GRACE_PERIOD)
         judgement.ending = _ending(done)
         judgement.output = done.output
         self._check(judgement, done)
         return judgement
 
-    def _order(self, path: Path, channel: int, extra: tuple[str, ...], own: Mapping[str, str]) -> child.Order:
-        return child.Order(
+    def _order(self, path: Path, channel: int, extra: tuple[str, ...], own: Mapping[str, str]) -> child.Command:
+        return child.Command(
             [sys.executable, "-c", START, *self.arguments, *extra],
             self.folder,
             self.timeout,
             env={**self.environment, **own, VARIABLE: f"{channel} {path}"},
             pass_fds=(channel,),
-            heard=self.heard,
-            wanted=self.wanted,
-            thorough=True,
+            on_output=self.heard,
+            should_continue=self.wanted,
+            is_thorough=True,
         )
 
-    def _check(self, judgement: Judgement, done: child.Completed) -> None:
+    def _check(self, judgement: Judgement, done: child.CommandResult) -> None:
         """Without a plan nothing was judged; one that ended early has judged what it failed by."""
         if done.ending is child.Ending.REQUEST:
             raise SessionStoppedError("the evaluation was stopped on request")
@@ -169,8 +171,8 @@ class ChildSession:
             raise SessionError(f"the evaluation could not be carried out ({judgement.ending}): {' / '.join(last)}")
 
 
-def _ending(done: child.Completed) -> str:
-    if done.ending is not child.Ending.ITSELF:
+def _ending(done: child.CommandResult) -> str:
+    if done.ending is not child.Ending.COMPLETED:
         return str(done.ending.value)
     return f"exit code {done.exit_code}" if done.exit_code >= 0 else f"signal {-done.exit_code}"
 

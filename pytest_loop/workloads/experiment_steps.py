@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pytest_loop.agents.answers import said
+from pytest_loop.agents.answers import extract_data
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.run_state import Kind, RunState, Usage
@@ -112,7 +112,7 @@ class Trial:
             tried=self.book.tried,
         )
         reply, touched = self._asked(files)
-        found = received(said(reply), ground)
+        found = received(extract_data(reply), ground)
         if found.analysis is None:
             raise AgentError("; ".join(found.reasons))
         findings = [one.model_dump(exclude_defaults=True) for one in touched]

@@ -54,7 +54,7 @@ def compose_prompt(
         "domain_docs": _marked(_whole(docs), nonce),
         "artifact_content": _marked(_whole(files), nonce),
     }
-    return prompts.render(COMPOSE, values, folder, own)
+    return prompts.render_template(COMPOSE, values, folder, own)
 
 
 def _marked(text: str, nonce: str) -> str:

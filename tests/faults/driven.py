@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
-from pytest_loop.agents.protocol import reply as as_reply
+from pytest_loop.agents.protocol import make_reply as as_reply
 from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Plan, Rule
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.run import runner

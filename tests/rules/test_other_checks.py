@@ -146,7 +146,7 @@ def test_output_is_kept_head_and_tail(tmp_path: Path) -> None:
     from pytest_loop.processes import child
 
     script = "print('head'); print('x' * 5_000_000); print('tail')"
-    done = child.run(child.Order([PYTHON, "-c", script], tmp_path, 60, limit=2000))
+    done = child.run_command(child.Command([PYTHON, "-c", script], tmp_path, 60, output_limit=2000))
     assert done.stdout.startswith("head\n")
     assert done.stdout.endswith("tail\n")
     assert "bytes left out ...]" in done.stdout

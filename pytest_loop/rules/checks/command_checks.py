@@ -91,17 +91,17 @@ class _Runs(Check):
         program = shutil.which(self.line.split()[0], path=None)
         return Inputs(tuple(sorted(files)), (Path(program),) if program else ())
 
-    def _completed(self, context: Context) -> child.Completed:
+    def _completed(self, context: Context) -> child.CommandResult:
         if self.shell:
             command: str | list[str] = fill_placeholders(self.line, context, quoted=True)
         else:
             command = [fill_placeholders(word, context, quoted=False) for word in split_command(self.line)]
         try:
-            return child.run(child.Order(command, context.folder, self.timeout))
+            return child.run_command(child.Command(command, context.folder, self.timeout))
         except child.CannotStartError as error:
             raise CheckError(str(error)) from None
 
-    def _unfinished(self, done: child.Completed) -> Finding | None:
+    def _unfinished(self, done: child.CommandResult) -> Finding | None:
         """What is wrong with the way in which the command ended, if anything is."""
         if done.ending is child.Ending.DEADLINE:
             found = "it still running, and ended it"
@@ -177,7 +177,7 @@ class Metric(_Runs):
         elif not OPERATORS[self.metric.op](number, self.metric.value):
             yield Finding(expected=expected, found=f"{number:g}")
 
-    def _number(self, done: child.Completed) -> tuple[float | None, str]:
+    def _number(self, done: child.CommandResult) -> tuple[float | None, str]:
         if self.metric.json_ is None:
             found = patterns.find_matches(self.metric.pattern or "", done.output)
             if not found:
