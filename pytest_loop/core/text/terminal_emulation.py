@@ -103,19 +103,24 @@ class _Screen:
     def save_cursor(self) -> None:
         self.saved_cursor = (self.row, self.column)
 
-    def erase_cells(self, start: int, end: int | None) -> None:
+    def erase_cells(self, start: int, end: int) -> None:
         cells = self.rows[self.row]
         cells[start:end] = " " * len(cells[start:end])
 
     def erase_line(self, mode: int) -> None:
         """Erase from the cursor (0), to the cursor (1), or all (2)."""
-        self.erase_cells(0 if mode in (1, 2) else self.column, self.column + 1 if mode == 1 else None)
+        if mode == 1:
+            self.erase_cells(0, self.column + 1)
+        else:
+            del self.rows[self.row][0 if mode == 2 else self.column :]
 
     def erase_screen(self, mode: int) -> None:
         """Erase from the cursor (0), to the cursor (1), or all."""
         self.erase_line(min(mode, 2))
-        start, end = 0 if mode else self.row + 1, self.row if mode == 1 else len(self.rows)
-        self.rows[start:end] = [[] for _ in self.rows[start:end]]
+        if mode != 1:
+            del self.rows[self.row + 1 :]
+        if mode:
+            self.rows[: self.row] = [[] for _ in range(self.row)]
 
     def delete_cells(self, count: int) -> None:
         del self.rows[self.row][self.column : self.column + count]
