@@ -15,7 +15,7 @@ import pytest
 from pytest_loop.cli.draft import NewRun
 from pytest_loop.cli.task import Understood
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.task_phrases import parse_task
@@ -45,7 +45,7 @@ class Watching:
     root: Path
     scope: ScanScope
     session: Session
-    order: Order
+    order: SessionOrder
     thresholds: Mapping[str, str]
     say: PrintLine
     ask: Callable[..., float | None]
@@ -125,14 +125,14 @@ def _watched(config: pytest.Config, values: argparse.Namespace, options: RunOpti
     session.heard = _show
     seat = judge_service.seated(config, options)
     try:
-        order = Order(
+        order = SessionOrder(
             phase=Phase.B,
             artifact=str(new.artifact() or ""),
-            confirmed=options.confirmed,
-            judge=seat.address if seat else "",
+            confirmed_rules=options.confirmed,
+            judge_address=seat.address if seat else "",
             judge_key=seat.key if seat else "",
-            reuse=options.reuse,
-            stop_early=options.stop_early,
+            can_reuse=options.reuse,
+            can_stop_early=options.stop_early,
         )
         runs = Store(root, options.folder).root
         inside = runs.relative_to(root).as_posix() if runs.is_relative_to(root) else ""
