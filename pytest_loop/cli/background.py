@@ -14,6 +14,7 @@ import pytest
 
 from pytest_loop.cli import runs
 from pytest_loop.core.model.run_state import RunState, Status
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.session.runner import START
 from pytest_loop.settings.command_line import NO_ALIAS
@@ -22,7 +23,6 @@ from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
-Say = Callable[[str], None]
 PATIENCE = 60.0
 MOST_ATTEMPTS = 3
 _POLL = 0.05
@@ -30,7 +30,7 @@ _POLL = 0.05
 _OF_THE_BEGINNING = ("--loop-task", "--loop-alias", "--loop-resume")
 
 
-def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str | None, say: Say) -> int:
+def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str | None, say: PrintLine) -> int:
     """Let a process of its own go on with a run that this one has begun; gives the exit code.
 
     It has a session of its own, so that no terminal ends it, and everything it says is in the log of the run.
@@ -110,14 +110,14 @@ def attempt(files: RunFiles, *, force: bool) -> int:
 # -- commands
 
 
-def carry_out(name: str, options: RunOptions, store: Store, say: Say, stream: TextIO) -> int:
+def carry_out(name: str, options: RunOptions, store: Store, say: PrintLine, stream: TextIO) -> int:
     """The exit code of a command: attach or pause."""
     if name == "attach":
         return _attach(options, store, say, stream)
     return _pause(options, store, say)
 
 
-def _attach(options: RunOptions, store: Store, say: Say, stream: TextIO) -> int:
+def _attach(options: RunOptions, store: Store, say: PrintLine, stream: TextIO) -> int:
     """Show what a run says until nobody works on it; whoever leaves before leaves it at work."""
     files = runs.chosen(store, options.alias or options.attach)
     if not files.log.exists:
@@ -147,7 +147,7 @@ def _follow(files: RunFiles, stream: TextIO) -> None:
             time.sleep(_POLL)
 
 
-def _left(state: RunState, files: RunFiles, say: Say) -> int:
+def _left(state: RunState, files: RunFiles, say: PrintLine) -> int:
     """The exit code for a run that nobody works on any more."""
     if state.is_over:
         return int(pytest.ExitCode.OK if state.status is Status.COMPLETED else pytest.ExitCode.TESTS_FAILED)
@@ -155,7 +155,7 @@ def _left(state: RunState, files: RunFiles, say: Say) -> int:
     return int(pytest.ExitCode.INTERRUPTED)
 
 
-def _pause(options: RunOptions, store: Store, say: Say) -> int:
+def _pause(options: RunOptions, store: Store, say: PrintLine) -> int:
     """Ask the process of a run to leave it where it stands."""
     files = runs.at_work(store, options.alias or options.pause, "pause")
     if not files.is_busy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from pytest_loop.cli.background import later_words
 from pytest_loop.core.model.edit_scopes import overlap
 from pytest_loop.core.model.run_state import RunState, Target
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.session.runner import START
 from pytest_loop.settings.settings import RunOptions
@@ -24,7 +25,6 @@ from pytest_loop.workspace.file_tree import ScanScope
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
 
-Say = Callable[[str], None]
 # What stays where the person is.
 _HERE = ("--loop-json", "--loop-record")
 
@@ -47,7 +47,7 @@ class Elsewhere:
     options: RunOptions
     arguments: Sequence[str]
     folder: Path
-    say: Say
+    say: PrintLine
 
     def carried_out(self, root: Path) -> int | None:
         """The exit code; None where this process is the right one."""
@@ -119,7 +119,7 @@ def translated(arguments: Sequence[str], root: Path, there: Path, folder: Path) 
             yield f"{there}{word.removeprefix(str(root))}" if word.startswith(f"{root}/") else word
 
 
-def hand_over(root: Path, files: RunFiles, state: RunState, say: Say) -> None:
+def hand_over(root: Path, files: RunFiles, state: RunState, say: PrintLine) -> None:
     """What a run has changed becomes a branch; the work tree of one that ended well is not needed any more."""
     if not state.is_over or not is_inside(root, files):
         return
