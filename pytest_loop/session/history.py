@@ -24,7 +24,9 @@ class Memory:
             update={
                 "durations": {name: one.seconds for name, one in known if one.seconds >= _WORTH},
                 "failed_before": tuple(name for name, one in known if is_bad(one)),
-                "cached_evidence": {name: one.model_dump(mode="json", exclude_defaults=True) for name, one in known if one.inputs}
+                "cached_evidence": {
+                    name: one.model_dump(mode="json", exclude_defaults=True) for name, one in known if one.inputs
+                }
                 if order.can_reuse
                 else {},
             }
