@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop.agents.builtin_agent import NAME as BUILTIN
+from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.installed_clients import choose_default_agent, list_unobservable_limits
 from pytest_loop.cli import background, commands, report, runs
 from pytest_loop.cli.draft import NewRun, NothingToJudgeError, task_of
