@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.settings import command_line
-from pytest_loop.settings.settings import read_session_settings
+from pytest_loop.settings.session_settings import read_session_settings
 
 RULE_FILES = (".rules.yaml", ".rules.yml", ".rules.json", ".rules.toml")
 MANIFESTS = ("loop.manifest.json", "loop.manifest.yaml", "loop.manifest.yml", "loop.manifest.toml")

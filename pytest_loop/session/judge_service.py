@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from pytest_loop.settings.settings import SessionSettings
+from pytest_loop.settings.session_settings import SessionSettings
 
 if TYPE_CHECKING:
     from pytest_loop.rules.checks.check import Answer

@@ -20,7 +20,7 @@ RULE_MARK = (
 NO_VALUE = "\0"
 FLAGS = {option.flag: option for option in OPTIONS if option.flag}
 # Options of pytest that select tests by the results of an earlier session.
-_CACHE_FLAG = re.compile(r"--(lf|ff|nf|sw|last-failed|failed-first|new-first|stepwise)(nf|-no-failures|-skip|-reset)?")
+_CACHE_FLAG = r"--(lf|ff|nf|sw|last-failed|failed-first|new-first|stepwise)(nf|-no-failures|-skip|-reset)?"
 # Flags that the process which started a run has used up; the background process resumes that run.
 _START_FLAGS = ("--loop-task", "--loop-alias", "--loop-resume")
 # Flags whose files belong to the folder of the caller, also for a process in a work tree.
@@ -102,7 +102,7 @@ def build_session_arguments(arguments: Sequence[str], excluded: Sequence[str] = 
         argument.words[0]
         for argument in split_arguments(arguments)
         if not argument.name.startswith("--loop-")
-        and not _CACHE_FLAG.fullmatch(argument.name)
+        and not re.fullmatch(_CACHE_FLAG, argument.name)
         and argument.words[0] not in excluded
     )
 

@@ -17,7 +17,7 @@ from pytest_loop.errors import CheckError, ManifestError, NotJudgedError
 from pytest_loop.rules import garbage
 from pytest_loop.rules.items import ASK, BAD_FILES, ORDER, ManyItems, RuleFailed, explained
 from pytest_loop.settings.options import WorkloadSettings
-from pytest_loop.settings.settings import read_group
+from pytest_loop.settings.session_settings import read_group
 from pytest_loop.workloads.build import Once
 from pytest_loop.workloads.cases import Case, Workload, workload
 from pytest_loop.workloads.manifest import load
