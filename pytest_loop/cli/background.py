@@ -14,6 +14,7 @@ import pytest
 
 from pytest_loop.cli import runs
 from pytest_loop.core.model.run_state import RunState, Status
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.session.runner import START
 from pytest_loop.settings.command_line import build_resume_arguments
@@ -22,13 +23,12 @@ from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
-Say = Callable[[str], None]
 PATIENCE = 60.0
 MOST_ATTEMPTS = 3
 _POLL = 0.05
 
 
-def detach(files: RunFiles, arguments: Sequence[str], folder: Path, say: Say) -> int:
+def detach(files: RunFiles, arguments: Sequence[str], folder: Path, say: PrintLine) -> int:
     """Let a process of its own go on with a run that this one has begun; gives the exit code.
 
     It has a session of its own, so that no terminal ends it, and everything it says is in the log of the run.
@@ -86,14 +86,14 @@ def attempt(files: RunFiles, *, force: bool) -> int:
 # -- commands
 
 
-def carry_out(name: str, settings: Settings, store: Store, say: Say, stream: TextIO) -> int:
+def carry_out(name: str, settings: Settings, store: Store, say: PrintLine, stream: TextIO) -> int:
     """The exit code of a command: attach or pause."""
     if name == "attach":
         return _attach(settings, store, say, stream)
     return _pause(settings, store, say)
 
 
-def _attach(settings: Settings, store: Store, say: Say, stream: TextIO) -> int:
+def _attach(settings: Settings, store: Store, say: PrintLine, stream: TextIO) -> int:
     """Show what a run says until nobody works on it; whoever leaves before leaves it at work."""
     files = runs.chosen(store, settings.start.alias or settings.commands.attach)
     if not files.log.exists:
@@ -123,7 +123,7 @@ def _follow(files: RunFiles, stream: TextIO) -> None:
             time.sleep(_POLL)
 
 
-def _left(state: RunState, files: RunFiles, say: Say) -> int:
+def _left(state: RunState, files: RunFiles, say: PrintLine) -> int:
     """The exit code for a run that nobody works on any more."""
     if state.is_over:
         return int(pytest.ExitCode.OK if state.status is Status.COMPLETED else pytest.ExitCode.TESTS_FAILED)
@@ -131,7 +131,7 @@ def _left(state: RunState, files: RunFiles, say: Say) -> int:
     return int(pytest.ExitCode.INTERRUPTED)
 
 
-def _pause(settings: Settings, store: Store, say: Say) -> int:
+def _pause(settings: Settings, store: Store, say: PrintLine) -> int:
     """Ask the process of a run to leave it where it stands."""
     files = runs.at_work(store, settings.start.alias or settings.commands.pause, "pause")
     if not files.is_busy:

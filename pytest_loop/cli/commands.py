@@ -13,6 +13,7 @@ from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
 from pytest_loop.core.reporting import iteration_records, outcome
 from pytest_loop.core.reporting.closing_verdict import status_block
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.inference.proposal import render_proposal
@@ -33,11 +34,10 @@ from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads.debrief import debrief
 
 _REFUSED = 4  # pytest's word for a command line that cannot be carried out
-Say = Callable[[str], None]
 Ask = Callable[[str], bool]
 
 
-def carry_out(name: str, settings: Settings, store: Store, say: Say, ask: Ask) -> int:
+def carry_out(name: str, settings: Settings, store: Store, say: PrintLine, ask: Ask) -> int:
     """The exit code of a command."""
     if name == "clean":
         return _clean(settings, store, say, ask)
@@ -55,7 +55,7 @@ def carry_out(name: str, settings: Settings, store: Store, say: Say, ask: Ask) -
     return plain[name](settings, store, say)
 
 
-def _agents(settings: Settings, _store: Store, say: Say) -> int:
+def _agents(settings: Settings, _store: Store, say: PrintLine) -> int:
     found = find_clients()
     for line in agent_lines(found):
         say(line)
@@ -64,7 +64,7 @@ def _agents(settings: Settings, _store: Store, say: Say) -> int:
     return 0
 
 
-def _infer(settings: Settings, store: Store, say: Say) -> int:
+def _infer(settings: Settings, store: Store, say: PrintLine) -> int:
     found = infer_criteria(parse_task(settings.commands.infer or ""), read_project(store.project))
     if isinstance(found, Refusal):
         say(str(found))
@@ -73,7 +73,7 @@ def _infer(settings: Settings, store: Store, say: Say) -> int:
     return 0
 
 
-def _status(settings: Settings, store: Store, say: Say) -> int:
+def _status(settings: Settings, store: Store, say: PrintLine) -> int:
     files = chosen(store, settings.start.alias or settings.commands.status)
     state, history = files.read()
     if settings.output.json:
@@ -95,12 +95,12 @@ def _status(settings: Settings, store: Store, say: Say) -> int:
     return 0
 
 
-def _say_damage(history: History, say: Say) -> None:
+def _say_damage(history: History, say: PrintLine) -> None:
     for problem in history.damage:
         say(f"damage: {problem}")
 
 
-def _list(settings: Settings, store: Store, say: Say) -> int:
+def _list(settings: Settings, store: Store, say: PrintLine) -> int:
     found: list[Found] = []
     broken: dict[str, str] = {}
     for files in store.list_runs():
@@ -124,7 +124,7 @@ def _list(settings: Settings, store: Store, say: Say) -> int:
     return 0
 
 
-def _history(settings: Settings, store: Store, say: Say) -> int:
+def _history(settings: Settings, store: Store, say: PrintLine) -> int:
     files = chosen(store, settings.start.alias or settings.commands.history)
     state, history = files.read()
     told = iteration_records.records(state, history.events)
@@ -142,7 +142,7 @@ def _history(settings: Settings, store: Store, say: Say) -> int:
     return 0
 
 
-def _report(settings: Settings, store: Store, say: Say) -> int:
+def _report(settings: Settings, store: Store, say: PrintLine) -> int:
     files = chosen(store, settings.start.alias)
     state, history = files.read()
     report.write(settings, state, history.events, say, shown_status(state, files))
@@ -152,7 +152,7 @@ def _report(settings: Settings, store: Store, say: Say) -> int:
     return 0
 
 
-def _stop(settings: Settings, store: Store, say: Say) -> int:
+def _stop(settings: Settings, store: Store, say: PrintLine) -> int:
     files = at_work(store, settings.start.alias, "stop")
     words = Reason.USER_STOP.value if settings.commands.stop in (None, NO_VALUE) else str(settings.commands.stop)
     if files.is_busy:
@@ -193,12 +193,12 @@ def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
     return Event.of(state, kind.value, payload, read_clock())
 
 
-def _debrief(settings: Settings, store: Store, say: Say) -> int:
+def _debrief(settings: Settings, store: Store, say: PrintLine) -> int:
     debriefed(chosen(store, settings.start.alias), settings.workload.debrief, say)
     return 0
 
 
-def debriefed(files: RunFiles, path: str, say: Say) -> None:
+def debriefed(files: RunFiles, path: str, say: PrintLine) -> None:
     """Write the debrief of an experiment, made from its events alone."""
     state, history = files.read()
     if state.notebook is None:
@@ -210,7 +210,7 @@ def debriefed(files: RunFiles, path: str, say: Say) -> None:
     say(f"wrote {path}")
 
 
-def _restore(settings: Settings, store: Store, say: Say) -> int:
+def _restore(settings: Settings, store: Store, say: PrintLine) -> int:
     """The files of an iteration that the run has judged."""
     files = chosen(store, settings.start.alias)
     if files.is_busy:
@@ -230,7 +230,7 @@ def _restore(settings: Settings, store: Store, say: Say) -> int:
     return 1 if done.lost else 0
 
 
-def _clean(settings: Settings, store: Store, say: Say, ask: Ask) -> int:
+def _clean(settings: Settings, store: Store, say: PrintLine, ask: Ask) -> int:
     wanted = (
         store.list_runs()
         if settings.commands.clean == "all"

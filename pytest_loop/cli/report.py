@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_loop.core.model.run_state import Event, RunState
 from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show import html
@@ -28,9 +29,7 @@ def check(settings: Settings) -> None:
             raise StateError(f"--loop-report: there is no folder {path.parent}: make it first")
 
 
-def write(
-    settings: Settings, state: RunState, events: Sequence[Event], say: Callable[[str], None], status: str = ""
-) -> None:
+def write(settings: Settings, state: RunState, events: Sequence[Event], say: PrintLine, status: str = "") -> None:
     """Write the report, and show it where that was asked for; secrets of the environment stay out of it."""
     check(settings)
     path = Path(settings.output.report)

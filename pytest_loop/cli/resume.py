@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
 from pytest_loop.cli import background
 from pytest_loop.cli.runs import chosen
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.processes import process_marks
 from pytest_loop.run import worktree
@@ -21,9 +21,7 @@ from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
 
-def resumed(
-    store: Store, settings: Settings, values: argparse.Namespace, say: Callable[[str], None]
-) -> tuple[RunState, RunFiles]:
+def resumed(store: Store, settings: Settings, values: argparse.Namespace, say: PrintLine) -> tuple[RunState, RunFiles]:
     """A run that is there, from where it stands; one that is over stays so unless a limit was raised."""
     files = chosen(store, settings.start.alias or settings.commands.resume)
     attempt = background.attempt(files, force=settings.start.force)

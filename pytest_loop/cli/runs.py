@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.core.reporting import outcome
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.settings.command_line import NO_VALUE
 from pytest_loop.store.history import History
@@ -17,7 +17,6 @@ from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
-Say = Callable[[str], None]
 Found = tuple[RunFiles, RunState, History]
 _CONDITIONS = {Owner.ALIVE: "", Owner.DEAD: "crashed", Owner.NONE: "paused"}
 
@@ -79,7 +78,7 @@ def shown_status(state: RunState, files: RunFiles) -> str:
     return f"{state.status.value} ({found})" if found else state.status.value
 
 
-def give(data: Any, path: str, say: Say) -> None:
+def give(data: Any, path: str, say: PrintLine) -> None:
     """JSON for machines, into a file or to standard output."""
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     if path == "-":

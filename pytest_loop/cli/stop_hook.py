@@ -9,7 +9,6 @@ import secrets
 import select
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +27,7 @@ from pytest_loop.core.model.session_order import Order
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.core.text.sanitizer import fence_text
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.inference import stop_check
 from pytest_loop.inference.task_phrases import parse_task
@@ -245,7 +245,7 @@ def _is_whole(data: bytes) -> bool:
     return True
 
 
-def _aside() -> Callable[[str], None]:
+def _aside() -> PrintLine:
     """Keep standard output for one answer: what others print from now on goes where words for a person go."""
     sys.stdout.flush()
     kept = os.dup(1)

@@ -16,6 +16,7 @@ from pytest_loop.cli.draft import NewRun
 from pytest_loop.cli.task import Understood
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.processes.interrupts import interrupt_on_signals
@@ -46,7 +47,7 @@ class Watching:
     session: Session
     order: Order
     thresholds: Mapping[str, str]
-    say: Callable[[str], None]
+    say: PrintLine
     ask: Callable[..., float | None]
     has_passed: bool = False
     _own: set[str] = field(default_factory=set)
@@ -66,9 +67,7 @@ class Watching:
                 changed = set(compare_trees(tree, now).paths)
                 self._own -= changed  # nobody but a person writes now
             tree = self._settled(now)
-            names = sorted(changed)
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            self.say(f"changed: {', '.join(names[:_SHOWN])}{more}")
+            self.say(f"changed: {list_names(sorted(changed), _SHOWN)}")
 
     def _by_others(self, before: FileTree, now: FileTree) -> set[str]:
         """What changed while a session was at work, but for what it seems to write itself."""

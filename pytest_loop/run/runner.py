@@ -21,6 +21,7 @@ from pytest_loop.cli.task import known_context
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
 from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.core.text.redaction import RedactedStream, Redactor
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.project_context import render_notes
 from pytest_loop.processes import process_marks
@@ -71,7 +72,7 @@ class Running:
     named: Sequence[str]
     hook: Any
     stream: TextIO
-    say: Callable[[str], None]
+    say: PrintLine
     project: SealedFiles | None = None
     bytecode: Bytecode | None = None
     warm: Warm | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from pytest_loop.cli import runs as looking
 from pytest_loop.core.model.edit_scopes import overlap
 from pytest_loop.core.model.run_state import RunState, Target
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.session.runner import START
 from pytest_loop.settings.command_line import build_resume_arguments, build_worktree_arguments
@@ -23,8 +24,6 @@ from pytest_loop.store.run_names import make_alias
 from pytest_loop.workspace.file_tree import ScanScope
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
-
-Say = Callable[[str], None]
 
 
 def branch_of(alias: str) -> str:
@@ -45,7 +44,7 @@ class Elsewhere:
     settings: Settings
     arguments: Sequence[str]
     folder: Path
-    say: Say
+    say: PrintLine
 
     def carried_out(self, root: Path) -> int | None:
         """The exit code; None where this process is the right one."""
@@ -101,7 +100,7 @@ class Elsewhere:
                 process.terminate()
 
 
-def hand_over(root: Path, files: RunFiles, state: RunState, say: Say) -> None:
+def hand_over(root: Path, files: RunFiles, state: RunState, say: PrintLine) -> None:
     """What a run has changed becomes a branch; the work tree of one that ended well is not needed any more."""
     if not state.is_over or not is_inside(root, files):
         return

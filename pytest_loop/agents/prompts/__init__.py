@@ -13,6 +13,7 @@ from pytest_loop.core.model.run_state import RunState, Step
 from pytest_loop.core.reporting.outcome import attempt_line
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.sanitizer import fence_text
+from pytest_loop.core.text.wording import limit_lines
 from pytest_loop.errors import StateError
 
 FOLDER = Path(__file__).parent
@@ -85,8 +86,7 @@ def _rules(state: RunState) -> str:
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
     shown = [rule for rule in state.criteria.active(state.phase) if not rule.holdout]
     rules = sorted(shown, key=lambda rule: rule.id not in unmet)
-    more = len(rules) - MOST_RULES
-    return "\n".join([*map(_told, rules[:MOST_RULES]), *([f"- and {more} more"] if more > 0 else [])])
+    return "\n".join(limit_lines([*map(_told, rules)], MOST_RULES))
 
 
 def _told(rule: RunRule) -> str:
