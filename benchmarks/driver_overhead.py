@@ -23,7 +23,7 @@ from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Phase, Plan, Rule
 from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.run.context import Settings, Tools
+from pytest_loop.run.context import RunSettings, Tools
 from pytest_loop.run.driver import Driver
 from pytest_loop.session.runner import Judgement
 from pytest_loop.show.live import Live
@@ -111,7 +111,7 @@ def measured(folder: Path, rules: int, iterations: int) -> list[float]:
         pytest_loop_make_prompt=lambda **_: None,
         pytest_loop_should_stop=lambda **_: None,
     )
-    settings = Settings(root=folder, nonce="n")
+    settings = RunSettings(root=folder, nonce="n")
     artifact = Artifact(files.artifact)
     tools = Tools(settings, files, artifact, session, [AtOnce()], None, quiet, Live(io.StringIO()))
     Driver(state, store, tools, listen).run()

@@ -29,8 +29,8 @@ from pytest_loop.errors import LoopError, StateError
 from pytest_loop.rules.sources import TEMPLATES, list_templates
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.session.runner import Session, SessionError
-from pytest_loop.settings.command_line import child_arguments
-from pytest_loop.settings.settings import RunOptions
+from pytest_loop.settings.command_line import build_session_arguments
+from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import read_clock
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.sealed_files import SealedFiles, hash_site_files
@@ -68,19 +68,19 @@ class NewRun:
 
     config: pytest.Config
     values: argparse.Namespace
-    options: RunOptions
+    settings: Settings
     root: Path
     understood: Understood
     kept: Path | None = None
 
     def artifact(self) -> Path | None:
         """The document that the person named, if any; it must stay inside the project."""
-        if not self.options.artifact:
+        if not self.settings.workspace.artifact:
             return None
-        path = (self.config.invocation_params.dir / self.options.artifact).resolve()
+        path = (self.config.invocation_params.dir / self.settings.workspace.artifact).resolve()
         if not path.is_relative_to(self.root.resolve()):
             raise pytest.UsageError(
-                f"--loop-artifact: expected a path inside {self.root}, found {self.options.artifact!r}"
+                f"--loop-artifact: expected a path inside {self.root}, found {self.settings.workspace.artifact!r}"
             )
         return path
 
@@ -91,16 +91,18 @@ class NewRun:
         """
         given = self.config.invocation_params.args
         paths = self.values.file_or_dir
-        judging = [*self.options.rules, *self._inferred()]
-        if self.options.template:
-            if self.options.template not in list_templates():
+        judging = [*self.settings.judging.rules, *self._inferred()]
+        if self.settings.judging.template:
+            if self.settings.judging.template not in list_templates():
                 names = ", ".join(list_templates())
-                raise pytest.UsageError(f"--loop-template: expected one of {names}, found {self.options.template!r}")
-            judging.append(str(TEMPLATES / f"{self.options.template}.rules.yaml"))
-        for rule in self.options.rules:
+                raise pytest.UsageError(
+                    f"--loop-template: expected one of {names}, found {self.settings.judging.template!r}"
+                )
+            judging.append(str(TEMPLATES / f"{self.settings.judging.template}.rules.yaml"))
+        for rule in self.settings.judging.rules:
             if not (self.config.invocation_params.dir / rule.partition("::")[0]).exists():
                 raise pytest.UsageError(f"--loop-rules: expected a file or folder, found {rule!r}")
-        words = child_arguments([str(word) for word in given], paths if judging else ())
+        words = build_session_arguments([str(word) for word in given], paths if judging else ())
         place = ("--rootdir", str(self.root), "-c", str(self.config.inipath or os.devnull))
         return (*words, *place, "--continue-on-collection-errors", *judging)
 
@@ -114,7 +116,12 @@ class NewRun:
     @property
     def is_judge_named(self) -> bool:
         """Whether the person said what judges."""
-        return bool(self.options.rules or self.options.template or self.options.artifact or self.values.file_or_dir)
+        return bool(
+            self.settings.judging.rules
+            or self.settings.judging.template
+            or self.settings.workspace.artifact
+            or self.values.file_or_dir
+        )
 
     def plan(self, session: Session, artifact: Path) -> Plan:
         """The rules, collected once to see what there is."""
@@ -134,10 +141,10 @@ class NewRun:
 
     def target(self, plan: Plan) -> Target:
         """Tests judge the files of the project; rules judge a document, unless the person says otherwise."""
-        options = self.options
-        if options.workspace or self.understood.proposal:
+        settings = self.settings
+        if settings.workspace.workspace or self.understood.proposal:
             return Target.WORKSPACE
-        is_named = bool(options.artifact or options.rules or options.template)
+        is_named = bool(settings.workspace.artifact or settings.judging.rules or settings.judging.template)
         return Target.ARTIFACT if is_named or any(map(self.is_rule_file, plan.criteria)) else Target.WORKSPACE
 
     def is_rule_file(self, criteria: Criteria) -> bool:
@@ -146,7 +153,7 @@ class NewRun:
 
     def state(self, alias: str, artifact: Path, plan: Plan) -> RunState:
         """Where it begins."""
-        options = self.options
+        settings = self.settings
         created = read_clock()
         stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
         target = self.target(plan)
@@ -155,26 +162,28 @@ class NewRun:
             task_alias=alias,
             task=Task(prompt=self.understood.asked.text),
             max_iterations=self._max_iterations(),
-            max_completed_phase_seconds=options.max_seconds,
-            criteria=build_run_criteria(plan, self._thresholds() | options.thresholds, plan.sentences),
+            max_completed_phase_seconds=settings.limits.max_seconds,
+            criteria=build_run_criteria(plan, self._thresholds() | settings.judging.threshold, plan.sentences),
             created_at=created,
             updated_at=created,
             target=target,
             artifact=_shown(artifact, self.root),
-            agents=options.agents,
-            candidates=options.candidates,
-            judge=options.judge,
+            agents=settings.agents.agent,
+            candidates=settings.agents.candidates,
+            judge=settings.agents.judge,
             arguments=self.arguments(),
             inferred=self.understood.rules,
-            limits=Limits(usd=options.budget, tokens=options.max_tokens),
-            breakers=Breakers.model_validate(options.breakers),
+            limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
+            breakers=Breakers.model_validate(settings.breakers.values),
             artifact_hash=Artifact(artifact).compute_hash() if target is Target.ARTIFACT else "",
         )
 
     def _max_iterations(self) -> int:
         """What the command line says, else the words of the task, else the project, else the ini file."""
         said = self.understood.asked.iteration_limit or self.understood.context.max_iterations
-        return self.options.max_iterations if self.options.is_limit_given or not said else said
+        return (
+            self.settings.limits.max_iterations if "--loop-max-iterations" in self.settings.flags or not said else said
+        )
 
     def _thresholds(self) -> dict[str, str]:
         return {phase: repr(value) for phase, value in self.understood.context.thresholds.items()}

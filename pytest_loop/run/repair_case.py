@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_loop.agents.protocol import AgentError, RepairTask, StopRequestedError, Watch
-from pytest_loop.agents.search_engine import make_search_order, run_search
+from pytest_loop.agents.search_engine import search_edits
 from pytest_loop.core.judging.draft import is_test_rule
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.run_state import Assessment, RunState
@@ -63,9 +63,9 @@ def suspects(case: RepairTask, root: Path, watch: Watch) -> tuple[str, ...]:
     """Lines that failing tests run and passing ones seldom do, the most suspicious first; none where that is open."""
     if not case.failing_tests:
         return ()
-    asked = make_search_order(case, root, case.failing_tests, LONGEST_LOOK).model_copy(update={"localise_only": True})
+    name = "the search for suspicious lines"
     try:
-        found = run_search(asked, watch, "the search for suspicious lines").localised[:MOST_SUSPECTS]
+        found = search_edits(case, root, LONGEST_LOOK, watch, name, localise_only=True).localised[:MOST_SUSPECTS]
     except StopRequestedError:
         raise
     except AgentError:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_loop.agents import prompts
 from pytest_loop.agents.answers import PlanAnswer, PrepareAnswer, parse_blocked_claim, strip_fence, validate_answer
-from pytest_loop.agents.builtin_agent import NAME as BUILTIN
+from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.protocol import (
     Agent,
     AgentError,

@@ -16,7 +16,7 @@ from pytest_loop.session.exchange import Exchange
 from pytest_loop.session.judge_service import answer, opened
 from pytest_loop.session.warm.preload import load
 from pytest_loop.session.xdist import Spreading
-from pytest_loop.settings.command_line import Options, options
+from pytest_loop.settings.session_settings import SessionSettings, read_session_settings
 
 if TYPE_CHECKING:
     from pytest_loop.core.model.rules import Evaluation, Plan
@@ -49,8 +49,8 @@ class Judging:
         self._dismiss: Callable[[], None] = lambda: None
 
     @cached_property
-    def asked(self) -> Options:
-        return options(self.config)
+    def asked(self) -> SessionSettings:
+        return read_session_settings(self.config)
 
     @cached_property
     def baseline(self) -> Baseline | None:

@@ -25,7 +25,7 @@ from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Task
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.processes import child
-from pytest_loop.run.context import Settings, Tools
+from pytest_loop.run.context import RunSettings, Tools
 from pytest_loop.run.driver import Driver
 from pytest_loop.session.runner import Judgement
 from pytest_loop.show.live import Live
@@ -104,7 +104,7 @@ class Project:
         plugins = pytest.PytestPluginManager()
         plugins.add_hookspecs(hookspecs)
         tools = Tools(
-            settings=Settings(root=self.path, **{"timeout": 20.0, "silence": 20.0, "nonce": "nonce", **settings}),
+            settings=RunSettings(root=self.path, **{"timeout": 20.0, "silence": 20.0, "nonce": "nonce", **settings}),
             files=files,
             artifact=Artifact(files.artifact),
             session=WordSession(),

@@ -142,7 +142,7 @@ def scored(folder: Path, template: str, phase: Phase, *failing: str) -> Any:
 def test_an_api_without_error_responses_still_passes_phase_a(tmp_path: Path) -> None:
     done = scored(tmp_path, "api-spec", Phase.A, "a.completeness.errors")
     assert (done.score, done.passed) == (Fraction(6, 7), True)
-    assert [one.rule.id for one in done.having(Verdict.WARN)] == ["a.completeness.errors"]
+    assert [one.rule.id for one in done.select_results(Verdict.WARN)] == ["a.completeness.errors"]
 
 
 def test_an_api_with_three_warnings_misses_phase_b_without_a_blocker(tmp_path: Path) -> None:
