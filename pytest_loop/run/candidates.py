@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnavailableError, StopAskedError
+from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.run_state import Assessment, SealFinding
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.store import disk
 from pytest_loop.workspace.file_scan import ScanScope, scan_files
 from pytest_loop.workspace.file_tree import FileTree
@@ -77,7 +78,7 @@ class Trying:
     make: Callable[[Path], Agent]
     ask: Callable[[Candidate, Callable[[], bool]], AgentReply]
     judge: Callable[[], Assessment]
-    say: Callable[[str], None]
+    say: PrintLine
 
     def tried(self) -> tuple[Candidate, list[Candidate]]:
         """The best candidate, whose files are in place then, and all of them."""
@@ -141,7 +142,7 @@ class Trying:
         def work(one: Candidate) -> None:
             try:
                 one.reply = self.ask(one, leaving.is_set)
-            except (AgentUnavailableError, StopAskedError):
+            except (AgentUnavailableError, StopRequestedError):
                 leaving.set()
                 raise
             except AgentError as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from pytest_loop.agents.protocol import AgentError, AgentUnavailableError, StopAskedError
+from pytest_loop.agents.protocol import AgentError, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.machine.stop_reasons import stop_reason
@@ -137,7 +137,7 @@ class Driver:
         work = Work(self.tools, self.state, self._goes_on)
         try:
             payload = work.carry_out(kind)
-        except (StopAskedError, SessionStoppedError):
+        except (StopRequestedError, SessionStoppedError):
             self._pause()
             return Kind.STOP_REQUESTED, {"reason": self.tools.files.read_stop_request() or Reason.USER_STOP.value}
         except (AgentError, SessionError) as error:

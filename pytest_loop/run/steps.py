@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents import prompts
-from pytest_loop.agents.answers import PlanAnswer, PrepareAnswer, blocked, unwrapped, validated
-from pytest_loop.agents.builtin_agent import NAME as BUILTIN
+from pytest_loop.agents.answers import PlanAnswer, PrepareAnswer, parse_blocked_claim, strip_fence, validate_answer
+from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.protocol import (
     Agent,
     AgentError,
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
-    StopAskedError,
+    StopRequestedError,
 )
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.judging.draft import plan_steps
@@ -76,8 +76,8 @@ class Work:
         unmet = state.evaluation.unmet if state.evaluation else frozenset()
         if self.tools.settings.plan_by_agent and self.tools.agents:
             reply = self._ask(Step.PLAN, self._agent, schema=PlanAnswer.model_json_schema())
-            return {"plan": validated(reply, PlanAnswer).plan}
-        shown = [rule for rule in state.criteria.active(state.phase) if not rule.holdout]
+            return {"plan": validate_answer(reply, PlanAnswer).plan}
+        shown = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
         return {"plan": list(plan_steps(shown, unmet))}
 
     def _produce(self) -> Payload:
@@ -106,7 +106,7 @@ class Work:
         elif reply.text is None:
             raise AgentError("expected a document or an edit of it, found neither")
         else:
-            text = unwrapped(reply.text)
+            text = strip_fence(reply.text)
             if not text.strip():
                 raise AgentError("expected a document, found an empty answer")
         said = _words(reply, claim)
@@ -132,7 +132,7 @@ class Work:
                 reply, tried = self._tried(project, step)
             else:
                 reply = self._ask(step, self._agent)
-        except (AgentUnavailableError, StopAskedError):
+        except (AgentUnavailableError, StopRequestedError):
             raise
         except AgentError as error:
             failure = error
@@ -182,7 +182,7 @@ class Work:
     def _claim(self, reply: AgentReply) -> Blocked | None:
         """An agent's word that a rule cannot be met counts only if it names a rule of this run."""
         found = reply.blocked
-        if found is None and reply.text and (said := blocked(reply.text)):
+        if found is None and reply.text and (said := parse_blocked_claim(reply.text)):
             found = Blocked(rule=said[0], reason=said[1])
         known = found is not None and found.rule in self.state.criteria.by_id
         return found if found and known and found.reason.strip() else None
@@ -214,7 +214,7 @@ class Work:
         if state.evaluation is None:
             return {"issues": []}
         most = self.tools.settings.critique_tokens
-        made = critic.critique(state.criteria, state.evaluation, state.attempts, most, state.review)
+        made = critic.build_critique(state.criteria, state.evaluation, state.attempts, most, state.review)
         if self.tools.project and self._is_localised():
             with self.tools.live.work("looking for suspicious lines"):
                 found = suspects(
@@ -241,7 +241,7 @@ class Work:
         project = self.tools.project
         request = self._request(step, artifact, schema, wanted)
         if project and step in (Step.PRODUCE, Step.REFINE):
-            request = replace(request, case=self._mending(project).case())
+            request = replace(request, repair_task=self._mending(project).case())
         self.asked = agent.name
         reply = self.tools.answer(agent, request, self.wanted)
         self._spend(agent.name, reply.usage)
@@ -255,7 +255,7 @@ class Work:
         wanted: Sequence[str] = (),
     ) -> AgentRequest:
         state = self.state
-        text = prompts.compose(
+        text = prompts.build_prompt(
             step,
             state,
             self.tools.settings.nonce,
