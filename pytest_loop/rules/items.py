@@ -14,22 +14,22 @@ import pytest
 from pydantic import BaseModel
 
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
 from pytest_loop.rules import garbage
-from pytest_loop.rules.checks.check import Answer, Context, findings
-from pytest_loop.rules.checks.registry import BUILT_IN, COMPOSED, Kinds, check
+from pytest_loop.rules.checks.check import Answer, Context, run_check
+from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSED, Kinds, build_check
 from pytest_loop.rules.document import Documents
 from pytest_loop.rules.repeats import Tally
 from pytest_loop.rules.reuse import Reuse
-from pytest_loop.rules.rule_files import Judged, Loaded, load
-from pytest_loop.rules.sources import INFERRED, TEMPLATES
+from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, load_rule_file
+from pytest_loop.rules.sources import INFERRED_FILE, TEMPLATES
 
-LOADED = pytest.StashKey[list[Loaded]]()
+LOADED = pytest.StashKey[list[LoadedRuleFile]]()
 DOCUMENTS = pytest.StashKey[Documents]()
 TALLY = pytest.StashKey[Tally]()
 BAD_FILES = pytest.StashKey[int]()
-ORDER = pytest.StashKey[Order]()
+ORDER = pytest.StashKey[SessionOrder]()
 ASK = pytest.StashKey[Callable[..., Answer]]()
 REUSE = pytest.StashKey[Reuse]()
 _PASSED = Evidence(outcome=Outcome.PASSED)
@@ -82,10 +82,10 @@ class RuleFile(ManyItems, pytest.Module):
 
     def _collected(self) -> Iterator[pytest.Item]:
         root = _root(self.config, self.path)
-        order = self.config.stash.get(ORDER, None) or Order()
+        order = self.config.stash.get(ORDER, None) or SessionOrder()
         kinds = self._kinds()
         try:
-            loaded = load(self.path, root, kinds, self.nodeid or self.path.as_posix(), order.artifact or None)
+            loaded = load_rule_file(self.path, root, kinds, self.nodeid or self.path.as_posix(), order.artifact or None)
         except RuleFileError as error:
             self.session.stash[BAD_FILES] = self.session.stash.get(BAD_FILES, 0) + 1
             raise self.CollectError(str(error)) from None
@@ -95,13 +95,13 @@ class RuleFile(ManyItems, pytest.Module):
         marked = pytest.mark.loop_rule
         for judged in loaded.rules:
             key = f"{loaded.criteria.source}::{judged.rule.id}"
-            context = shared(judged.folder, judged.rule.id in order.confirmed)
-            if key in order.prepared:
-                judged = _prepared(judged, order.prepared[key], kinds)
+            context = shared(judged.folder, judged.rule.id in order.confirmed_rules)
+            if key in order.prepared_checks:
+                judged = _prepared(judged, order.prepared_checks[key], kinds)
             is_plain = not (autouse or judged.fixtures)
             yield from self._items(judged, key, context, RuleItem if is_plain else FixtureRuleItem, marked)
 
-    def _context(self, root: Path, loaded: Loaded, folder: Path, is_confirmed: bool) -> Context:
+    def _context(self, root: Path, loaded: LoadedRuleFile, folder: Path, is_confirmed: bool) -> Context:
         ask = self.config.stash.get(ASK, None)
         return Context(
             root,
@@ -114,7 +114,7 @@ class RuleFile(ManyItems, pytest.Module):
         )
 
     def _items(
-        self, judged: Judged, key: str, context: Context, item: type[_Judging], marked: pytest.MarkDecorator
+        self, judged: LoadedRule, key: str, context: Context, item: type[_Judging], marked: pytest.MarkDecorator
     ) -> Iterator[pytest.Item]:
         rule = judged.rule
         mark = marked(
@@ -134,8 +134,8 @@ class RuleFile(ManyItems, pytest.Module):
     def _kinds(self) -> Kinds:
         offered = self.ihook.pytest_loop_checks()
         if not offered:
-            return BUILT_IN
-        kinds = dict(BUILT_IN)
+            return BUILT_IN_KINDS
+        kinds = dict(BUILT_IN_KINDS)
         for added in offered:
             for name, model in added.items():
                 if problem := _unusable(name, model, kinds):
@@ -153,9 +153,9 @@ def _unusable(name: str, model: object, kinds: Kinds) -> str | None:
     return None
 
 
-def _prepared(judged: Judged, raw: Any, kinds: Kinds) -> Judged:
+def _prepared(judged: LoadedRule, raw: Any, kinds: Kinds) -> LoadedRule:
     """The rule with the check that somebody made of its sentence."""
-    return replace(judged, check=check(raw, kinds), is_quiet=False, is_slow=True, raw=raw) if raw else judged
+    return replace(judged, check=build_check(raw, kinds), is_quiet=False, is_slow=True, raw=raw) if raw else judged
 
 
 def _probe() -> None:
@@ -168,14 +168,14 @@ def _number(weight: Any) -> int | float:
 
 def _root(config: pytest.Config, path: Path) -> Path:
     """The project: pytest's rootdir, or the file's own folder where it lies outside of it; a template is everywhere."""
-    is_ours = path.parent == TEMPLATES or path.name == INFERRED
+    is_ours = path.parent == TEMPLATES or path.name == INFERRED_FILE
     return config.rootpath if path.is_relative_to(config.rootpath) or is_ours else path.parent
 
 
 class _Judging(pytest.Item):
     """What both kinds of items share: judging a rule, and saying what was found."""
 
-    judged: Judged
+    judged: LoadedRule
     context: Context
     index: int
     key: str
@@ -207,7 +207,7 @@ class _Judging(pytest.Item):
 
     def _found(self, context: Context) -> Evidence:
         try:
-            found = findings(self.judged.check, context)
+            found = run_check(self.judged.check, context)
         except NotJudgedError as reason:
             return Evidence(outcome=Outcome.ASSUMED, text=str(reason))
         except LoopError as error:
@@ -246,7 +246,7 @@ class RuleItem(_Judging):
 
     parent: RuleFile
 
-    def __init__(self, *, judged: Judged, context: Context, index: int, **kwargs: Any) -> None:
+    def __init__(self, *, judged: LoadedRule, context: Context, index: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.judged = judged
         self.context = context
@@ -265,7 +265,7 @@ class RuleItem(_Judging):
 class FixtureRuleItem(_Judging, pytest.Function):
     """A rule with fixtures: those it asks for, and those that every test here uses."""
 
-    def __init__(self, *, judged: Judged, context: Context, index: int, **kwargs: Any) -> None:
+    def __init__(self, *, judged: LoadedRule, context: Context, index: int, **kwargs: Any) -> None:
         def judge() -> None:
             wanted = {name: self.funcargs[name] for name in judged.fixtures}
             self.judge(replace(context, fixtures=wanted))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_loop.rules.line_numbers import Locate
+from pytest_loop.rules.line_numbers import LineLookup
 from pytest_loop.rules.rule_schema import RuleFile
 
 MOST = 100
@@ -17,7 +17,7 @@ class Known(NamedTuple):
     """A text that nobody had to complain about, and a way to its lines."""
 
     form: RuleFile
-    locate: Locate | None
+    locate: LineLookup | None
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Meanings:
         """What a whole text means, if that is known."""
         return self._files.get((kind, text))
 
-    def keep(self, kind: str, text: str, form: RuleFile, locate: Locate | None) -> None:
+    def keep(self, kind: str, text: str, form: RuleFile, locate: LineLookup | None) -> None:
         """Remember a text."""
         if self.is_kept:
             _make_room(self._files)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_loop.core.model.rules import Evidence, Outcome, Plan
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError
 from pytest_loop.processes import child
 from pytest_loop.session.bytecode import VARIABLE as COMPILED
@@ -89,7 +89,7 @@ class Judgement:
 class Session(Protocol):
     """Whoever can judge; a faster one may take the place of the cold one."""
 
-    def evaluate(self, order: Order, *extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *extra: str) -> Judgement:
         """Run one session; raises `SessionError` where nothing could be judged."""
 
 
@@ -107,14 +107,14 @@ class ChildSession:
     warm: Warm | Here | None = None
     memory: Memory = field(default_factory=Memory)
 
-    def evaluate(self, order: Order, *extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *extra: str) -> Judgement:
         found = self._judged(self.memory.reminded(order), extra)
-        if order.stop_early and found.plan is not None and any(map(is_bad, found.evidence.values())):
+        if order.can_stop_early and found.plan is not None and any(map(is_bad, found.evidence.values())):
             found.evidence |= self.memory.of_others(found.plan.items, found.evidence)
         self.memory.learn(found.evidence)
         return found
 
-    def _judged(self, order: Order, extra: tuple[str, ...]) -> Judgement:
+    def _judged(self, order: SessionOrder, extra: tuple[str, ...]) -> Judgement:
         own: dict[str, str] = {}
         if self.bytecode is not None:
             is_cold = self.warm is None or not self.warm.is_ready
@@ -124,9 +124,11 @@ class ChildSession:
                 return self._evaluated(order, extra, own, self.warm.start)
             except ServerDiedError:
                 self.warm.broke()
-        return self._evaluated(order, extra, own, child.started)
+        return self._evaluated(order, extra, own, child.start_process)
 
-    def _evaluated(self, order: Order, extra: tuple[str, ...], own: Mapping[str, str], start: child.Start) -> Judgement:
+    def _evaluated(
+        self, order: SessionOrder, extra: tuple[str, ...], own: Mapping[str, str], start: child.Starter
+    ) -> Judgement:
         ours, theirs = os.pipe()
         judgement = Judgement()
         listener = threading.Thread(target=_listen, args=(ours, judgement), daemon=True)
@@ -135,30 +137,30 @@ class ChildSession:
             path.write_text(order.model_dump_json(), encoding="utf-8")
             listener.start()
             try:
-                done = child.run(self._order(path, theirs, extra, own), start)
+                done = child.run_command(self._order(path, theirs, extra, own), start)
             except child.CannotStartError as error:
                 raise SessionError(str(error)) from None
             finally:
                 os.close(theirs)
-                listener.join(child.GRACE)
+                listener.join(child.GRACE_PERIOD)
         judgement.ending = _ending(done)
         judgement.output = done.output
         self._check(judgement, done)
         return judgement
 
-    def _order(self, path: Path, channel: int, extra: tuple[str, ...], own: Mapping[str, str]) -> child.Order:
-        return child.Order(
+    def _order(self, path: Path, channel: int, extra: tuple[str, ...], own: Mapping[str, str]) -> child.Command:
+        return child.Command(
             [sys.executable, "-c", START, *self.arguments, *extra],
             self.folder,
             self.timeout,
             env={**self.environment, **own, VARIABLE: f"{channel} {path}"},
             pass_fds=(channel,),
-            heard=self.heard,
-            wanted=self.wanted,
-            thorough=True,
+            on_output=self.heard,
+            should_continue=self.wanted,
+            is_thorough=True,
         )
 
-    def _check(self, judgement: Judgement, done: child.Completed) -> None:
+    def _check(self, judgement: Judgement, done: child.CommandResult) -> None:
         """Without a plan nothing was judged; one that ended early has judged what it failed by."""
         if done.ending is child.Ending.REQUEST:
             raise SessionStoppedError("the evaluation was stopped on request")
@@ -169,8 +171,8 @@ class ChildSession:
             raise SessionError(f"the evaluation could not be carried out ({judgement.ending}): {' / '.join(last)}")
 
 
-def _ending(done: child.Completed) -> str:
-    if done.ending is not child.Ending.ITSELF:
+def _ending(done: child.CommandResult) -> str:
+    if done.ending is not child.Ending.COMPLETED:
         return str(done.ending.value)
     return f"exit code {done.exit_code}" if done.exit_code >= 0 else f"signal {-done.exit_code}"
 

@@ -21,7 +21,7 @@ from pytest_loop.agents.protocol import (
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
-    StopAskedError,
+    StopRequestedError,
     Watch,
 )
 from pytest_loop.core.model.run_state import Usage
@@ -214,8 +214,8 @@ class Spoken:
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         self.requests.append(request)
-        if not watch.wanted():
-            raise StopAskedError("stopped")
+        if not watch.should_continue():
+            raise StopRequestedError("stopped")
         if request.artifact:
             request.artifact.write_text("the judge was here")
         return self.answers.pop(0)
@@ -240,13 +240,13 @@ def test_a_judge_sees_a_copy_of_the_document(tmp_path: Path) -> None:
     assert request.artifact.name == "guide.md"
     assert path.read_text() == "# Guide"
     assert request.schema
-    assert judge.spent == Usage(tokens=5)
-    assert judge.is_asked
+    assert judge.usage == Usage(tokens=5)
+    assert judge.was_asked
 
 
 def test_somebody_else_may_write_the_prompt(tmp_path: Path) -> None:
     agent = Spoken(YES)
-    Judge(agent, tmp_path, "nonce", own_prompt=lambda request: f"{request.step}?").answer("Is it good?", None)
+    Judge(agent, tmp_path, "nonce", make_prompt=lambda request: f"{request.step}?").answer("Is it good?", None)
     assert agent.requests[0].prompt == "JUDGE?"
 
 
@@ -258,7 +258,7 @@ def test_a_question_about_no_document_is_about_the_project(tmp_path: Path) -> No
     assert agent.requests[0].artifact is None
     assert "## Document" not in agent.requests[0].prompt
     assert agent.requests[0].key != agent.requests[1].key
-    assert judge.spent == Usage(tokens=10)
+    assert judge.usage == Usage(tokens=10)
 
 
 def test_a_document_that_is_not_there_does_not_pass_and_costs_nothing(tmp_path: Path) -> None:
@@ -284,5 +284,5 @@ def test_a_judge_whom_nobody_waits_for_stops(serve: Serve, tmp_path: Path) -> No
     judge = Judge(Spoken(YES), tmp_path, "nonce")
     one = Broker(judge.answer, judge.dismiss)
     one.close()
-    with pytest.raises(StopAskedError):
+    with pytest.raises(StopRequestedError):
         judge.answer("Is it good?", None)

@@ -33,9 +33,9 @@ import pytest
 class Door:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self, early_config):
-        from pytest_loop import serving
+        from pytest_loop.session.warm import preload
         from pytest_loop.session.warm.fork_server import serve
-        serve(early_config, self, serving)
+        serve(early_config, self, preload)
         return (yield)
 
 door = Door()
@@ -59,7 +59,7 @@ class ServerDiedError(LoopError):
 class Forked(Likeness):
     """A session that the server has forked."""
 
-    leaves_nothing = True
+    ends_descendants = True
 
     def __init__(self, server: Server, pid: int, stdout: int, stderr: int) -> None:
         super().__init__(pid, stdout, stderr)
@@ -159,9 +159,9 @@ class Server:
         """It ends itself when nobody holds the other end."""
         self._wire.close()
         try:
-            self._process.wait(process.GRACE)
+            self._process.wait(process.GRACE_PERIOD)
         except subprocess.TimeoutExpired:
-            process.end(self._process)
+            process.end_group(self._process)
 
 
 @dataclass
@@ -187,21 +187,21 @@ class Warm:
         """Whether there is a server, which has loaded everything but the project."""
         return self._server is not None
 
-    def start(self, order: process.Order, mark: str) -> process.Child:
+    def start(self, order: process.Command, mark: str) -> process.Child:
         """The process of a session."""
         for _ in range(2):
             server = self._serving(order)
             if server is None:
                 break
-            env = process_marks.marked(order.env or {}, mark)
+            env = process_marks.add_mark(order.env or {}, mark)
             changed = {name: value for name, value in env.items() if server.environment.get(name) != value}
             channel, _, path = changed.pop(ORDERED).partition(" ")
-            if child := server.fork(list(order.command[3:]), changed, path, int(channel)):
+            if child := server.fork(list(order.words[3:]), changed, path, int(channel)):
                 return child
             self.close()
         if self.is_needed:
             raise process.CannotStartError(f"--loop-session=warm: {self.reason}")
-        return process.started(order, mark)
+        return process.start_process(order, mark)
 
     def broke(self) -> None:
         """The server has died at work; where that goes on, sessions start cold."""
@@ -221,7 +221,7 @@ class Warm:
         self.reason = reason
         self.say(f"sessions start cold: {reason}")
 
-    def _serving(self, order: process.Order) -> Server | None:
+    def _serving(self, order: process.Command) -> Server | None:
         if not self.reason and (reason := unfit()):
             self._give_up(reason)
         if self.reason:

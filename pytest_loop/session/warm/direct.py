@@ -14,7 +14,7 @@ from typing import NoReturn
 import pytest
 
 from pytest_loop.processes import child
-from pytest_loop.processes.process_marks import marked
+from pytest_loop.processes.process_marks import add_mark
 from pytest_loop.session.warm import fork
 from pytest_loop.session.warm.child import Likeness
 
@@ -27,7 +27,7 @@ class Here:
     is_possible = sys.platform == "linux"
     is_ready = True
 
-    def start(self, order: child.Order, mark: str) -> child.Child:
+    def start(self, order: child.Command, mark: str) -> child.Child:
         """A session with the words of the order."""
         out, their_out = os.pipe()
         err, their_err = os.pipe()
@@ -37,7 +37,7 @@ class Here:
             warnings.simplefilter("ignore", DeprecationWarning)  # the other thread only reads from a pipe
             pid = os.fork()
         if pid == 0:
-            _become(order, marked(order.env or os.environ, mark), (their_out, their_err))
+            _become(order, add_mark(order.env or os.environ, mark), (their_out, their_err))
         os.close(their_out)
         os.close(their_err)
         return Forked(pid, out, err)
@@ -49,7 +49,7 @@ class Here:
         """Nothing is left."""
 
 
-def _become(order: child.Order, environment: Mapping[str, str], streams: Sequence[int]) -> NoReturn:
+def _become(order: child.Command, environment: Mapping[str, str], streams: Sequence[int]) -> NoReturn:
     """This process is the session from now on."""
     code = 3
     try:
@@ -60,7 +60,7 @@ def _become(order: child.Order, environment: Mapping[str, str], streams: Sequenc
         os.chdir(order.cwd)
         here = str(order.cwd)
         sys.path[:] = [path for path in sys.path if path not in ("", here)] + [here]
-        sys.argv[1:] = list(order.command)[3:]
+        sys.argv[1:] = list(order.words)[3:]
         fork.become(environment, None)
         code = int(pytest.main())
     finally:

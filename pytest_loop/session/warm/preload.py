@@ -41,7 +41,7 @@ def load() -> None:
 def get_ready() -> None:
     """Load it, and let its models be built, which otherwise happens when the first of each is made."""
     from pytest_loop.core.model import rules
-    from pytest_loop.core.model.session_order import Order
+    from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.core.workload.measurement import CaseResult
     from pytest_loop.rules import garbage
     from pytest_loop.rules.parse_cache import MEANINGS
@@ -50,7 +50,7 @@ def get_ready() -> None:
     for name in (*_SOMETIMES, *_LATER):
         import_module(name)
     garbage.is_frozen = True
-    for one in (Order, rules.Plan, rules.Criteria, rules.Rule, rules.Evidence, rules.Finding, CaseResult):
+    for one in (SessionOrder, rules.Plan, rules.Criteria, rules.Rule, rules.Evidence, rules.Finding, CaseResult):
         one.model_rebuild()
     MEANINGS.is_kept = True
 
@@ -65,7 +65,7 @@ def rule_files() -> dict[str, str]:
 def read(files: Mapping[str, str]) -> None:
     """Rule files are texts, and what a text means is always the same: a session whose text is another reads it anew."""
     from pytest_loop.errors import RuleFileError
-    from pytest_loop.rules.rule_files import load as load_rules
+    from pytest_loop.rules.rule_files import load_rule_file as load_rules
 
     for path, root in files.items():
         with suppress(RuleFileError, OSError):
