@@ -15,10 +15,16 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.cli.task import Understood
-from pytest_loop.core.judging.draft import TESTS, is_module, run_criteria, with_baseline, with_modules
+from pytest_loop.core.judging.draft import (
+    TESTS_SOURCE,
+    add_module_rules,
+    apply_baseline,
+    build_run_criteria,
+    is_module_rule,
+)
 from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan
 from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.rules.sources import TEMPLATES, list_templates
 from pytest_loop.rules.syntax import FORMATS
@@ -27,7 +33,8 @@ from pytest_loop.settings.command_line import build_session_arguments
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import read_clock
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.sealed_files import SealedFiles, hash_site_files
+from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 LONGEST_TASK = 200_000
 
@@ -120,13 +127,13 @@ class NewRun:
     def plan(self, session: Session, artifact: Path) -> Plan:
         """The rules, collected once to see what there is."""
         try:
-            judgement = session.evaluate(Order(artifact=str(artifact), phase=Phase.B), "--collect-only", "-q")
+            judgement = session.evaluate(SessionOrder(artifact=str(artifact), phase=Phase.B), "--collect-only", "-q")
         except SessionError as error:
             raise StateError(f"the rules cannot be collected: {error}") from None
         bad = [text for name, text in judgement.problems.items() if name.endswith(tuple(FORMATS))]
         if bad:
             raise StateError("the rules cannot be collected:\n" + "\n".join(bad))
-        found = with_modules(judgement.plan or Plan(), (one for one in judgement.problems if one.endswith(".py")))
+        found = add_module_rules(judgement.plan or Plan(), (one for one in judgement.problems if one.endswith(".py")))
         if not any(one.rules for one in found.criteria):
             raise NothingToJudgeError(
                 "there is nothing to judge: name rules with --loop-rules, --loop-template or paths"
@@ -143,7 +150,7 @@ class NewRun:
 
     def is_rule_file(self, criteria: Criteria) -> bool:
         """Whether these rules stand in a file that somebody wrote for the purpose."""
-        return criteria.source != TESTS and not (self.kept and criteria.source.endswith(self.kept.name))
+        return criteria.source != TESTS_SOURCE and not (self.kept and criteria.source.endswith(self.kept.name))
 
     def state(self, alias: str, artifact: Path, plan: Plan) -> RunState:
         """Where it begins."""
@@ -157,7 +164,7 @@ class NewRun:
             task=Task(prompt=self.understood.asked.text),
             max_iterations=self._max_iterations(),
             max_completed_phase_seconds=settings.limits.max_seconds,
-            criteria=run_criteria(plan, self._thresholds() | settings.judging.threshold, plan.sentences),
+            criteria=build_run_criteria(plan, self._thresholds() | settings.judging.threshold, plan.sentences),
             created_at=created,
             updated_at=created,
             target=target,
@@ -187,7 +194,7 @@ class NewRun:
         proof = project.record_start()
         looks = [self._look(state, session) for _ in range(2)]
         outcomes = [{key: max(found, key=lambda one: one.rank) for key, found in one.items()} for one, _ in looks]
-        criteria, unstable, unjudged = with_baseline(state.criteria, *outcomes)
+        criteria, unstable, unjudged = apply_baseline(state.criteria, *outcomes)
         seal = Sealed(
             patterns=project.sealed.patterns,
             allow=project.allow.patterns,
@@ -201,7 +208,7 @@ class NewRun:
 
     def _look(self, state: RunState, session: Session) -> tuple[dict[str, list[Outcome]], frozenset[str]]:
         try:
-            judgement = session.evaluate(Order(phase=Phase.B, canary=secrets.token_hex(8)))
+            judgement = session.evaluate(SessionOrder(phase=Phase.B, canary=secrets.token_hex(8)))
         except SessionError as error:
             raise StateError(f"the tests cannot be run: {error}") from None
         if judgement.canaries and not all(judgement.canaries):
@@ -209,7 +216,7 @@ class NewRun:
                 "a test that must fail does not fail here: something patches pytest, and nothing can be judged"
             )
         found = judgement.by_rule()
-        found |= {rule.key: judgement.of_module(rule.id) for rule in state.criteria.rules if is_module(rule)}
+        found |= {rule.key: judgement.of_module(rule.id) for rule in state.criteria.rules if is_module_rule(rule)}
         return {key: [one.outcome for one in pieces] for key, pieces in found.items()}, judgement.plugins
 
 

@@ -22,7 +22,7 @@ from pytest_loop.cli.draft import NewRun, NothingToJudgeError, task_of
 from pytest_loop.cli.readiness import Reading, reading
 from pytest_loop.cli.resume import resumed
 from pytest_loop.cli.task import Understood, check_measurable, heard, inferred, tests_of
-from pytest_loop.core.judging.draft import TESTS, is_test
+from pytest_loop.core.judging.draft import TESTS_SOURCE, is_test_rule
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Plan
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Target
@@ -44,7 +44,8 @@ from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
 from pytest_loop.workloads.new_experiment import NewExperiment
-from pytest_loop.workspace.sealed_files import BUILD_FILES, SealedFiles, build_seal_patterns
+from pytest_loop.workspace.seal import BUILD_FILES, build_seal_patterns
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass
@@ -215,7 +216,7 @@ class Front:
         except NothingToJudgeError as error:
             nothing = error
         found = new.understood
-        are_tests_alone = all(one.source == TESTS for one in plan.criteria)
+        are_tests_alone = all(one.source == TESTS_SOURCE for one in plan.criteria)
         if new.is_judge_named:
             found = found.without_rules()
             if are_tests_alone and not nothing and not self.settings.workspace.artifact:
@@ -246,7 +247,7 @@ class Front:
         """
         rules = state.criteria.rules
         paths = (one.partition("::")[0] for one in (*plan.items, *(rule.id for rule in rules)))
-        has_commands = any(rule.proof.is_run and not is_test(rule) for rule in rules)
+        has_commands = any(rule.proof.is_executed and not is_test_rule(rule) for rule in rules)
         self.running.project = SealedFiles(
             self.root,
             files.folder,

@@ -23,7 +23,7 @@ from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.model import stop_message
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import Assessment, RunCriteria
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.core.text.sanitizer import fence_text
@@ -87,7 +87,7 @@ class Gate:
             self._blocks.reset()
             raise
         self._note(before + 1)
-        return stop_message.block(
+        return stop_message.format_block_answer(
             f"{reason}\n(kept from stopping {before + 1} of {self.settings.commands.gate_blocks} times)"
         )
 
@@ -135,12 +135,12 @@ class Gate:
         new = NewRun(self.config, self.values, self.settings, self.root, Understood(parse_task("")))
         artifact = new.artifact()
         court = seated(self.config, self.settings)
-        order = Order(
+        order = SessionOrder(
             phase=Phase.B,
             artifact=str(artifact or ""),
             canary=secrets.token_hex(8),
-            confirmed=self.settings.judging.confirmed,
-            judge=court.address if court else "",
+            confirmed_rules=self.settings.judging.confirmed,
+            judge_address=court.address if court else "",
             judge_key=court.key if court else "",
         )
         session = ChildSession(
@@ -175,13 +175,13 @@ class Gate:
         return ""
 
     def _told(self, criteria: RunCriteria, one: Assessment) -> str:
-        made = critic.critique(criteria, one, (), self.settings.agents.critique_tokens)
+        made = critic.build_critique(criteria, one, (), self.settings.agents.critique_tokens)
         made = self.config.hook.pytest_loop_critique(evaluation=one, critique=made) or made
         threshold = float(criteria.phase[Phase.B].threshold)
         head = (
             f"The rules do not pass: score {one.score:.3g} of {threshold:g}, {one.passing} of {one.total} rules pass."
         )
-        said = fence_text(Redactor(os.environ)(critic.rendered(made)), secrets.token_hex(4))
+        said = fence_text(Redactor(os.environ)(critic.render_critique(made)), secrets.token_hex(4))
         return f"{head} Mend what fails, and do not change what judges.\n{said}"
 
 
@@ -214,7 +214,7 @@ def _gate(config: pytest.Config, values: argparse.Namespace) -> Gate:
         raise AllowedError("the plugin pytest-loop (a test repeater) is active: use -p no:loop")
     if unknown := find_unknown_flag([str(word) for word in config.invocation_params.args]):
         raise AllowedError(unknown)
-    found = stop_message.message(_heard().decode("utf-8", "replace"))
+    found = stop_message.parse_message(_heard().decode("utf-8", "replace"))
     if found is None:
         raise AllowedError("the message of the hook is not a JSON object")
     settings = read_settings(config, values)

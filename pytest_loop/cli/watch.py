@@ -15,7 +15,7 @@ import pytest
 from pytest_loop.cli.draft import NewRun
 from pytest_loop.cli.task import Understood
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.task_phrases import parse_task
@@ -28,7 +28,8 @@ from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import find_unknown_flag
 from pytest_loop.settings.settings import Settings, find_root, read_settings
 from pytest_loop.store.project_runs import Store
-from pytest_loop.workspace.file_tree import FileTree, ScanScope, compare_trees, scan_files
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
+from pytest_loop.workspace.file_tree import FileTree, compare_trees
 
 POLL = 0.25
 _SHOWN = 5
@@ -45,7 +46,7 @@ class Watching:
     root: Path
     scope: ScanScope
     session: Session
-    order: Order
+    order: SessionOrder
     thresholds: Mapping[str, str]
     say: PrintLine
     ask: Callable[..., float | None]
@@ -125,14 +126,14 @@ def _watched(config: pytest.Config, values: argparse.Namespace, settings: Settin
     session.heard = _show
     seat = judge_service.seated(config, settings)
     try:
-        order = Order(
+        order = SessionOrder(
             phase=Phase.B,
             artifact=str(new.artifact() or ""),
-            confirmed=settings.judging.confirmed,
-            judge=seat.address if seat else "",
+            confirmed_rules=settings.judging.confirmed,
+            judge_address=seat.address if seat else "",
             judge_key=seat.key if seat else "",
-            reuse=not settings.judging.no_reuse,
-            stop_early=settings.judging.stop_early,
+            can_reuse=not settings.judging.no_reuse,
+            can_stop_early=settings.judging.stop_early,
         )
         runs = Store(root, settings.start.dir).root
         inside = runs.relative_to(root).as_posix() if runs.is_relative_to(root) else ""

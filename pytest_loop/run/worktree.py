@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_loop.cli import background
 from pytest_loop.cli import runs as looking
-from pytest_loop.core.model.edit_scopes import overlap
+from pytest_loop.core.model.edit_scopes import can_overlap
 from pytest_loop.core.model.run_state import RunState, Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import PrintLine
@@ -21,7 +21,7 @@ from pytest_loop.settings.settings import Settings
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
-from pytest_loop.workspace.file_tree import ScanScope
+from pytest_loop.workspace.file_scan import ScanScope
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
 
@@ -130,7 +130,7 @@ def refuse_overlap(store: Store, files: RunFiles, state: RunState) -> None:
     mine = _scope(state, store)
     for other in store.list_busy_runs():
         theirs = _scope(other.read()[0], store) if other.alias != files.alias else None
-        if mine and theirs and mine[0] == theirs[0] and overlap(mine[1], theirs[1]):
+        if mine and theirs and mine[0] == theirs[0] and can_overlap(mine[1], theirs[1]):
             files.release()
             raise StateError(
                 f"the run {other.alias!r} may edit the same files: give this one a work tree of its own with "

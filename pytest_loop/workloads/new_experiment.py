@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents import prompts
-from pytest_loop.core.judging.draft import run_criteria
+from pytest_loop.core.judging.draft import build_run_criteria
 from pytest_loop.core.model.rules import Phase, Plan
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import Policy
 from pytest_loop.core.workload.phase_proofs import PlanningProof, SetupProof
@@ -32,7 +32,8 @@ from pytest_loop.workloads import planfile
 from pytest_loop.workloads.cases import Roles, Workload, roles, workload
 from pytest_loop.workloads.manifest import command_words, load
 from pytest_loop.workloads.prompting import COMPOSE
-from pytest_loop.workspace.sealed_files import SealedFiles, build_seal_patterns, hash_site_files
+from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class NewExperiment:
     def _collected(self, session: Session) -> Judgement:
         """What a session would judge; every case has to be among it."""
         try:
-            order = Order(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
+            order = SessionOrder(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
             found = session.evaluate(order, "--collect-only", "-q")
         except SessionError as error:
             raise StateError(f"the cases cannot be collected: {error}") from None
@@ -155,7 +156,7 @@ class NewExperiment:
     def _criteria(self, plan: Plan) -> RunCriteria:
         """The cases alone judge; those that no composer sees are told apart."""
         wanted = {f"{self.manifest}::{case}": case for case in self.roles.run}
-        whole = run_criteria(plan, {}, {})
+        whole = build_run_criteria(plan, {}, {})
         rules = tuple(
             rule.model_copy(update={"holdout": wanted[rule.id] in self.found.hidden, "description": wanted[rule.id]})
             for rule in whole.rules

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
-from pytest_loop.core.judging.critique import rendered
+from pytest_loop.core.judging.critique import render_critique
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState, Step
 from pytest_loop.core.reporting.outcome import attempt_line
@@ -64,7 +64,9 @@ def build_prompt(
         "task": state.task.prompt,
         "rules": _wanted_rules(state, wanted) if wanted else _rules(state),
         "plan": "\n".join(f"{number}. {line}" for number, line in enumerate(state.plan, 1)),
-        "critique": fence_text(rendered(state.critique), nonce) if state.critique and state.critique.issues else "",
+        "critique": fence_text(render_critique(state.critique), nonce)
+        if state.critique and state.critique.issues
+        else "",
         "lessons": fence_text(lessons, nonce) if lessons else "",
         "attempts": "\n".join(f"- {attempt_line(one)}" for one in state.attempts),
         "gate": gate,
@@ -78,13 +80,13 @@ def build_prompt(
 
 
 def _wanted_rules(state: RunState, wanted: Sequence[str]) -> str:
-    return "\n".join(_told(rule) for rule in state.criteria.active(state.phase) if rule.id in wanted)
+    return "\n".join(_told(rule) for rule in state.criteria.get_active_rules(state.phase) if rule.id in wanted)
 
 
 def _rules(state: RunState) -> str:
     """Those that fail come first, and there are not more than anybody reads."""
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
-    shown = [rule for rule in state.criteria.active(state.phase) if not rule.holdout]
+    shown = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
     rules = sorted(shown, key=lambda rule: rule.id not in unmet)
     return "\n".join(limit_lines([*map(_told, rules)], MOST_RULES))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from pytest_loop.core.judging.tampering import REPORTED
+from pytest_loop.core.judging.tampering import REPORTED_KINDS
 from pytest_loop.core.model.rules import Severity, Verdict
 from pytest_loop.core.model.run_state import (
     Assessment,
@@ -33,7 +33,7 @@ _OTHERS_SHOWN = 3
 _RANK = {Severity.FAIL: 3, Severity.WARN: 2, Severity.INFO: 1}
 
 
-def critique(
+def build_critique(
     criteria: RunCriteria,
     now: Assessment,
     attempts: Sequence[Attempt] = (),
@@ -56,7 +56,7 @@ def critique(
 
 def _tampering(findings: Sequence[SealFinding]) -> Iterator[Issue]:
     """What was done to the judge comes first: no score counts until it is undone."""
-    found = [f"{one.path or one.rule}: {one.detail}" for one in findings if one.kind not in REPORTED]
+    found = [f"{one.path or one.rule}: {one.detail}" for one in findings if one.kind not in REPORTED_KINDS]
     if found:
         yield Issue(
             rule_id="the judge itself",
@@ -84,7 +84,7 @@ def _more(count: int) -> str:
 
 def _wrong(now: Assessment, rules: dict[str, RunRule]) -> list[RuleResult]:
     known = [one for one in now.rule_results if one.id in rules and not rules[one.id].holdout]
-    blocking = [one for one in known if one.verdict is Verdict.FAIL and rules[one.id].blocks]
+    blocking = [one for one in known if one.verdict is Verdict.FAIL and rules[one.id].is_blocking]
     return blocking or [one for one in known if one.verdict is Verdict.WARN]
 
 
@@ -157,7 +157,7 @@ def _times(one: RuleResult, attempts: Sequence[Attempt]) -> int:
     return attempts[-1].iteration - known.since + 1 if known else 1
 
 
-def rendered(what: Critique) -> str:
+def render_critique(what: Critique) -> str:
     """The critique as a prompt or a person reads it, within its tokens whatever it holds."""
     suspects = _suspects(what)
     most = max(1, (what.tokens - _FRAME - estimate_tokens(suspects)) // max(1, len(what.issues)))
