@@ -485,14 +485,14 @@ KINDS = ", ".join(sorted([*BUILT_IN_KINDS, "all", "any", "not"]))
 def test_a_check_that_cannot_be_understood_says_why(raw: object, path: tuple[str | int, ...], text: str) -> None:
     with pytest.raises(InvalidCheckError) as caught:
         build_check(raw)
-    (only,) = caught.value.complaints
+    (only,) = caught.value.problems
     assert (only.text, only.path) == (text, path)
 
 
 def test_all_that_is_wrong_with_a_check_is_said_at_once() -> None:
     with pytest.raises(InvalidCheckError) as caught:
         build_check([{"contains": 5}, {"command": "x", "timeout": -1, "shell": "yes"}, 7])
-    assert [one.path for one in caught.value.complaints] == [(0, "contains"), (1, "timeout"), (1, "shell"), (2,)]
+    assert [one.path for one in caught.value.problems] == [(0, "contains"), (1, "timeout"), (1, "shell"), (2,)]
 
 
 def test_a_judge_and_a_person_can_be_asked(tmp_path: Path) -> None:

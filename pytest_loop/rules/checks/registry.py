@@ -68,7 +68,7 @@ class InvalidCheckError(Exception):
     """A check that cannot be understood, with every complaint about it."""
 
     def __init__(self, *reasons: FieldProblem) -> None:
-        self.complaints = reasons
+        self.problems = reasons
         super().__init__("; ".join(reason.text for reason in reasons))
 
 
@@ -121,7 +121,7 @@ def _composed(name: str, raw: dict[Any, Any], kinds: Kinds) -> Check:
     try:
         parts = _each(value, kinds)
     except InvalidCheckError as invalid:
-        raise InvalidCheckError(*(FieldProblem((name, *one.path), one.text) for one in invalid.complaints)) from None
+        raise InvalidCheckError(*(FieldProblem((name, *one.path), one.text) for one in invalid.problems)) from None
     if name == "any" and any(isinstance(part, Tests) for part in parts):
         raise InvalidCheckError(
             FieldProblem((name,), "expected `tests` alone, in a list or in `all`, found it in `any`")
@@ -136,7 +136,7 @@ def _each(raw: list[Any] | dict[str, Any], kinds: Kinds) -> tuple[Any, ...]:
         try:
             done.append(build_check(value, kinds))
         except InvalidCheckError as invalid:
-            wrong += [FieldProblem((step, *one.path), one.text) for one in invalid.complaints]
+            wrong += [FieldProblem((step, *one.path), one.text) for one in invalid.problems]
     if wrong:
         raise InvalidCheckError(*wrong)
     if isinstance(raw, dict) and any(isinstance(part, Tests) for part in done):
