@@ -16,6 +16,7 @@ from pytest_loop.rules.checks.check import Answer, Check, Context, format_value,
 from pytest_loop.rules.checks.python_checks import Python
 from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, InvalidCheckError, build_check, needs_artifact
 from pytest_loop.rules.document import Documents
+from pytest_loop.rules.syntax import ContentError
 
 Run = Callable[..., list[str]]
 PYTHON = sys.executable
@@ -516,9 +517,10 @@ def test_a_judge_and_a_person_can_be_asked(tmp_path: Path) -> None:
 def test_a_document_that_is_gone_is_not_read_from_memory(run: Run, tmp_path: Path) -> None:
     documents = Documents(tmp_path)
     (tmp_path / "doc.md").write_text("x")
-    assert documents.read(tmp_path / "doc.md") is documents.unchanged(tmp_path / "doc.md")
+    assert documents.read(tmp_path / "doc.md") is documents.read(tmp_path / "doc.md")
     (tmp_path / "doc.md").unlink()
-    assert documents.unchanged(tmp_path / "doc.md") is None
+    with pytest.raises(ContentError, match="expected a file, found none"):
+        documents.read(tmp_path / "doc.md")
 
 
 @pytest.mark.parametrize(
@@ -537,4 +539,4 @@ def test_a_function_that_judges_stands_in_a_file_of_the_project_or_elsewhere(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     expected = tmp_path / found if found else None
-    assert Python(python=reference).file(tmp_path / "rules", tmp_path) == expected
+    assert Python(python=reference).find_file(tmp_path / "rules", tmp_path) == expected

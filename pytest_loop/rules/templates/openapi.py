@@ -114,7 +114,7 @@ class Spec:
 
     @cached_property
     def _line(self) -> LineLookup:
-        return parse_with_lines(self._source.text, self._source.format(None)).find_line
+        return parse_with_lines(self._source.text, self._source.detect_format(None)).find_line
 
     def at(self, *path: str | int) -> str:
         return self._source.line(self._line(path))
