@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.settings import command_line
+from pytest_loop.settings.session_settings import read_session_settings
 
 RULE_FILES = (".rules.yaml", ".rules.yml", ".rules.json", ".rules.toml")
 MANIFESTS = ("loop.manifest.json", "loop.manifest.yaml", "loop.manifest.yml", "loop.manifest.toml")
@@ -16,7 +17,7 @@ ORDERED = "PYTEST_LOOP_SESSION"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    command_line.declare(parser)
+    command_line.declare_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -32,7 +33,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         from pytest_loop.session.judge import summoned
 
         summoned(early_config, ordered)
-    elif command_line.asks_for_a_run(early_config.known_args_namespace):
+    elif command_line.takes_over(early_config.known_args_namespace):
         values = early_config.known_args_namespace
         capture: Any = early_config.pluginmanager.getplugin("capturemanager")
         capture.suspend_global_capture(in_=True)
@@ -54,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(_wake)  # the first one that is added comes last
     worker = getattr(config, "workerinput", {})
     left = worker.get("loop_order")
-    asked = command_line.options(config)
+    asked = read_session_settings(config)
     if asked.baseline is not None or asked.judge or left or "loop_judge" in worker or _belongs_to_a_run(config):
         from pytest_loop.session import judge
 
@@ -116,7 +117,7 @@ def _is_ordered(config: pytest.Config, path: Path) -> bool:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the rules that are not active in the phase asked for, and put the others in order."""
-    if command_line.options(config).phase != "B":
+    if read_session_settings(config).phase != "B":
         config.hook.pytest_deselected(items=[item for item in items if _phase(item) == "B"])
         items[:] = [item for item in items if _phase(item) != "B"]
     is_spread = hasattr(config, "workerinput")

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.core.reporting import outcome
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
-from pytest_loop.settings.command_line import NO_ALIAS
+from pytest_loop.settings.command_line import NO_VALUE
 from pytest_loop.store.history import History
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
-Say = Callable[[str], None]
 Found = tuple[RunFiles, RunState, History]
 _CONDITIONS = {Owner.ALIVE: "", Owner.DEAD: "crashed", Owner.NONE: "paused"}
 
 
 def chosen(store: Store, alias: str | None) -> RunFiles:
     """The run that is meant: the one named, else the active one, else the latest."""
-    if alias and alias != NO_ALIAS:
+    if alias and alias != NO_VALUE:
         return store.find_run(alias)
     current = store.find_current_run()
     if current is not None and not _is_left_behind(current, store):
@@ -56,7 +55,7 @@ def read(files: RunFiles) -> Found | StateError:
 
 def at_work(store: Store, alias: str | None, doing: str) -> RunFiles:
     """The run that is named, or the one that is active: which of several is not for us to guess."""
-    if alias and alias != NO_ALIAS:
+    if alias and alias != NO_VALUE:
         return store.find_run(alias)
     busy = store.list_busy_runs()
     if len(busy) > 1:
@@ -79,7 +78,7 @@ def shown_status(state: RunState, files: RunFiles) -> str:
     return f"{state.status.value} ({found})" if found else state.status.value
 
 
-def give(data: Any, path: str, say: Say) -> None:
+def give(data: Any, path: str, say: PrintLine) -> None:
     """JSON for machines, into a file or to standard output."""
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     if path == "-":

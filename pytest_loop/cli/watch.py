@@ -15,7 +15,8 @@ import pytest
 from pytest_loop.cli.draft import NewRun
 from pytest_loop.cli.task import Understood
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.processes.interrupts import interrupt_on_signals
@@ -24,10 +25,11 @@ from pytest_loop.session import judge_service
 from pytest_loop.session.assess import judged
 from pytest_loop.session.bytecode import Bytecode
 from pytest_loop.session.runner import Session, SessionError
-from pytest_loop.settings.command_line import unknown_option
-from pytest_loop.settings.settings import RunOptions, project_root, run_options
+from pytest_loop.settings.command_line import find_unknown_flag
+from pytest_loop.settings.settings import Settings, find_root, read_settings
 from pytest_loop.store.project_runs import Store
-from pytest_loop.workspace.file_tree import FileTree, ScanScope, compare_trees, scan_files
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
+from pytest_loop.workspace.file_tree import FileTree, compare_trees
 
 POLL = 0.25
 _SHOWN = 5
@@ -44,9 +46,9 @@ class Watching:
     root: Path
     scope: ScanScope
     session: Session
-    order: Order
+    order: SessionOrder
     thresholds: Mapping[str, str]
-    say: Callable[[str], None]
+    say: PrintLine
     ask: Callable[..., float | None]
     has_passed: bool = False
     _own: set[str] = field(default_factory=set)
@@ -66,9 +68,7 @@ class Watching:
                 changed = set(compare_trees(tree, now).paths)
                 self._own -= changed  # nobody but a person writes now
             tree = self._settled(now)
-            names = sorted(changed)
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            self.say(f"changed: {', '.join(names[:_SHOWN])}{more}")
+            self.say(f"changed: {list_names(sorted(changed), _SHOWN)}")
 
     def _by_others(self, before: FileTree, now: FileTree) -> set[str]:
         """What changed while a session was at work, but for what it seems to write itself."""
@@ -102,10 +102,10 @@ class Watching:
 
 def main(config: pytest.Config, values: argparse.Namespace) -> int:
     """Watch until the person interrupts; the exit code tells the last verdict."""
-    if unknown := unknown_option([str(word) for word in config.invocation_params.args]):
+    if unknown := find_unknown_flag([str(word) for word in config.invocation_params.args]):
         raise pytest.UsageError(unknown)
     try:
-        return _watched(config, values, run_options(config, values))
+        return _watched(config, values, read_settings(config, values))
     except LoopError as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -115,30 +115,30 @@ def _show(data: bytes) -> None:
     sys.stdout.flush()
 
 
-def _watched(config: pytest.Config, values: argparse.Namespace, options: RunOptions) -> int:
-    _ = options.command  # two of them are refused
-    root = project_root(config, values)
-    new = NewRun(config, values, options, root, Understood(parse_task("")))
+def _watched(config: pytest.Config, values: argparse.Namespace, settings: Settings) -> int:
+    _ = settings.command  # two of them are refused
+    root = find_root(config, values)
+    new = NewRun(config, values, settings, root, Understood(parse_task("")))
     folder = Path(config.invocation_params.dir)
-    running = Running(root, folder, options, (), config.hook, sys.stdout, lambda line: print(line, flush=True))
+    running = Running(root, folder, settings, (), config.hook, sys.stdout, lambda line: print(line, flush=True))
     session = running.session(new.arguments(), time.time())
     session.bytecode = running.bytecode = Bytecode(root, is_new=False)
     session.heard = _show
-    seat = judge_service.seated(config, options)
+    seat = judge_service.seated(config, settings)
     try:
-        order = Order(
+        order = SessionOrder(
             phase=Phase.B,
             artifact=str(new.artifact() or ""),
-            confirmed=options.confirmed,
-            judge=seat.address if seat else "",
+            confirmed_rules=settings.judging.confirmed,
+            judge_address=seat.address if seat else "",
             judge_key=seat.key if seat else "",
-            reuse=options.reuse,
-            stop_early=options.stop_early,
+            can_reuse=not settings.judging.no_reuse,
+            can_stop_early=settings.judging.stop_early,
         )
-        runs = Store(root, options.folder).root
+        runs = Store(root, settings.start.dir).root
         inside = runs.relative_to(root).as_posix() if runs.is_relative_to(root) else ""
         own = config.hook.pytest_loop_score
-        watching = Watching(root, ScanScope(inside), session, order, options.thresholds, running.say, own)
+        watching = Watching(root, ScanScope(inside), session, order, settings.judging.threshold, running.say, own)
         try:
             with interrupt_on_signals():
                 watching.go_on()

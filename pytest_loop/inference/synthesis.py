@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.inference import coverage_checks, sources
+from pytest_loop.inference import coverage_checks
 from pytest_loop.inference.candidate_selection import Choice, choose_candidates
 from pytest_loop.inference.command_candidate import Candidate, Confidence, Goal, Layer, Source, find_weakest
 from pytest_loop.inference.command_lines import classify_command
@@ -21,26 +21,19 @@ from pytest_loop.inference.inferred_criteria import (
 from pytest_loop.inference.installed_tools import Find, find_installed, mark_missing_tool
 from pytest_loop.inference.project_files import Project, is_loop_file
 from pytest_loop.inference.proposal import Alternative, Criterion, Proposal
-from pytest_loop.inference.sources import agent_files, ci_pipelines, project_records
-from pytest_loop.inference.sources.project_records import UseCase
+from pytest_loop.inference.sources import find_candidates
+from pytest_loop.inference.sources.project_documents import UseCase, find_ci_demand, find_use_cases
 from pytest_loop.inference.task_intent import PURPOSES, Intent, Threshold, classify_task, is_measured
 from pytest_loop.inference.task_phrases import ParsedTask
 from pytest_loop.inference.task_refusal import Refusal, build_refusal, missing, refuse_unverifiable, rewordings
 from pytest_loop.inference.tool_purposes import Purpose
 
-MOST_CANDIDATES = 500
 _GATED = (Purpose.TEST, Purpose.BUILD, Purpose.LINT, Purpose.TYPES)
 
 
 def infer_criteria(asked: ParsedTask, project: Project, find: Find = find_installed) -> Proposal | Refusal:
     """Criteria for a task that came without any, from all that the project says; or why there are none."""
     return _Inference(asked, project, find).result()
-
-
-def find_all_candidates(project: Project) -> list[Candidate]:
-    """All commands that somebody in the project says verify something."""
-    layers = (agent_files, sources, ci_pipelines, project_records)
-    return [one for layer in layers for one in layer.find_candidates(project)[:MOST_CANDIDATES]]
 
 
 @dataclass(frozen=True)
@@ -54,8 +47,8 @@ class _Inference:
         aim = classify_task(self.asked.task, self.asked.completion, own)
         if self.asked.commands:
             return self._explicit(aim)
-        found = find_all_candidates(self.project)
-        cases = project_records.find_use_cases(self.project, self.asked.text)
+        found = find_candidates(self.project)
+        cases = find_use_cases(self.project, self.asked.text)
         if cases:
             return self._by_use_case(cases, aim, found)
         if lacks := missing(self.asked, aim):
@@ -189,8 +182,8 @@ class _Inference:
         text = " ".join(self.asked.text.split())
         said = aim.matched_words if aim.matched_words.lower() in text.lower() else shorten(text, 60)
         because = [f"`{said}` asks for {aim.goal.value}" if aim.matched_words else _AMBIGUOUS]
-        in_ci = ci_pipelines.list_purposes([one for one in found if one.layer is Layer.CI])
-        demand = agent_files.find_ci_demand(self.project)
+        in_ci = dict.fromkeys(one.purpose for one in found if one.layer is Layer.CI and not one.is_trivial)
+        demand = find_ci_demand(self.project)
         more = [one for one in in_ci if one in _GATED] if demand or aim.goal is Goal.REGRESSION_GATE else []
         if demand and more:
             because.append(f"{demand} says that nothing is done until CI passes")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, TESTS, Criteria, Phase, Plan, Rule, Severity
+from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, TESTS_SOURCE, Criteria, Phase, Plan, Rule, Severity
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.checks.python_checks import Python, Tests, is_node_id
 from pytest_loop.rules.checks.registry import list_checks
@@ -41,10 +41,14 @@ class Binding:
             self._bind_marks(item)
             if all_tests and item.nodeid not in self.items:
                 self._bind(item, self._keys({"id": item.nodeid, "description": item.nodeid}))
-        marked = tuple(self.rules[f"{TESTS}::{name}"] for name in self._marked)
+        marked = tuple(self.rules[f"{TESTS_SOURCE}::{name}"] for name in self._marked)
         self._bind_selected(loaded, session.items, python)
         self._bind_rules(session)
-        own = [Criteria(name=TESTS, source=TESTS, thresholds=DEFAULT_THRESHOLDS, rules=marked)] if marked else []
+        own = (
+            [Criteria(name=TESTS_SOURCE, source=TESTS_SOURCE, thresholds=DEFAULT_THRESHOLDS, rules=marked)]
+            if marked
+            else []
+        )
         sentences = {
             key: judged.check.sentence for key, judged in _judged(loaded) if isinstance(judged.check, Sentence)
         }
@@ -85,9 +89,9 @@ class Binding:
         return self._by_id[fields["id"]]
 
     def _replace(self, each_rule: Rule) -> str:
-        key = f"{TESTS}::{each_rule.id}"
+        key = f"{TESTS_SOURCE}::{each_rule.id}"
         if key not in self.rules:
-            return self._add(TESTS, each_rule)
+            return self._add(TESTS_SOURCE, each_rule)
         self.rules[key] = each_rule
         return key
 

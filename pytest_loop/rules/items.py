@@ -14,7 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
 from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.check import Answer, Context, run_check
@@ -29,7 +29,7 @@ LOADED = pytest.StashKey[list[LoadedRuleFile]]()
 DOCUMENTS = pytest.StashKey[Documents]()
 TALLY = pytest.StashKey[Tally]()
 BAD_FILES = pytest.StashKey[int]()
-ORDER = pytest.StashKey[Order]()
+ORDER = pytest.StashKey[SessionOrder]()
 ASK = pytest.StashKey[Callable[..., Answer]]()
 REUSE = pytest.StashKey[Reuse]()
 _PASSED = Evidence(outcome=Outcome.PASSED)
@@ -82,7 +82,7 @@ class RuleFile(ManyItems, pytest.Module):
 
     def _collected(self) -> Iterator[pytest.Item]:
         root = _root(self.config, self.path)
-        order = self.config.stash.get(ORDER, None) or Order()
+        order = self.config.stash.get(ORDER, None) or SessionOrder()
         kinds = self._kinds()
         try:
             loaded = load_rule_file(self.path, root, kinds, self.nodeid or self.path.as_posix(), order.artifact or None)
@@ -95,9 +95,9 @@ class RuleFile(ManyItems, pytest.Module):
         marked = pytest.mark.loop_rule
         for judged in loaded.rules:
             key = f"{loaded.criteria.source}::{judged.rule.id}"
-            context = shared(judged.folder, judged.rule.id in order.confirmed)
-            if key in order.prepared:
-                judged = _prepared(judged, order.prepared[key], kinds)
+            context = shared(judged.folder, judged.rule.id in order.confirmed_rules)
+            if key in order.prepared_checks:
+                judged = _prepared(judged, order.prepared_checks[key], kinds)
             is_plain = not (autouse or judged.fixtures)
             yield from self._items(judged, key, context, RuleItem if is_plain else FixtureRuleItem, marked)
 

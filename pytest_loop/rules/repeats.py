@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from pytest_loop.core.judging.votes import decision, needed
+from pytest_loop.core.judging.votes import count_needed_passes, decide_vote
 
 
 class Tally:
@@ -31,7 +31,7 @@ class Tally:
         votes = self._all(rule)
         passes = sum(votes.values())
         total = self.totals.get(rule, 1)
-        return decision(passes, len(votes) - passes, total, needed(need, total))
+        return decide_vote(passes, len(votes) - passes, total, count_needed_passes(need, total))
 
     def _all(self, rule: str) -> dict[int, bool]:
         votes = dict(self._votes.get(rule, {}))

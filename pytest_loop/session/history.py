@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pytest_loop.core.model.rules import Evidence, Outcome
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 
 _WORTH = 0.05
 
@@ -17,15 +17,17 @@ class Memory:
 
     evidence: dict[str, Evidence] = field(default_factory=dict)
 
-    def reminded(self, order: Order) -> Order:
+    def reminded(self, order: SessionOrder) -> SessionOrder:
         """The order with what is known: how long items take, what failed, and verdicts that may be kept."""
         known = self.evidence.items()
         return order.model_copy(
             update={
-                "seconds": {name: one.seconds for name, one in known if one.seconds >= _WORTH},
-                "failed": tuple(name for name, one in known if is_bad(one)),
-                "known": {name: one.model_dump(mode="json", exclude_defaults=True) for name, one in known if one.inputs}
-                if order.reuse
+                "durations": {name: one.seconds for name, one in known if one.seconds >= _WORTH},
+                "failed_before": tuple(name for name, one in known if is_bad(one)),
+                "cached_evidence": {
+                    name: one.model_dump(mode="json", exclude_defaults=True) for name, one in known if one.inputs
+                }
+                if order.can_reuse
                 else {},
             }
         )

@@ -16,11 +16,11 @@ from pytest_loop.session.exchange import Exchange
 from pytest_loop.session.judge_service import answer, opened
 from pytest_loop.session.warm.preload import load
 from pytest_loop.session.xdist import Spreading
-from pytest_loop.settings.command_line import Options, options
+from pytest_loop.settings.session_settings import SessionSettings, read_session_settings
 
 if TYPE_CHECKING:
     from pytest_loop.core.model.rules import Evaluation, Plan
-    from pytest_loop.core.model.session_order import Order
+    from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.rules.checks.check import Answer
     from pytest_loop.session.baseline import Baseline
     from pytest_loop.session.channel import Channel
@@ -49,8 +49,8 @@ class Judging:
         self._dismiss: Callable[[], None] = lambda: None
 
     @cached_property
-    def asked(self) -> Options:
-        return options(self.config)
+    def asked(self) -> SessionSettings:
+        return read_session_settings(self.config)
 
     @cached_property
     def baseline(self) -> Baseline | None:
@@ -66,7 +66,7 @@ class Judging:
             raise pytest.UsageError(str(error)) from None
 
     @cached_property
-    def order(self) -> Order | None:
+    def order(self) -> SessionOrder | None:
         """What the run said, if this session belongs to one."""
         if ORDER_PATH not in self.config.stash:
             return None
@@ -104,10 +104,10 @@ class Judging:
         else:
             self.config.option.loop_phase = self.order.phase.value
             self._let_in()
-            if self.order.stop_early and not self.config.option.maxfail:
+            if self.order.can_stop_early and not self.config.option.maxfail:
                 self.config.option.maxfail = 1
-            if self.order.judge:
-                self._seat = (self.order.judge, self.order.judge_key)
+            if self.order.judge_address:
+                self._seat = (self.order.judge_address, self.order.judge_key)
             if self.channel is not None:
                 _ = self.recorder
         if self._seat is not None:
@@ -131,7 +131,7 @@ class Judging:
         from pytest_loop.session.ordering import Past, arranged, rules_arranged
 
         if self.order is not None:
-            past = Past(self.order.seconds, frozenset(self.order.failed))
+            past = Past(self.order.durations, frozenset(self.order.failed_before))
             items[:], is_uneven = arranged(items, past, is_spread=self.is_worker)
         else:
             items[:], is_uneven = rules_arranged(items, Past(known_seconds(self.config)))
@@ -152,7 +152,7 @@ class Judging:
         session.stash[TALLY] = Tally(self.exchange.path if self.is_worker else None)
         self._ran_nothing = all(map(is_quiet, session.items))
         if self.order is not None:
-            session.stash[REUSE] = Reuse(self.order.known)
+            session.stash[REUSE] = Reuse(self.order.cached_evidence)
         with garbage.kept():
             binding = Binding(session, all_tests=self.order is not None)
         known = self.baseline.failures if self.baseline else ()
@@ -216,14 +216,14 @@ class Judging:
             self.plan = self.plan or self.spreading.plan()
         if self.plan is None or not self.recorder.heard:
             return
-        from pytest_loop.core.judging.score import rescored
+        from pytest_loop.core.judging.score import apply_custom_score
         from pytest_loop.core.model.rules import Phase
         from pytest_loop.rules import garbage
         from pytest_loop.session.durations import note_seconds, note_suite_score
 
         with garbage.kept():
             found = self.recorder.evaluations(self.plan, Phase(self.asked.phase))
-        self.evaluations = [rescored(one, self.config.hook.pytest_loop_score) for one in found]
+        self.evaluations = [apply_custom_score(one, self.config.hook.pytest_loop_score) for one in found]
         note_suite_score(self.config, self.evaluations)
         if self.order is None:
             note_seconds(self.config, self.recorder.seconds())
@@ -302,8 +302,8 @@ def summoned(config: pytest.Config, word: str) -> None:
 
 def obey(config: pytest.Config, path: Path) -> None:
     """This session belongs to a run, which left word of what to judge."""
-    from pytest_loop.core.model.session_order import Order
+    from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.rules.items import ORDER
 
-    config.stash[ORDER] = Order.model_validate_json(path.read_bytes())
+    config.stash[ORDER] = SessionOrder.model_validate_json(path.read_bytes())
     config.stash[ORDER_PATH] = path

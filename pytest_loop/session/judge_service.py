@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from pytest_loop.settings.command_line import Options
+from pytest_loop.settings.session_settings import SessionSettings
 
 if TYPE_CHECKING:
     from pytest_loop.rules.checks.check import Answer
-    from pytest_loop.settings.settings import RunOptions
+    from pytest_loop.settings.settings import Settings
 
 
 class Court(NamedTuple):
@@ -24,7 +24,7 @@ class Court(NamedTuple):
     close: Callable[[], None]
 
 
-def opened(config: pytest.Config, asked: Options) -> Court:
+def opened(config: pytest.Config, asked: SessionSettings) -> Court:
     """A judge for a session of its own: it lives here, and workers ask it too."""
     import os
     import secrets
@@ -51,12 +51,14 @@ def opened(config: pytest.Config, asked: Options) -> Court:
     return Court(broker.address, broker.key, close)
 
 
-def seated(config: pytest.Config, asked: RunOptions) -> Court | None:
+def seated(config: pytest.Config, asked: Settings) -> Court | None:
     """A judge where the person has named one."""
-    if not asked.judge:
+    agents = asked.agents
+    if not agents.judge:
         return None
-    prompts = config.rootpath / asked.prompts if asked.prompts else None
-    return opened(config, Options("B", None, None, asked.judge, prompts, asked.agent_timeout, asked.agent_silence))
+    prompts = config.rootpath / agents.prompts if agents.prompts else None
+    session = SessionSettings("B", None, None, agents.judge, prompts, agents.agent_timeout, agents.agent_silence)
+    return opened(config, session)
 
 
 def answer(address: str, key: str, question: str, artifact: Path | None) -> Answer:

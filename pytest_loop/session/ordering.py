@@ -76,7 +76,7 @@ def _blocks(items: Sequence[pytest.Item], past: Past, is_timed: bool) -> Iterato
 def _decides(item: pytest.Item) -> bool:
     """Whether nothing can pass without it, from the first phase on."""
     if isinstance(item, RuleItem):
-        return item.judged.rule.blocks and item.judged.rule.phase is Phase.A
+        return item.judged.rule.is_blocking and item.judged.rule.phase is Phase.A
     mark = item.get_closest_marker("loop_rule")
     asked: Mapping[str, Any] = mark.kwargs if mark else {}
     return bool(asked.get("severity", "fail") == "fail" and asked.get("phase", "A") == "A")

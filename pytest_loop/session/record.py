@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.judging.score import MISSING, evaluation
+from pytest_loop.core.judging.score import MISSING, evaluate_criteria
 from pytest_loop.core.model.rules import Evaluation, Evidence, Outcome, Phase, Plan
 
 _PASSED = Evidence(outcome=Outcome.PASSED)
@@ -51,7 +51,7 @@ class Recorder:
         for criteria in plan.criteria:
             prefix = f"{criteria.source}::"
             reported = {rule.id: found for rule in criteria.rules if (found := by_rule.get(prefix + rule.id))}
-            judged = evaluation(criteria, phase, reported)
+            judged = evaluate_criteria(criteria, phase, reported)
             if judged.results:
                 done.append(judged)
         return done

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_loop.core.model.rules import Evidence
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.redaction import Redactor, redact_values
 from pytest_loop.session.runner import Judgement, Session, SessionError
 
@@ -17,7 +17,7 @@ class DiscreetSession:
     session: Session
     redact: Redactor
 
-    def evaluate(self, order: Order, *extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *extra: str) -> Judgement:
         try:
             found = self.session.evaluate(order, *extra)
         except SessionError as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.judging.score import verdict
+from pytest_loop.core.judging.score import decide_verdict
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Rule, Severity, Verdict
 from pytest_loop.rules.binding import Binding
 from pytest_loop.rules.items import TALLY, FixtureRuleItem, RuleFailed, RuleItem
@@ -45,8 +45,8 @@ class Reports:
 
     def _settle(self, item: pytest.Item, report: pytest.TestReport, evidence: Evidence, rules: dict[str, Rule]) -> None:
         """Note the evidence on the report, and keep what does not block from failing the session."""
-        main = max(rules.values(), key=lambda rule: (rule.blocks, rule.severity is Severity.WARN))
-        answer = verdict(main, evidence.outcome)
+        main = max(rules.values(), key=lambda rule: (rule.is_blocking, rule.severity is Severity.WARN))
+        answer = decide_verdict(main, evidence.outcome)
         known = all(key in self.known for key in rules)
         shown = _shown(item, evidence, main, known) if report.when == "call" or not report.failed else "error"
         report.loop = {"evidence": evidence.model_dump(mode="json", exclude_defaults=True), "shown": shown}  # type: ignore[attr-defined]
@@ -135,7 +135,7 @@ def _shown(item: pytest.Item, evidence: Evidence, rule: Rule, known: bool) -> st
         return "assumed"
     if known:
         return "known"
-    if not rule.blocks:
+    if not rule.is_blocking:
         return "warned" if rule.severity is Severity.WARN else "info"
     return "missed" if _still_open(item, rule) else str(evidence.outcome.value)
 

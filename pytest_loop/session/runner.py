@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_loop.core.model.rules import Evidence, Outcome, Plan
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError
 from pytest_loop.processes import child
 from pytest_loop.session.bytecode import VARIABLE as COMPILED
@@ -89,7 +89,7 @@ class Judgement:
 class Session(Protocol):
     """Whoever can judge; a faster one may take the place of the cold one."""
 
-    def evaluate(self, order: Order, *extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *extra: str) -> Judgement:
         """Run one session; raises `SessionError` where nothing could be judged."""
 
 
@@ -107,14 +107,14 @@ class ChildSession:
     warm: Warm | Here | None = None
     memory: Memory = field(default_factory=Memory)
 
-    def evaluate(self, order: Order, *extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *extra: str) -> Judgement:
         found = self._judged(self.memory.reminded(order), extra)
-        if order.stop_early and found.plan is not None and any(map(is_bad, found.evidence.values())):
+        if order.can_stop_early and found.plan is not None and any(map(is_bad, found.evidence.values())):
             found.evidence |= self.memory.of_others(found.plan.items, found.evidence)
         self.memory.learn(found.evidence)
         return found
 
-    def _judged(self, order: Order, extra: tuple[str, ...]) -> Judgement:
+    def _judged(self, order: SessionOrder, extra: tuple[str, ...]) -> Judgement:
         own: dict[str, str] = {}
         if self.bytecode is not None:
             is_cold = self.warm is None or not self.warm.is_ready
@@ -127,7 +127,7 @@ class ChildSession:
         return self._evaluated(order, extra, own, child.start_process)
 
     def _evaluated(
-        self, order: Order, extra: tuple[str, ...], own: Mapping[str, str], start: child.Starter
+        self, order: SessionOrder, extra: tuple[str, ...], own: Mapping[str, str], start: child.Starter
     ) -> Judgement:
         ours, theirs = os.pipe()
         judgement = Judgement()

@@ -16,8 +16,8 @@ from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
 from pytest_loop.errors import CheckError, ManifestError, NotJudgedError
 from pytest_loop.rules import garbage
 from pytest_loop.rules.items import ASK, BAD_FILES, ORDER, ManyItems, RuleFailed, explained
-from pytest_loop.settings.command_line import Reader
-from pytest_loop.settings.options import amount
+from pytest_loop.settings.options import WorkloadSettings
+from pytest_loop.settings.session_settings import read_group
 from pytest_loop.workloads.build import Once
 from pytest_loop.workloads.cases import Case, Workload, workload
 from pytest_loop.workloads.manifest import load
@@ -57,7 +57,7 @@ class Bench:
     def __init__(self, config: pytest.Config, found: Workload) -> None:
         self.workload = found
         self.line = found.source.locate(("casePaths",))
-        timeout = Reader(config, config.option).setting("loop_case_timeout", amount)
+        timeout = read_group(WorkloadSettings, config, config.option).case_timeout
         self._pipeline = Pipeline(found, timeout, config.stash.get(ASK, None))
         shared = getattr(config, "workerinput", {}).get("loop_exchange")
         self._once = config.stash.setdefault(_ONCE, Once(Path(shared) if shared else None))

@@ -28,7 +28,7 @@ import pytest
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.agents.protocol import make_reply as as_reply
 from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Plan, Rule
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.run import runner
 from pytest_loop.session.runner import ChildSession, Judgement
 from pytest_loop.store import clock
@@ -45,7 +45,7 @@ COUNTED = ("write", "fsync", "replace", "unlink", "ftruncate")
 class QuickSession(ChildSession):
     """Judges the rules of the project's rule file without a session: only the files of the run are of interest here."""
 
-    def evaluate(self, order: Order, *_extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *_extra: str) -> Judgement:
         path = Path(order.artifact)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         rules = {

@@ -15,7 +15,7 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.session.runner import ChildSession, Judgement
 from pytest_loop.session.warm.client import Warm
 
@@ -46,7 +46,7 @@ class Project:
     def judge(self, *extra: str, is_warm: bool = True) -> Judgement:
         warm = self.warm if is_warm else None
         session = ChildSession(self.words, self.path, self.timeout, os.environ, lambda _data: None, warm=warm)
-        return session.evaluate(Order(), *extra)
+        return session.evaluate(SessionOrder(), *extra)
 
     def outcomes(self, *, is_warm: bool = True) -> dict[str, str]:
         """What became of each test; of a module that cannot be imported, too."""

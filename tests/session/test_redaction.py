@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Plan
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.session.redaction import DiscreetSession
 from pytest_loop.session.runner import Judgement, SessionError, SessionStoppedError
@@ -22,7 +22,7 @@ class Ready:
 
     found: Judgement | SessionError
 
-    def evaluate(self, _order: Order, *extra: str) -> Judgement:
+    def evaluate(self, _order: SessionOrder, *extra: str) -> Judgement:
         if isinstance(self.found, SessionError):
             raise self.found
         self.found.output += f"{extra}"
@@ -35,7 +35,7 @@ def test_nothing_that_was_found_has_a_secret_in_it() -> None:
     passed = Evidence(outcome=Outcome.PASSED)
     plan = Plan(items={"x": ("x",)})
     found = Judgement(plan, {"x": failed, "y": passed}, {"b.py": SECRET}, finished=1, output=SECRET)
-    judgement = DiscreetSession(Ready(found), REDACT).evaluate(Order(), "-x")
+    judgement = DiscreetSession(Ready(found), REDACT).evaluate(SessionOrder(), "-x")
     assert SECRET not in repr(judgement)
     assert judgement.evidence["y"] is passed
     assert judgement.evidence["x"] == Evidence(
@@ -51,5 +51,5 @@ def test_nothing_that_was_found_has_a_secret_in_it() -> None:
 @pytest.mark.parametrize("kind", [SessionError, SessionStoppedError])
 def test_a_session_that_could_not_be_carried_out_says_so_without_it(kind: type[SessionError]) -> None:
     with pytest.raises(kind, match=r"^it died: \[API_TOKEN\]$") as caught:
-        DiscreetSession(Ready(kind(f"it died: {SECRET}")), REDACT).evaluate(Order())
+        DiscreetSession(Ready(kind(f"it died: {SECRET}")), REDACT).evaluate(SessionOrder())
     assert type(caught.value) is kind

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.processes import process_marks
 from pytest_loop.session.runner import ChildSession, SessionError
 from tests.conftest import SELDOM_AMONG_WORKERS
@@ -471,6 +471,6 @@ def test_cold_is_cold(project: Callable[..., Any]) -> None:
     made = project()
     made.write("test_it.py", PASSES)
     session = ChildSession(made.words, made.path, 60.0, os.environ, lambda _data: None)
-    assert session.evaluate(Order()).finished == 0
+    assert session.evaluate(SessionOrder()).finished == 0
     assert made.server is None
     assert sys.platform != "linux" or process_marks.MARK not in os.environ

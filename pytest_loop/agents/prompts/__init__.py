@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
-from pytest_loop.core.judging.critique import rendered
+from pytest_loop.core.judging.critique import render_critique
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState, Step
 from pytest_loop.core.reporting.outcome import attempt_line
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.sanitizer import fence_text
+from pytest_loop.core.text.wording import limit_lines
 from pytest_loop.errors import StateError
 
 FOLDER = Path(__file__).parent
@@ -63,7 +64,9 @@ def build_prompt(
         "task": state.task.prompt,
         "rules": _wanted_rules(state, wanted) if wanted else _rules(state),
         "plan": "\n".join(f"{number}. {line}" for number, line in enumerate(state.plan, 1)),
-        "critique": fence_text(rendered(state.critique), nonce) if state.critique and state.critique.issues else "",
+        "critique": fence_text(render_critique(state.critique), nonce)
+        if state.critique and state.critique.issues
+        else "",
         "lessons": fence_text(lessons, nonce) if lessons else "",
         "attempts": "\n".join(f"- {attempt_line(one)}" for one in state.attempts),
         "gate": gate,
@@ -77,16 +80,15 @@ def build_prompt(
 
 
 def _wanted_rules(state: RunState, wanted: Sequence[str]) -> str:
-    return "\n".join(_told(rule) for rule in state.criteria.active(state.phase) if rule.id in wanted)
+    return "\n".join(_told(rule) for rule in state.criteria.get_active_rules(state.phase) if rule.id in wanted)
 
 
 def _rules(state: RunState) -> str:
     """Those that fail come first, and there are not more than anybody reads."""
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
-    shown = [rule for rule in state.criteria.active(state.phase) if not rule.holdout]
+    shown = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
     rules = sorted(shown, key=lambda rule: rule.id not in unmet)
-    more = len(rules) - MOST_RULES
-    return "\n".join([*map(_told, rules[:MOST_RULES]), *([f"- and {more} more"] if more > 0 else [])])
+    return "\n".join(limit_lines([*map(_told, rules)], MOST_RULES))
 
 
 def _told(rule: RunRule) -> str:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pytest_loop.core.text.wording import limit_lines
 from pytest_loop.rules.document import Document, Documents
 from pytest_loop.rules.syntax import ContentError
 
@@ -38,6 +39,5 @@ def read_data(source: Document) -> Any:
 def fail_with(problems: Iterable[str]) -> None:
     """Fail with the problems, if there are any."""
     found = list(problems)
-    more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []
     if found:
-        raise AssertionError(";\n".join([*found[:MOST], *more]))
+        raise AssertionError(";\n".join(limit_lines(found, MOST, "and {} more")))

@@ -59,7 +59,7 @@ class ServerDiedError(LoopError):
 class Forked(Likeness):
     """A session that the server has forked."""
 
-    leaves_nothing = True
+    ends_descendants = True
 
     def __init__(self, server: Server, pid: int, stdout: int, stderr: int) -> None:
         super().__init__(pid, stdout, stderr)

@@ -41,7 +41,7 @@ def load() -> None:
 def get_ready() -> None:
     """Load it, and let its models be built, which otherwise happens when the first of each is made."""
     from pytest_loop.core.model import rules
-    from pytest_loop.core.model.session_order import Order
+    from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.core.workload.measurement import CaseResult
     from pytest_loop.rules import garbage
     from pytest_loop.rules.parse_cache import MEANINGS
@@ -50,7 +50,7 @@ def get_ready() -> None:
     for name in (*_SOMETIMES, *_LATER):
         import_module(name)
     garbage.is_frozen = True
-    for one in (Order, rules.Plan, rules.Criteria, rules.Rule, rules.Evidence, rules.Finding, CaseResult):
+    for one in (SessionOrder, rules.Plan, rules.Criteria, rules.Rule, rules.Evidence, rules.Finding, CaseResult):
         one.model_rebuild()
     MEANINGS.is_kept = True
 
