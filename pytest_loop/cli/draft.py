@@ -16,13 +16,12 @@ import pytest
 
 from pytest_loop.cli.task import Understood
 from pytest_loop.core.judging.draft import (
-    TESTS_SOURCE,
     add_module_rules,
     apply_baseline,
     build_run_criteria,
     is_module_rule,
 )
-from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan
+from pytest_loop.core.model.rules import TESTS_SOURCE, Criteria, Outcome, Phase, Plan
 from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, StateError

@@ -22,9 +22,9 @@ from pytest_loop.cli.draft import NewRun, NothingToJudgeError, task_of
 from pytest_loop.cli.readiness import Reading, reading
 from pytest_loop.cli.resume import resumed
 from pytest_loop.cli.task import Understood, check_measurable, heard, inferred, tests_of
-from pytest_loop.core.judging.draft import TESTS_SOURCE, is_test_rule
+from pytest_loop.core.judging.draft import is_test_rule
 from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.rules import Plan
+from pytest_loop.core.model.rules import TESTS_SOURCE, Plan
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Target
 from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import LoopError
