@@ -8,9 +8,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from pytest_loop.agents.command_agent import run_agent_command
 from pytest_loop.agents.protocol import AgentError, RepairTask, Watch
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.processes.child import Command, Ending, run_command
+from pytest_loop.processes.child import Command
 from pytest_loop.repair.order import Order, Result
 from pytest_loop.repair.scope import EVERYTHING
 
@@ -39,10 +40,7 @@ def search_edits(
         order_file, result_file = folder / "order.json", folder / "result.jsonl"
         order_file.write_text(order.model_dump_json(), encoding="utf-8")
         command = [sys.executable, "-m", ENGINE, str(order_file), str(result_file)]
-        limit = seconds + _OVERHEAD
-        done = run_command(Command(command, folder, limit, should_continue=watch.should_continue, is_thorough=True))
-        if done.ending is not Ending.COMPLETED:
-            raise watch.make_error(name, done.ending)
+        done = run_agent_command(Command(command, folder, seconds + _OVERHEAD), name, watch)
         lines = result_file.read_text(encoding="utf-8").splitlines() if result_file.exists() else []
     try:
         return Result.model_validate_json(lines[-1] if lines else "")

@@ -12,7 +12,7 @@ from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
-_CONDITIONS = {Owner.ALIVE: "", Owner.DEAD: "crashed", Owner.NOBODY: "paused"}
+_CONDITIONS = {Owner.ALIVE: "", Owner.DEAD: "crashed", Owner.NONE: "paused"}
 
 
 class SavedRun(NamedTuple):

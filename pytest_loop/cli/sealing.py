@@ -14,7 +14,8 @@ from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.workspace.sealed_files import BUILD_FILES, SealedFiles, build_seal_patterns, hash_site_files
+from pytest_loop.workspace.seal import BUILD_FILES, build_seal_patterns, hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 def seal_project(draft: Draft, state: RunState, files: RunFiles) -> SealedFiles:

@@ -26,7 +26,8 @@ from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import find_unknown_flag
 from pytest_loop.settings.settings import Settings, read_settings
 from pytest_loop.store.project_runs import Store
-from pytest_loop.workspace.file_tree import FileTree, ScanScope, compare_trees, scan_files
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
+from pytest_loop.workspace.file_tree import FileTree, compare_trees
 
 POLL_SECONDS = 0.25
 _MAX_NAMES = 5

@@ -21,7 +21,8 @@ from pytest_loop.run.context import RunContext
 from pytest_loop.session.broker import Broker
 from pytest_loop.session.runner import Judgement
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.sealed_files import SealedFiles, hash_site_files
+from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass

@@ -32,7 +32,8 @@ from pytest_loop.workloads import planfile
 from pytest_loop.workloads.cases import Roles, Workload, roles, workload
 from pytest_loop.workloads.manifest import command_words, load
 from pytest_loop.workloads.prompting import COMPOSE
-from pytest_loop.workspace.sealed_files import SealedFiles, build_seal_patterns, hash_site_files
+from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass(frozen=True)

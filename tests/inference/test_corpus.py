@@ -95,8 +95,8 @@ def test_what_is_refused(row: dict[str, Any], tmp_path: Path) -> None:
     assert isinstance(found, Refusal)
     for piece in row["refused"]:
         assert piece in str(found)
-    assert len(found.suggest_rewordings) == 3
-    for way in found.suggest_rewordings:
+    assert len(found.rewordings) == 3
+    for way in found.rewordings:
         again = inferred(row, tmp_path, way)
         assert isinstance(again, Proposal), way
         assert again.confidence is Confidence.HIGH, way

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_loop.core.judging.assessment import ALL_DETAILS, DETAILS, FINDINGS, assess
+from pytest_loop.core.judging.assessment import MAX_ALL_DETAILS, MAX_DETAILS, MAX_FINDINGS, assess
 from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
 from pytest_loop.core.model.run_state import Assessment, RunCriteria, RunRule
@@ -126,10 +126,10 @@ def test_texts_are_made_harmless(rule: Make) -> None:
 
 
 def test_only_so_much_is_remembered_of_a_failure(rule: Make) -> None:
-    many = tuple(Finding(expected="e" * 999, found="f" * 999, detail="d" * 9_999) for _ in range(FINDINGS + 3))
+    many = tuple(Finding(expected="e" * 999, found="f" * 999, detail="d" * 9_999) for _ in range(MAX_FINDINGS + 3))
     one = judged(rule("a.x.y"), y=[Evidence(outcome=Outcome.FAILED, findings=many)]).rule_results[0]
-    assert (len(one.findings), one.more, len(one.details)) == (FINDINGS, 3, DETAILS)
-    assert len(one.findings[0].detail) == DETAILS
+    assert (len(one.findings), one.more, len(one.details)) == (MAX_FINDINGS, 3, MAX_DETAILS)
+    assert len(one.findings[0].detail) == MAX_DETAILS
     assert len(one.findings[0].found) == len(one.findings[0].expected) == 300
 
 
@@ -137,7 +137,7 @@ def test_less_is_remembered_where_much_fails(rule: Make) -> None:
     rules = [rule(f"a.x.y{number}") for number in range(1_000)]
     found = {one.id: failed("f" * 9_999, detail="d" * 9_999) for one in rules}
     one = assess(RunCriteria(rules=tuple(rules)), Phase.A, found, "")
-    assert len(one.model_dump_json()) < 5 * ALL_DETAILS
+    assert len(one.model_dump_json()) < 5 * MAX_ALL_DETAILS
 
 
 def test_a_signature_does_not_depend_on_how_much_else_fails(rule: Make) -> None:

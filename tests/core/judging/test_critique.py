@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.judging.critique import MOST_ISSUES, MOST_TOKENS, build_critique, render_critique
+from pytest_loop.core.judging.critique import MAX_ISSUES, MAX_TOKENS, build_critique, render_critique
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
 from pytest_loop.core.model.run_state import (
     Assessment,
@@ -33,7 +33,7 @@ Make = Callable[..., RunRule]
 WARN, INFO = Severity.WARN, Severity.INFO
 
 
-def criticised(*rules: RunRule, tokens: int = MOST_TOKENS, **failing: Finding | list[Finding] | str) -> Critique:
+def criticised(*rules: RunRule, tokens: int = MAX_TOKENS, **failing: Finding | list[Finding] | str) -> Critique:
     """Rules pass unless something is said under their last word."""
     reported = {}
     for rule in rules:
@@ -73,7 +73,7 @@ def test_at_most_five_issues_and_how_many_were_left_out(rule: Make) -> None:
     rules = [rule(f"a.x.y{number}") for number in range(9)]
     failing: dict[str, Any] = {f"y{number}": f"other {number}" for number in range(9)}
     what = criticised(*rules, **failing)
-    assert (len(what.issues), what.left_out) == (MOST_ISSUES, 4)
+    assert (len(what.issues), what.left_out) == (MAX_ISSUES, 4)
     assert render_critique(what).endswith("4 more rules fail; mend these first.")
 
 
@@ -241,7 +241,7 @@ HUGE = st.sampled_from(["x", "漢", "🎉", "word ", "long line " * 30 + "\n", "
 
 @given(
     texts=st.lists(st.tuples(HUGE, HUGE, HUGE), min_size=1, max_size=8),
-    budget=st.sampled_from([0, 1, 50, 200, MOST_TOKENS, 9_000]),
+    budget=st.sampled_from([0, 1, 50, 200, MAX_TOKENS, 9_000]),
 )
 @settings(max_examples=40, deadline=None)
 def test_a_critique_is_never_longer_than_allowed(texts: list[tuple[str, str, str]], budget: int) -> None:
@@ -257,7 +257,7 @@ def test_a_critique_is_never_longer_than_allowed(texts: list[tuple[str, str, str
         for rule, (_, _, text) in zip(rules, texts, strict=True)
     }
     what = build_critique(criteria, assess(criteria, Phase.A, reported, ""), (), budget)
-    assert len(what.issues) <= MOST_ISSUES
+    assert len(what.issues) <= MAX_ISSUES
     assert estimate_tokens(render_critique(what)) <= budget
 
 
@@ -265,7 +265,7 @@ def test_a_critique_is_never_longer_than_allowed(texts: list[tuple[str, str, str
 @settings(max_examples=20, deadline=None)
 def test_a_critique_that_somebody_else_made_is_not_longer_either(text: str, count: int) -> None:
     issue = Issue(rule_id=text, problem=text, fix_instruction=text, lines=text, also=(text,) * 3, others=9)
-    assert estimate_tokens(render_critique(Critique(issues=(issue,) * count, left_out=9))) <= MOST_TOKENS
+    assert estimate_tokens(render_critique(Critique(issues=(issue,) * count, left_out=9))) <= MAX_TOKENS
 
 
 def test_the_last_lines_are_shown_where_there_is_no_room_for_all(rule: Make) -> None:
