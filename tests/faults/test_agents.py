@@ -265,7 +265,7 @@ def test_an_agent_that_hangs_is_ended(
     project: Project, monkeypatch: pytest.MonkeyPatch, script: str, message: str
 ) -> None:
     monkeypatch.setattr(child, "GRACE_PERIOD", 0.5)
-    limits: dict[str, Any] = {"silence": 0.7} if "nothing" in message else {"timeout": 1.0}
+    limits: dict[str, Any] = {"agent_silence": 0.7} if "nothing" in message else {"agent_timeout": 1.0}
     told = project.run(project.script(script), **limits)
     assert told.is_failed
     assert [message in trouble for trouble in told.troubles] == [True, True]
