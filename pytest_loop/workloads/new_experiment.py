@@ -130,7 +130,7 @@ class NewExperiment:
         own = self.found.source.manifest.agents.composer.prompt_file
         if own:
             values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
-            prompts.render_template(COMPOSE, values, own=self.found.folder / own)
+            prompts.render_template(COMPOSE, values, template=self.found.folder / own)
 
     @property
     def _most(self) -> int:
