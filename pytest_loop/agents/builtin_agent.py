@@ -11,7 +11,7 @@ from pytest_loop.agents.search_engine import search_edits
 from pytest_loop.core.model.rules import Remedy
 from pytest_loop.core.model.run_state import Usage
 from pytest_loop.processes.child import CannotStartError, Command, run_command
-from pytest_loop.repair.order import Patch, Result
+from pytest_loop.repair.repair_request import Patch, RepairResult
 
 BUILTIN = "builtin"
 SECONDS = 45.0
@@ -85,7 +85,7 @@ class BuiltinAgent:
         seconds = min(max(self._seconds, 2 * seconds_before), watch.timeout)
         report(f"searching for small edits of the code, for at most {seconds:g} s")
         result = search_edits(task, root, seconds, watch, self.name)
-        self._searches[key] = (seconds, result.ended)
+        self._searches[key] = (seconds, result.end_reason)
         for line in render_report(result):
             report(line)
         for patch in result.steps:
@@ -100,9 +100,9 @@ def apply_patch(patch: Patch, root: Path) -> None:
     path.write_bytes(patch.after.encode())
 
 
-def render_report(result: Result) -> Iterator[str]:
+def render_report(result: RepairResult) -> Iterator[str]:
     """Describe a search: the edits tried, the most suspicious lines, and the plausible edits."""
-    died = f" ({result.died:,} ran wild and were ended)" if result.died else ""
+    died = f" ({result.crash_count:,} ran wild and were ended)" if result.crash_count else ""
     yield f"{result.tried:,} edits tried in {result.seconds:.1f} s{died}"
     if result.localised:
         places = (f"{line.path}:{line.line} ({line.score:.2f})" for line in result.localised[:_SHOWN_LINES])
@@ -116,12 +116,12 @@ def render_report(result: Result) -> Iterator[str]:
     if result.steps:
         yield "an edit that passes the tests may still be wrong: look at it before you keep it"
     if result.remaining or not result.steps:
-        reason = result.problem or result.ended
+        reason = result.problem or result.end_reason
         names = ", ".join(result.remaining[:_SHOWN_LINES])
         yield f"no edit mends {names or 'it'}{f' ({reason})' if reason else ''}"
 
 
-def _find_alternatives(patch: Patch, result: Result) -> list[Patch]:
+def _find_alternatives(patch: Patch, result: RepairResult) -> list[Patch]:
     """Return other edits that fix the same tests."""
     return [
         other

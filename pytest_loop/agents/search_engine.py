@@ -12,8 +12,8 @@ from pytest_loop.agents.command_agent import run_agent_command
 from pytest_loop.agents.protocol import AgentError, RepairTask, Watch
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.processes.child import Command
-from pytest_loop.repair.order import Order, Result
-from pytest_loop.repair.scope import EVERYTHING
+from pytest_loop.repair.editable_files import ALL_PYTHON_FILES
+from pytest_loop.repair.repair_request import RepairRequest, RepairResult
 
 ENGINE = "pytest_loop.repair"
 # The time limit of a search does not include collection, one run of all tests, and the confirmation of its edits.
@@ -24,15 +24,15 @@ _WITHOUT_US = ("-p", "no:agent_loop")
 
 def search_edits(
     task: RepairTask, root: Path, seconds: float, watch: Watch, name: str, *, localise_only: bool = False
-) -> Result:
+) -> RepairResult:
     """Search for edits that make the failing tests pass; raise `AgentError` if the search has no result."""
-    order = Order(
+    order = RepairRequest(
         folder=root,
-        words=(*_WITHOUT_US, *task.session_arguments),
-        allow=task.editable or EVERYTHING,
+        pytest_arguments=(*_WITHOUT_US, *task.session_arguments),
+        allow=task.editable or ALL_PYTHON_FILES,
         failing=task.failing_tests,
         seconds=seconds,
-        after=min(_AFTER, seconds / 4),
+        seconds_after_green=min(_AFTER, seconds / 4),
         localise_only=localise_only,
     )
     with tempfile.TemporaryDirectory(prefix="pytest-loop-") as home:
@@ -43,7 +43,7 @@ def search_edits(
         done = run_agent_command(Command(command, folder, seconds + _OVERHEAD), name, watch)
         lines = result_file.read_text(encoding="utf-8").splitlines() if result_file.exists() else []
     try:
-        return Result.model_validate_json(lines[-1] if lines else "")
+        return RepairResult.model_validate_json(lines[-1] if lines else "")
     except ValidationError:
         output = shorten(done.output[-400:], 300)
         raise AgentError(

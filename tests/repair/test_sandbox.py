@@ -11,7 +11,8 @@ from textwrap import indent
 
 import pytest
 
-from pytest_loop.repair import cage, landlock
+from pytest_loop.processes import landlock
+from pytest_loop.repair import sandbox
 from tests.repair.conftest import Repair, Write, environment
 
 ENDLESS = """
@@ -26,7 +27,7 @@ ENDLESS = """
 
 def test_endless_loops_end(write: Write, repair: Repair) -> None:
     tests = "from code_ import steps\ndef test_a(): assert steps(6) == 8\ndef test_b(): assert steps(1) == 0\n"
-    found = repair(write({"code_.py": ENDLESS, "test_it.py": tests}), after=0.5)
+    found = repair(write({"code_.py": ENDLESS, "test_it.py": tests}), seconds_after_green=0.5)
     assert any("found += 1" in one.after or "found -= -1" in one.after for one in found.patches)
 
 
@@ -92,7 +93,7 @@ def test_what_a_candidate_starts_is_gone_in_the_end(write: Write, repair: Repair
     seconds = f"{300 + os.getpid() % 97}.{time.time_ns() % 10**6}"
     code = DAEMONS.replace("{seconds}", seconds)
     tests = "from code_ import add\ndef test_a(): assert add(1, 2) == 3\ndef test_b(): assert add(1, 0) == 1\n"
-    found = repair(write({"code_.py": code, "test_it.py": tests}), after=0.5)
+    found = repair(write({"code_.py": code, "test_it.py": tests}), seconds_after_green=0.5)
     assert "one + two" in found.patches[0].after
     assert not [one for one in command_lines() if seconds in one]
 
@@ -124,7 +125,7 @@ def test_a_candidate_cannot_delete_the_project(write: Write, repair: Repair) -> 
             assert cleared(Path(__file__).parent, tmp_path / "x", 1) == 2
             assert not (tmp_path / "x").exists()
         """
-    found = repair(write({"code_.py": code, "test_it.py": tests}), after=60.0, candidates=20)
+    found = repair(write({"code_.py": code, "test_it.py": tests}), seconds_after_green=60.0, candidates=20)
     assert found.tried > 10  # and the fixture has compared the folder
 
 
@@ -163,9 +164,9 @@ def act(is_safe, number):
 {indent(what, " " * 8)}
     return number - 1
 """
-    found = repair(write({"code_.py": code, "test_it.py": TESTS}), after=60.0, candidates=40)
+    found = repair(write({"code_.py": code, "test_it.py": TESTS}), seconds_after_green=60.0, candidates=40)
     assert "return number + 1" in found.patches[0].after
-    assert found.died or what in UNRULY.values()
+    assert found.crash_count or what in UNRULY.values()
     assert found.tried > 20
 
 
@@ -192,7 +193,7 @@ OF_THE_KERNEL = """
 
 
 def test_what_a_candidate_may_not_do_does_not_happen(write: Write, repair: Repair) -> None:
-    lines = (FORBIDDEN + (OF_THE_KERNEL if landlock.version() >= 6 else "")).split("\n")
+    lines = (FORBIDDEN + (OF_THE_KERNEL if landlock.detect_version() >= 6 else "")).split("\n")
     body = "".join(f"    with suppress(Exception):\n        {line.strip()}\n" for line in lines if line)
     danger = f"""import os, shutil, signal, sqlite3, subprocess, sys
 from contextlib import suppress
@@ -203,8 +204,8 @@ def everything():
     code = "import danger\ndef act(is_safe, number):\n    danger.everything()\n    return number - 1\n"
     folder = write({"code_.py": code, "danger.py": danger, "test_it.py": TESTS})
     before = marks(folder)
-    found = repair(folder, after=0.0, allow=["code_.py"])
-    assert found.ended == "green"
+    found = repair(folder, seconds_after_green=0.0, allow=["code_.py"])
+    assert found.end_reason == "green"
     assert marks(folder) == before
 
 
@@ -240,17 +241,17 @@ def test_what_the_guard_allows(event: str, arguments: tuple[object, ...], is_all
             return one.replace(b"{home}", os.fsencode(home))
         return one.format(home=home, folder=folder) if isinstance(one, str) else one
 
-    guard = cage.Guard(home)
+    guard = sandbox.AuditGuard(home)
     words = tuple(map(filled, arguments))
     if is_allowed:
         guard(event, words)
     else:
-        with pytest.raises(PermissionError, match=cage.REFUSAL):
+        with pytest.raises(PermissionError, match=sandbox.REFUSAL):
             guard(event, words)
 
 
 def test_the_guard_counts_forks(tmp_path: Path) -> None:
-    guard, few, many = cage.Guard(tmp_path), range(20), range(1000)
+    guard, few, many = sandbox.AuditGuard(tmp_path), range(20), range(1000)
 
     def forks(number: range) -> None:
         for _ in number:
@@ -264,11 +265,11 @@ def test_the_guard_counts_forks(tmp_path: Path) -> None:
 FENCED = """
 import os, subprocess, sys
 from pathlib import Path
-from pytest_loop.repair import landlock
+from pytest_loop.processes import landlock
 
 home, other = map(Path, sys.argv[1:])
 data = os.environ.get("COVERAGE_FILE")
-print(landlock.fence([home, Path("/dev"), *([Path(data).parent] if data else [])]))
+print(landlock.restrict_writes([home, Path("/dev"), *([Path(data).parent] if data else [])]))
 for folder in (home, other):
     for command in (["touch", f"{folder}/new"], ["rm", f"{folder}/old"], ["cat", f"{folder}/kept"]):
         print(subprocess.run(command, stderr=subprocess.DEVNULL).returncode)
@@ -276,7 +277,7 @@ print(subprocess.run(["kill", "-0", str(os.getppid())], stderr=subprocess.DEVNUL
 """
 
 
-@pytest.mark.skipif(landlock.version() < 6, reason="this kernel has no such fence")
+@pytest.mark.skipif(landlock.detect_version() < 6, reason="this kernel has no such fence")
 def test_the_fence_of_the_kernel_holds_programs_too(tmp_path: Path) -> None:
     folders = [tmp_path / "home", tmp_path / "other"]
     for folder in folders:
@@ -291,7 +292,7 @@ def test_a_test_that_changes_the_project_is_named_and_not_counted(write: Write, 
     writing = "from pathlib import Path\ndef test_c():\n    Path('left.txt').write_text('left')\n"
     code = "def act(is_safe, number):\n    return number - 1\n"
     folder = write({"code_.py": code, "test_it.py": TESTS, "test_more.py": writing})
-    found = repair(folder, after=0.0)
-    assert (found.held, found.ended) == (("test_more.py::test_c",), "green")
+    found = repair(folder, seconds_after_green=0.0)
+    assert (found.restricted_tests, found.end_reason) == (("test_more.py::test_c",), "green")
     assert found.problem == f"test_more.py::test_c: a trial may not change {(folder / 'left.txt').resolve()}"
-    assert repair(folder, failing=["test_more.py::test_c"]).ended == "held back"
+    assert repair(folder, failing=["test_more.py::test_c"]).end_reason == "held back"

@@ -1,4 +1,4 @@
-"""Files with another text than they have on disk, for whoever imports them from now on."""
+"""Import modules with an edited text instead of the text on disk."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 
-def lay(texts: Mapping[str, str]) -> None:
-    """Let these files, by their resolved paths, have these texts; what is imported already stays as it is."""
+def install_overlay(texts: Mapping[str, str]) -> None:
+    """Import these files, given by resolved path, with these texts; modules imported before stay as they are."""
     if texts:
-        sys.meta_path.insert(0, _Finder(texts))
+        sys.meta_path.insert(0, _OverlayFinder(texts))
 
 
-def resolved(name: object) -> str:
-    """The file that a module or a piece of code says it comes from; nothing where it comes from none."""
-    return _resolved(name) if isinstance(name, str) and name and not name.startswith("<") else ""
+def resolve_source(name: object) -> str:
+    """Return the resolved path of a module's or code object's file name; empty if there is no file."""
+    return _resolve(name) if isinstance(name, str) and name and not name.startswith("<") else ""
 
 
 @cache
-def _resolved(name: str) -> str:
+def _resolve(name: str) -> str:
     return str(Path(name).resolve())
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _OverlayFinder(importlib.abc.MetaPathFinder):
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
 
@@ -35,14 +35,14 @@ class _Finder(importlib.abc.MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
-        text = self._texts.get(resolved(spec.origin)) if spec is not None else None
+        text = self._texts.get(resolve_source(spec.origin)) if spec is not None else None
         if spec is None or text is None:
             return None
-        spec.loader = _Loader(fullname, str(spec.origin), text)
+        spec.loader = _OverlayLoader(fullname, str(spec.origin), text)
         return spec
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
+class _OverlayLoader(importlib.machinery.SourceFileLoader):
     def __init__(self, fullname: str, path: str, text: str) -> None:
         super().__init__(fullname, path)
         self._text = text

@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 import pytest
 
-from pytest_loop.repair.overlay import lay
-from pytest_loop.repair.pieces import Piece, edited
-from pytest_loop.repair.source import Source
-from pytest_loop.repair.swap import Loaded
-from pytest_loop.repair.unit import units
+from pytest_loop.repair.code_swap import LoadedCode
+from pytest_loop.repair.edit_unit import split_units
+from pytest_loop.repair.python_source import PythonSource
+from pytest_loop.repair.source_overlay import install_overlay
+from pytest_loop.repair.text_edits import TextEdit, apply_edits
 
 Imported: TypeAlias = Callable[[str, str], ModuleType]
 
@@ -36,8 +36,8 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Import
         del sys.modules[name]
 
 
-def source(module: ModuleType) -> Source:
-    found = Source.read(Path(str(module.__file__)).resolve(), {})
+def source(module: ModuleType) -> PythonSource:
+    found = PythonSource.read(Path(str(module.__file__)).resolve(), {})
     assert found is not None
     return found
 
@@ -46,14 +46,14 @@ def swap(module: ModuleType, before: str, after: str) -> Callable[[], None] | No
     """Edit a module; gives what undoes it, where that can be undone."""
     text = source(module)
     start = text.text.index(before)
-    pieces = (Piece(start, start + len(before), after),)
-    unit = next(one for one in units(text) if text.line(start) in one.lines)
-    tree = unit.parsed(pieces)
+    pieces = (TextEdit(start, start + len(before), after),)
+    unit = next(one for one in split_units(text) if text.get_line(start) in one.lines)
+    tree = unit.parse_edited(pieces)
     assert tree is not None
-    loaded = Loaded([text])
-    put_back = loaded.exchange(unit, tree)
+    loaded = LoadedCode([text])
+    put_back = loaded.swap_function(unit, tree)
     if put_back is None:
-        loaded.swap(unit, tree, edited(text.text, pieces))
+        loaded.swap_code(unit, tree, apply_edits(text.text, pieces))
     return put_back
 
 
@@ -184,27 +184,27 @@ def test_objects_that_live_have_the_new_methods_of_their_class(imported: Importe
 
 def test_a_module_that_is_imported_later_has_the_edited_text(imported: Imported, tmp_path: Path) -> None:
     (tmp_path / "late.py").write_text("VALUE = 1\n", encoding="utf-8")
-    text = Source(tmp_path.resolve() / "late.py", "VALUE = 1\n")
-    unit = next(iter(units(text)))
-    tree = unit.parsed((Piece(8, 9, "2"),))
+    text = PythonSource(tmp_path.resolve() / "late.py", "VALUE = 1\n")
+    unit = next(iter(split_units(text)))
+    tree = unit.parse_edited((TextEdit(8, 9, "2"),))
     assert tree is not None
-    Loaded([text]).swap(unit, tree, "VALUE = 2\n")
+    LoadedCode([text]).swap_code(unit, tree, "VALUE = 2\n")
     assert vars(importlib.import_module("late"))["VALUE"] == 2
     assert vars(imported("other", "VALUE = 3\n"))["VALUE"] == 3
 
 
 def test_files_without_another_text_are_left_alone(imported: Imported) -> None:
     before = list(sys.meta_path)
-    lay({})
+    install_overlay({})
     assert sys.meta_path == before
     assert vars(imported("plain", "VALUE = 1\n"))["VALUE"] == 1
 
 
 def test_what_modules_and_classes_keep_is_counted(imported: Imported) -> None:
     module = imported("it", CODE + "\n    class Kept:\n        all = {}\n")
-    loaded = Loaded([source(module)])
-    before = loaded.sizes()
+    loaded = LoadedCode([source(module)])
+    before = loaded.measure_containers()
     assert before["it", "ALL"] == before["it.Kept", "all"] == 0
     vars(module)["ALL"].append(1)
     vars(module)["Kept"].all["a"] = 1
-    assert loaded.sizes() == {**before, ("it", "ALL"): 1, ("it.Kept", "all"): 1}
+    assert loaded.measure_containers() == {**before, ("it", "ALL"): 1, ("it.Kept", "all"): 1}
