@@ -127,7 +127,7 @@ def failing(folder: Path) -> set[int]:
 
 
 def engine(folder: Path, seconds: float, seed: int, workers: int | None) -> dict[str, Any]:
-    order = {
+    request = {
         "folder": str(folder),
         "pytest_arguments": WORDS,
         "seconds": seconds,

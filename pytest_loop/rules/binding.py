@@ -125,7 +125,7 @@ def _judges(loaded: list[LoadedRuleFile], root: Path) -> set[str]:
     parts = (
         (judged.folder, part) for _, judged in _judged(loaded) if judged.is_slow for part in list_checks(judged.check)
     )
-    files = {part.file(folder, root) for folder, part in parts if isinstance(part, Python)}
+    files = {part.find_file(folder, root) for folder, part in parts if isinstance(part, Python)}
     return {path.relative_to(root).as_posix() for path in files if path and path.is_relative_to(root)}
 
 

@@ -18,7 +18,7 @@ from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
 from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.check import Answer, Context, run_check
-from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSED, Kinds, build_check
+from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS, Kinds, build_check
 from pytest_loop.rules.document import Documents
 from pytest_loop.rules.repeats import Tally
 from pytest_loop.rules.reuse import Reuse
@@ -146,7 +146,7 @@ class RuleFile(ManyItems, pytest.Module):
 
 def _unusable(name: str, model: object, kinds: Kinds) -> str | None:
     """Why a third party's kind cannot be used, or None."""
-    if name in kinds or name in COMPOSED or name == "type":
+    if name in kinds or name in COMPOSITE_KINDS or name == "type":
         return f"a new name, found {name!r}, which exists already"
     if not (isinstance(model, type) and issubclass(model, BaseModel) and callable(getattr(model, "run", None))):
         return f"a pydantic model with run(context) for {name!r}, found {model!r}"

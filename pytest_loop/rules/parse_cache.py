@@ -17,7 +17,7 @@ class Known(NamedTuple):
     """A text that nobody had to complain about, and a way to its lines."""
 
     form: RuleFile
-    locate: LineLookup | None
+    locate: LineLookup
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Meanings:
         """What a whole text means, if that is known."""
         return self._files.get((kind, text))
 
-    def keep(self, kind: str, text: str, form: RuleFile, locate: LineLookup | None) -> None:
+    def keep(self, kind: str, text: str, form: RuleFile, locate: LineLookup) -> None:
         """Remember a text."""
         if self.is_kept:
             _make_room(self._files)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 from pytest_loop.errors import CheckError
+from pytest_loop.store import disk
+from pytest_loop.store.lock import lock_folder
 
 
 class Once:
@@ -24,17 +27,13 @@ class Once:
             raise CheckError(self._errors[name])
 
     def _shared(self, folder: Path, name: str, do: Callable[[], None]) -> str:
-        from filelock import FileLock
-
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         place = folder / f"once-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-        with FileLock(f"{place}.lock"):
-            if not place.exists():
-                error = _error(do)
-                draft = place.with_suffix(".draft")
-                draft.write_text(error, encoding="utf-8")
-                draft.replace(place)
-            return place.read_text(encoding="utf-8")
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        result = place / "result"
+        with lock_folder(place, patience=math.inf):
+            if not result.exists():
+                disk.write_atomically(result, _error(do).encode(), durable=False)
+            return result.read_text(encoding="utf-8")
 
 
 def _error(do: Callable[[], None]) -> str:

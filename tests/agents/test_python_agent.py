@@ -287,7 +287,7 @@ def test_what_somebody_else_writes_into_its_pipe_is_no_answer(function: Function
 
 
 def test_an_answer_beyond_all_measure_is_refused(function: Function, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python_agent, "_LONGEST", 1_000_000)
+    monkeypatch.setattr(python_agent, "_MAX_LINE_BYTES", 1_000_000)
     with pytest.raises(AgentError, match="expected an answer of at most 8 MB, found more"):
         function("def work(request): return 'x' * 2_000_000").answer(ask(), Watch())
 
@@ -315,7 +315,7 @@ def test_a_function_that_cannot_be_found_is_not_asked_again(
 
 def test_a_project_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(AgentUnavailableError, match=r"cannot start Python in .*/none: No such file or directory"):
-        PythonAgent("a:b", tmp_path).answer(AgentRequest("PLAN", "", tmp_path / "none"), Watch())
+        PythonAgent("json:loads", tmp_path).answer(AgentRequest("PLAN", "", tmp_path / "none"), Watch())
 
 
 @pytest.mark.parametrize("reference", ["", "module", "module:", ":function"])

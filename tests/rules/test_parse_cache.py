@@ -34,7 +34,7 @@ def test_a_text_that_is_known_is_not_read_again(
 ) -> None:
     path = rule_file(RULES)
     first = load_rule_file(path, path.parent)
-    monkeypatch.setattr(sources, "parse_with_nodes", None)
+    monkeypatch.setattr(sources, "parse_with_lines", None)
     again = load_rule_file(path, path.parent)
     assert [one.check for one in again.rules] == [one.check for one in first.rules]
     assert all(one.check is other.check for one, other in zip(first.rules, again.rules, strict=True))

@@ -125,7 +125,7 @@ def warning(pytester: pytest.Pytester, rule_file: Write) -> Callable[..., pytest
     def run(*args: str) -> pytest.RunResult:
         rule_file(WARNS)
         (pytester.path / "doc.md").write_text("Title\n")
-        patterns._compiled.cache_clear()
+        patterns._compile.cache_clear()
         re.purge()
         return pytester.runpytest("-p", "no:cacheprovider", "-W", "default", *args)
 
