@@ -15,7 +15,7 @@ import pytest
 from pytest_loop.cli import runs
 from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.errors import StateError
-from pytest_loop.session.runner import START
+from pytest_loop.session.runner import START_SCRIPT
 from pytest_loop.settings.command_line import NO_ALIAS
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.lock import Owner
@@ -40,7 +40,7 @@ def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str
     begin = files.log.length
     with files.log.opened() as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", START, *words],
+            [sys.executable, "-c", START_SCRIPT, *words],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -199,8 +199,8 @@ class NewRun:
             raise StateError(
                 "a test that must fail does not fail here: something patches pytest, and nothing can be judged"
             )
-        found = judgement.by_rule()
-        found |= {rule.key: judgement.of_module(rule.id) for rule in state.criteria.rules if is_module(rule)}
+        found = judgement.group_by_rule()
+        found |= {rule.key: judgement.find_module_evidence(rule.id) for rule in state.criteria.rules if is_module(rule)}
         return {key: [one.outcome for one in pieces] for key, pieces in found.items()}, judgement.plugins
 
 

@@ -34,8 +34,8 @@ from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.run import worktree
 from pytest_loop.run.questions import is_at_terminal, line
 from pytest_loop.run.runner import Running
-from pytest_loop.session.bytecode import Bytecode
-from pytest_loop.session.runner import ChildSession
+from pytest_loop.session.bytecode import BytecodeCache
+from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.show import run as show
@@ -159,7 +159,7 @@ class Front:
         session = self.running.session(new.arguments(), time.time())
         agents = self.options.agents or tuple(filter(None, (nobody_named(are_files_edited=False),)))
         state, book, self.running.project = new.begun(files, session, agents)
-        self.running.bytecode = Bytecode(self.root, is_new=True)
+        self.running.bytecode = BytecodeCache(self.root, is_new=True)
         approved = "--loop-yes" if self.options.yes else "asked"
         return self._begun(store, files, state, workload.draft_lines(state, book), new.payload(approved))
 
@@ -201,7 +201,7 @@ class Front:
         can_judge = bool(self.options.judge) or any(one.partition(":")[0] not in ("", BUILTIN) for one in agents)
         return heard(task, self.root, can_judge=can_judge)
 
-    def _planned(self, new: NewRun, files: RunFiles, artifact: Path) -> tuple[NewRun, ChildSession, Plan]:
+    def _planned(self, new: NewRun, files: RunFiles, artifact: Path) -> tuple[NewRun, SubprocessSession, Plan]:
         """What judges: what the person named, or the rules of the project and what can be inferred."""
         session = self.running.session(new.arguments(), time.time())
         nothing: NothingToJudgeError | None = None
@@ -235,7 +235,9 @@ class Front:
         yield from draft.lines()
         yield from new.understood.notes()
 
-    def _sealed(self, new: NewRun, state: RunState, files: RunFiles, session: ChildSession, plan: Plan) -> RunState:
+    def _sealed(
+        self, new: NewRun, state: RunState, files: RunFiles, session: SubprocessSession, plan: Plan
+    ) -> RunState:
         """What judges is sealed before the first edit; the files are kept in the run's folder.
 
         A command judges by more than it names: by tests of any language, and by what tells tools how to run them.
@@ -255,7 +257,7 @@ class Front:
             self.options.allow,
         )
         self.say("running the tests twice before the first edit ...")
-        session.bytecode = self.running.bytecode = Bytecode(self.root, is_new=True)
+        session.bytecode = self.running.bytecode = BytecodeCache(self.root, is_new=True)
         return new.sealed(state, self.running.project, session)
 
     def _resumed(self, store: Store) -> tuple[RunState, RunFiles]:

@@ -35,11 +35,11 @@ from pytest_loop.processes import process_marks
 from pytest_loop.processes.child import Ending
 from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.rules.syntax import FORMATS
-from pytest_loop.session.assess import judged
-from pytest_loop.session.judge_service import seated
-from pytest_loop.session.runner import ChildSession, Judgement, SessionError
+from pytest_loop.session.assess import assess
+from pytest_loop.session.judge_service import start_judge_for_run
+from pytest_loop.session.runner import SessionError, SessionResult, SubprocessSession
 from pytest_loop.session.warm import fork
-from pytest_loop.session.warm.direct import Here
+from pytest_loop.session.warm.direct import DirectLauncher
 from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.store.project_runs import Store
@@ -109,7 +109,7 @@ class Gate:
         own = self._own_state()
         judgement = self._session()
         bad = [text for name, text in judgement.problems.items() if name.endswith(tuple(FORMATS))]
-        criteria, one = judged(judgement, self.options.thresholds, self.config.hook.pytest_loop_score)
+        criteria, one = assess(judgement, self.options.thresholds, self.config.hook.pytest_loop_score)
         if criteria.rules and (reason := self._against(criteria, one, judgement)):
             return reason
         if not own.may_stop:
@@ -129,10 +129,10 @@ class Gate:
             raise AllowedError(f"{_OWN_STATE}: {found.reason}")
         return found
 
-    def _session(self) -> Judgement:
+    def _session(self) -> SessionResult:
         new = NewRun(self.config, self.values, self.options, self.root, Understood(parse_task("")))
         artifact = new.artifact()
-        court = seated(self.config, self.options)
+        court = start_judge_for_run(self.config, self.options)
         order = Order(
             phase=Phase.B,
             artifact=str(artifact or ""),
@@ -141,13 +141,13 @@ class Gate:
             judge=court.address if court else "",
             judge_key=court.key if court else "",
         )
-        session = ChildSession(
+        session = SubprocessSession(
             new.arguments(),
             Path(self.config.invocation_params.dir),
             self.options.gate_timeout,
             os.environ,
             lambda _data: None,
-            warm=Here() if Here.is_possible and self.options.session != "cold" else None,
+            launcher=DirectLauncher() if DirectLauncher.is_possible and self.options.session != "cold" else None,
         )
         late = f"the rules were not judged within {self.options.gate_timeout:g} s (loop_gate_timeout)"
         try:
@@ -161,9 +161,9 @@ class Gate:
             raise AllowedError(late)
         return found
 
-    def _against(self, criteria: RunCriteria, one: Assessment, judgement: Judgement) -> str:
+    def _against(self, criteria: RunCriteria, one: Assessment, judgement: SessionResult) -> str:
         """What the rules have against the end; empty where they have nothing."""
-        if judgement.finished is not None and not (judgement.canaries and all(judgement.canaries)):
+        if judgement.exit_status is not None and not (judgement.canaries and all(judgement.canaries)):
             return "A test that must fail did not fail: something patches pytest, and nothing can be judged. Undo that."
         if not one.is_reached:
             return self._told(criteria, one)

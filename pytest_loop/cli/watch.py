@@ -21,8 +21,8 @@ from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.processes.interrupts import interruptible
 from pytest_loop.run.runner import Running
 from pytest_loop.session import judge_service
-from pytest_loop.session.assess import judged
-from pytest_loop.session.bytecode import Bytecode
+from pytest_loop.session.assess import assess
+from pytest_loop.session.bytecode import BytecodeCache
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
@@ -90,7 +90,7 @@ class Watching:
 
     def _judge(self) -> None:
         try:
-            _, found = judged(self.session.evaluate(self.order), self.thresholds, self.ask)
+            _, found = assess(self.session.evaluate(self.order), self.thresholds, self.ask)
         except SessionError as error:
             self.has_passed = False
             self.say(f"{error}")
@@ -122,9 +122,9 @@ def _watched(config: pytest.Config, values: argparse.Namespace, options: RunOpti
     folder = Path(config.invocation_params.dir)
     running = Running(root, folder, options, (), config.hook, sys.stdout, lambda line: print(line, flush=True))
     session = running.session(new.arguments(), time.time())
-    session.bytecode = running.bytecode = Bytecode(root, is_new=False)
-    session.heard = _show
-    seat = judge_service.seated(config, options)
+    session.bytecode = running.bytecode = BytecodeCache(root, is_new=False)
+    session.on_output = _show
+    seat = judge_service.start_judge_for_run(config, options)
     try:
         order = Order(
             phase=Phase.B,

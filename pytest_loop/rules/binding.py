@@ -55,7 +55,7 @@ class Binding:
             judges=tuple(sorted(_judges(loaded, session.config.rootpath))),
         )
 
-    def rules_of(self, nodeid: str) -> list[Rule]:
+    def find_rules(self, nodeid: str) -> list[Rule]:
         """The rules that an item judges."""
         return [self.rules[key] for key in self.items.get(nodeid, ())]
 

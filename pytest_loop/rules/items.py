@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,18 +16,17 @@ from pydantic import BaseModel
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
-from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.check import Answer, Context, findings
 from pytest_loop.rules.checks.registry import BUILT_IN, COMPOSED, Kinds, check
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.repeats import Tally
+from pytest_loop.rules.repeats import RepeatVotes
 from pytest_loop.rules.reuse import Reuse
 from pytest_loop.rules.rule_files import Judged, Loaded, load
 from pytest_loop.rules.sources import INFERRED, TEMPLATES
 
 LOADED = pytest.StashKey[list[Loaded]]()
 DOCUMENTS = pytest.StashKey[Documents]()
-TALLY = pytest.StashKey[Tally]()
+TALLY = pytest.StashKey[RepeatVotes]()
 BAD_FILES = pytest.StashKey[int]()
 ORDER = pytest.StashKey[Order]()
 ASK = pytest.StashKey[Callable[..., Answer]]()
@@ -43,7 +42,7 @@ class RuleFailed(Exception):  # noqa: N818 - the way in which an item says that 
         super().__init__(text)
 
 
-def explained(excinfo: pytest.ExceptionInfo[BaseException], failed: RuleFailed, path: Path, line: int) -> Any:
+def render_failure(excinfo: pytest.ExceptionInfo[BaseException], failed: RuleFailed, path: Path, line: int) -> Any:
     """What pytest shows of a `RuleFailed`: the words for a person below the name, and the findings in the summary."""
     shown: Any = excinfo.getrepr(style="value")
     shown.reprtraceback.reprentries[0].lines = str(failed).splitlines()
@@ -53,34 +52,12 @@ def explained(excinfo: pytest.ExceptionInfo[BaseException], failed: RuleFailed, 
     return shown
 
 
-class ManyItems:
-    """A file with many items: what is the same for all of them is looked for once."""
-
-    path: Path
-    config: pytest.Config
-    ihook: Any
-
-    @cached_property
-    def shown(self) -> str:
-        """The file as reports name it: its path from pytest's rootdir."""
-        return os.path.relpath(self.path, self.config.rootpath)
-
-    @cached_property
-    def hook(self) -> Any:
-        """The hooks of this folder: pytest would look for them again for each item."""
-        return self.ihook
-
-
-class RuleFile(ManyItems, pytest.Module):
+class RuleFile(pytest.Module):
     """A rule file; a module to pytest, so that fixtures of module scope have a place."""
 
     obj = None
 
     def collect(self) -> Iterable[pytest.Item]:
-        with garbage.kept():
-            return list(self._collected())
-
-    def _collected(self) -> Iterator[pytest.Item]:
         root = _root(self.config, self.path)
         order = self.config.stash.get(ORDER, None) or Order()
         kinds = self._kinds()
@@ -155,7 +132,7 @@ def _unusable(name: str, model: object, kinds: Kinds) -> str | None:
 
 def _prepared(judged: Judged, raw: Any, kinds: Kinds) -> Judged:
     """The rule with the check that somebody made of its sentence."""
-    return replace(judged, check=check(raw, kinds), is_quiet=False, is_slow=True, raw=raw) if raw else judged
+    return replace(judged, check=check(raw, kinds), is_slow=True, raw=raw) if raw else judged
 
 
 def _probe() -> None:
@@ -185,7 +162,7 @@ class _Judging(pytest.Item):
     def judge(self, context: Context) -> None:
         rule = self.judged.rule
         tally = self.session.stash[TALLY] if rule.repeat > 1 else None
-        if tally and (known := tally.decision(self.key, rule.need)) is not None:
+        if tally and (known := tally.decide(self.key, rule.need)) is not None:
             pytest.skip(f"already certain: the rule {'passes' if known else 'fails'}")
         evidence = self._known_or_found(context)
         if tally:
@@ -234,7 +211,7 @@ class _Judging(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
         if isinstance(excinfo.value, RuleFailed):
-            return explained(excinfo, excinfo.value, self.path, self.judged.line)
+            return render_failure(excinfo, excinfo.value, self.path, self.judged.line)
         return super().repr_failure(excinfo, *args, **kwargs)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
@@ -254,12 +231,6 @@ class RuleItem(_Judging):
 
     def runtest(self) -> None:
         self.judge(self.context)
-
-    @cached_property
-    def location(self) -> tuple[str, int | None, str]:
-        """The way to the file is the same for all its rules, and pytest would look for it again for each."""
-        _, line, name = self.reportinfo()
-        return self.parent.shown, line, name
 
 
 class FixtureRuleItem(_Judging, pytest.Function):

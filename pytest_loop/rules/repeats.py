@@ -8,7 +8,7 @@ from pathlib import Path
 from pytest_loop.core.judging.votes import decision, needed
 
 
-class Tally:
+class RepeatVotes:
     """Counts passes and misses of a rule's repeats; workers of one session share a folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -26,7 +26,7 @@ class Tally:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             (self._folder / f"{_name(rule)}.{index}.{int(passed)}").touch()
 
-    def decision(self, rule: str, need: str) -> bool | None:
+    def decide(self, rule: str, need: str) -> bool | None:
         """What the rule has come to, if that is certain."""
         votes = self._all(rule)
         passes = sum(votes.values())

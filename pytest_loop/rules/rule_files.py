@@ -27,7 +27,6 @@ class Judged:
     folder: Path
     line: int
     fixtures: tuple[str, ...] = ()
-    is_quiet: bool = False
     is_slow: bool = False
     raw: Any = None
 
@@ -143,12 +142,11 @@ def _judged(one: _Merged, main: Source, kinds: Kinds) -> Judged | None:
     if fields.get("description") is None:
         return None
     parts = tuple(each(judge))
-    quiet = all(getattr(part, "is_quiet", False) for part in parts)
     slow = any(getattr(part, "is_slow", False) for part in parts)
     fixtures = tuple(fields.get("fixtures") or ())
     folder = one.check_source.folder
     made = rule(fields, remedy(fields.get("fix"), judge, one.check_source.place), proof(parts))
-    return Judged(made, judge, folder, _line(one, main), fixtures, quiet, slow, fields["check"])
+    return Judged(made, judge, folder, _line(one, main), fixtures, slow, fields["check"])
 
 
 def rule(fields: dict[str, Any], mended_by: Remedy | None = None, rests_on: Proof = Proof.EXECUTION) -> Rule:

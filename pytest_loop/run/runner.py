@@ -29,11 +29,11 @@ from pytest_loop.run.context import Settings, Tools
 from pytest_loop.run.driver import Driver
 from pytest_loop.run.earlier_runs import remembered
 from pytest_loop.run.questions import Gates, is_at_terminal, line
-from pytest_loop.session.bytecode import Bytecode
-from pytest_loop.session.history import Memory
-from pytest_loop.session.redaction import DiscreetSession
-from pytest_loop.session.runner import ChildSession
-from pytest_loop.session.warm.client import Warm
+from pytest_loop.session.bytecode import BytecodeCache
+from pytest_loop.session.history import SessionHistory
+from pytest_loop.session.redaction import RedactedSession
+from pytest_loop.session.runner import SubprocessSession
+from pytest_loop.session.warm.client import WarmLauncher
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
@@ -73,11 +73,11 @@ class Running:
     stream: TextIO
     say: Callable[[str], None]
     project: SealedFiles | None = None
-    bytecode: Bytecode | None = None
-    warm: Warm | None = None
+    bytecode: BytecodeCache | None = None
+    warm: WarmLauncher | None = None
     live: Live | None = None
     is_wanted: Callable[[], bool] = lambda: True
-    memory: Memory = field(default_factory=Memory)
+    memory: SessionHistory = field(default_factory=SessionHistory)
     redact: Redactor = field(default_factory=lambda: Redactor(os.environ))
 
     def check(self) -> None:
@@ -152,17 +152,17 @@ class Running:
         artifact = Artifact(self.root / state.artifact)
         if state.sealed and self.project is None:
             self.project = restore.opened(self.root, files, state.sealed)
-            self.bytecode = Bytecode(self.root, is_new=False)
+            self.bytecode = BytecodeCache(self.root, is_new=False)
         live = self.live = Live(self.stream, tone(os.environ, options.verbosity, options.colour))
         live.stand(state)
         session = self.session(state.arguments, moment(state.created_at))
-        session.heard = RedactedStream(live.session, self.redact)
+        session.on_output = RedactedStream(live.session, self.redact)
 
         def is_wanted() -> bool:
             live.tick()
             return files.is_wanted
 
-        session.wanted = is_wanted
+        session.is_wanted = is_wanted
         settings = Settings(
             root=self.root,
             plan_by_agent=options.plan == "agent",
@@ -183,7 +183,7 @@ class Running:
         )
         self.is_wanted = lambda: files.stop_asked() is None
         gates = Gates(Confirm(options.confirm), options.yes, is_at_terminal(), self._ask)
-        discreet = DiscreetSession(session, self.redact)
+        discreet = RedactedSession(session, self.redact)
         tools = Tools(
             settings,
             files,
@@ -237,19 +237,19 @@ class Running:
         if reason := Checkpoints(self.root, state.run_id).reason:
             raise pytest.UsageError(f"--loop-candidates: {reason}")
 
-    def session(self, arguments: tuple[str, ...], since: float) -> ChildSession:
+    def session(self, arguments: tuple[str, ...], since: float) -> SubprocessSession:
         """A session with these arguments, which nobody hears yet, of a run that exists since then."""
         if self.warm is None and self.options.session != "cold":
-            self.warm = Warm(arguments, self.root, since, self.options.session == "warm", self._tell)
-        return ChildSession(
+            self.warm = WarmLauncher(arguments, self.root, since, self.options.session == "warm", self._tell)
+        return SubprocessSession(
             arguments,
             self.folder,
             self.options.session_timeout,
             os.environ,
             lambda _data: None,
             bytecode=self.bytecode,
-            warm=self.warm,
-            memory=self.memory,
+            launcher=self.warm,
+            history=self.memory,
         )
 
     def close(self) -> None:

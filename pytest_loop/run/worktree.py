@@ -15,7 +15,7 @@ from pytest_loop.core.model.edit_scopes import overlap
 from pytest_loop.core.model.run_state import RunState, Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import StateError
-from pytest_loop.session.runner import START
+from pytest_loop.session.runner import START_SCRIPT
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
@@ -93,7 +93,7 @@ class Elsewhere:
         words = [*translated(arguments, project, there, self.folder), "-o", f"loop_dir={self.store.root}"]
         sys.stdout.flush()
         place = there / self.folder.relative_to(project) if self.folder.is_relative_to(project) else there
-        process = subprocess.Popen([sys.executable, "-c", START, *words], cwd=place)
+        process = subprocess.Popen([sys.executable, "-c", START_SCRIPT, *words], cwd=place)
         while True:
             try:
                 return process.wait()

@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_loop.errors import CheckError
 
 
-class Once:
+class BuildOnce:
     """Things done once, by name; workers of one session share a folder."""
 
     def __init__(self, folder: Path | None = None) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,38 +13,30 @@ import pytest
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
 from pytest_loop.errors import CheckError, ManifestError, NotJudgedError
-from pytest_loop.rules import garbage
-from pytest_loop.rules.items import ASK, BAD_FILES, ORDER, ManyItems, RuleFailed, explained
+from pytest_loop.rules.items import ASK, BAD_FILES, ORDER, RuleFailed, render_failure
 from pytest_loop.settings.command_line import Reader
 from pytest_loop.settings.options import amount
-from pytest_loop.workloads.build import Once
+from pytest_loop.workloads.build import BuildOnce
 from pytest_loop.workloads.cases import Case, Workload, workload
 from pytest_loop.workloads.manifest import load
 from pytest_loop.workloads.pipeline import Pipeline
 from pytest_loop.workloads.remembering import Memory
 
 PROPERTY = "loop.case"
-_ONCE = pytest.StashKey[Once]()
+_ONCE = pytest.StashKey[BuildOnce]()
 _KEPT = "loop-cases"
 
 
-class ManifestFile(ManyItems, pytest.File):
+class ManifestFile(pytest.File):
     """The manifest of a workload."""
 
     def collect(self) -> Iterable[pytest.Item]:
-        with garbage.kept():
-            return list(self._collected())
-
-    def _collected(self) -> Iterator[pytest.Item]:
         root = self.config.rootpath if self.path.is_relative_to(self.config.rootpath) else self.path.parent
         try:
             found = workload(load(self.path, root), root)
         except ManifestError as error:
             self.session.stash[BAD_FILES] = self.session.stash.get(BAD_FILES, 0) + 1
             raise self.CollectError(str(error)) from None
-        from pytest_loop.workloads.protocol import watch_cases
-
-        watch_cases(self.config)
         bench = Bench(self.config, found)
         for case in found.cases:
             yield CaseItem.from_parent(self, name=case.id, case=case, bench=bench)
@@ -60,7 +51,7 @@ class Bench:
         timeout = Reader(config, config.option).setting("loop_case_timeout", amount)
         self._pipeline = Pipeline(found, timeout, config.stash.get(ASK, None))
         shared = getattr(config, "workerinput", {}).get("loop_exchange")
-        self._once = config.stash.setdefault(_ONCE, Once(Path(shared) if shared else None))
+        self._once = config.stash.setdefault(_ONCE, BuildOnce(Path(shared) if shared else None))
         self._memory = _memory(config, found)
 
     def result(self, case: Case) -> tuple[CaseResult, str]:
@@ -123,17 +114,11 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         if self.result is not None and not self.result.passed:
-            raise RuleFailed(_evidence(self.result), told(self.result))
-
-    @cached_property
-    def location(self) -> tuple[str, int | None, str]:
-        """The way to the file is the same for all its cases."""
-        _, line, name = self.reportinfo()
-        return self.parent.shown, line, name
+            raise RuleFailed(_evidence(self.result), render_case(self.result))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
         if isinstance(excinfo.value, RuleFailed):
-            return explained(excinfo, excinfo.value, self.path, self.bench.line)
+            return render_failure(excinfo, excinfo.value, self.path, self.bench.line)
         return super().repr_failure(excinfo, *args, **kwargs)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
@@ -151,7 +136,7 @@ def _evidence(result: CaseResult) -> Evidence:
     return Evidence(outcome=Outcome.FAILED, findings=(first, *findings[1:]))
 
 
-def told(result: CaseResult) -> str:
+def render_case(result: CaseResult) -> str:
     """A case that failed as a person reads it: what was said about it, and how it differs from what was expected."""
     lines = [str(one) for one in result.critiques]
     if result.score is not None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from pytest_loop.rules.carrying import LONGEST, Delivery, carrier
 from pytest_loop.rules.passing import packed, unpacked
+
 from tests.conftest import ALONE
 
 Write = Callable[..., Path]

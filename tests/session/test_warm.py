@@ -15,7 +15,7 @@ import pytest
 
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.processes import process_marks
-from pytest_loop.session.runner import ChildSession, SessionError
+from pytest_loop.session.runner import SessionError, SubprocessSession
 from tests.conftest import SELDOM_AMONG_WORKERS
 
 PASSES = "def test_it(): pass\n"
@@ -470,7 +470,7 @@ def test_a_session_with_other_words_is_forked_too(project: Callable[..., Any]) -
 def test_cold_is_cold(project: Callable[..., Any]) -> None:
     made = project()
     made.write("test_it.py", PASSES)
-    session = ChildSession(made.words, made.path, 60.0, os.environ, lambda _data: None)
-    assert session.evaluate(Order()).finished == 0
+    session = SubprocessSession(made.words, made.path, 60.0, os.environ, lambda _data: None)
+    assert session.evaluate(Order()).exit_status == 0
     assert made.server is None
     assert sys.platform != "linux" or process_marks.MARK not in os.environ

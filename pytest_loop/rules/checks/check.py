@@ -86,7 +86,6 @@ class Check(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
     reads_artifact: ClassVar[bool] = False
-    is_quiet: ClassVar[bool] = False  # runs no code of the user, and prints nothing
     is_slow: ClassVar[bool] = False  # runs or asks somebody, which takes its time
     proof: ClassVar[Proof] = Proof.OBSERVATION
 

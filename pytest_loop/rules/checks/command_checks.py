@@ -59,7 +59,6 @@ def filled(text: str, context: Context, *, quoted: bool) -> str:
 
 
 class _Runs(Check):
-    is_quiet: ClassVar[bool] = True
     is_slow: ClassVar[bool] = True
     proof: ClassVar[Proof] = Proof.EXECUTION
 

@@ -16,7 +16,6 @@ class _Composed(Check):
     model_config = ConfigDict(strict=False, arbitrary_types_allowed=True)
 
     # It asks the checks inside.
-    is_quiet: ClassVar[bool] = True
     proof: ClassVar[Proof] = Proof.EXECUTION
 
     checks: tuple[Any, ...]

@@ -41,7 +41,6 @@ class _Part:
 
 class _Content(Check):
     reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
 
     section: str | None = Field(default=None, description="look only below this Markdown heading")
     ignore_case: bool = False
@@ -165,7 +164,6 @@ class Search(Check):
 
     model_config = ConfigDict(extra="allow")
     reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
 
     search: Annotated[str, Field(min_length=1)]
     negate: bool = False

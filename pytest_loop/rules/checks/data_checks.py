@@ -26,7 +26,6 @@ MOST_VIOLATIONS = 20
 
 class _Data(Check):
     reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
 
     format: Literal["json", "yaml", "toml"] | None = Field(
         default=None, description="where the file's name does not say it"

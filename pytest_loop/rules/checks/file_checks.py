@@ -56,8 +56,6 @@ class Wanted(BaseModel):
 class Files(Check):
     """Files exist, are absent, or are so many."""
 
-    is_quiet: ClassVar[bool] = True
-
     files: Wanted
 
     def run(self, context: Context) -> Iterable[Finding]:

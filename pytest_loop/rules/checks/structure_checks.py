@@ -54,7 +54,6 @@ class Sections(Check):
     """The headings exist and their sections say something: at least one word, or `words`."""
 
     reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
 
     sections: Annotated[
         list[Annotated[Heading, BeforeValidator(_heading), WithJsonSchema(_HEADING_SCHEMA)]], Field(min_length=1)
@@ -124,7 +123,6 @@ class Parses(Check):
     """The artifact, or the fenced blocks named, can be read as the format; `auto` goes by the file's name."""
 
     reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
 
     parses: Annotated[Syntax, BeforeValidator(_syntax), WithJsonSchema(_SYNTAX_SCHEMA)]
 
@@ -175,7 +173,6 @@ class Size(Check):
     """The artifact has a number of lines, words or bytes within the range."""
 
     reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
 
     size: Sizes
 
@@ -200,7 +197,6 @@ class Links(Check):
     """Relative links, images and anchors of the artifact lead somewhere inside the project."""
 
     reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
 
     links: Literal[True]
 

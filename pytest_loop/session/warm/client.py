@@ -18,7 +18,7 @@ from pytest_loop.processes import child as process
 from pytest_loop.processes import process_marks
 from pytest_loop.session.bytecode import VARIABLE as COMPILED
 from pytest_loop.session.warm.child import Likeness
-from pytest_loop.session.warm.messages import receive, send
+from pytest_loop.session.warm.messages import receive_message, send_message
 
 VARIABLE = "PYTEST_LOOP_SERVER"
 ORDERED = "PYTEST_LOOP_SESSION"
@@ -115,7 +115,7 @@ class Server:
 
     def _hear(self) -> dict[str, Any]:
         try:
-            return receive(self._wire)[0]
+            return receive_message(self._wire)[0]
         except (EOFError, OSError):
             raise ServerDiedError("the server of warm sessions died") from None
 
@@ -134,7 +134,7 @@ class Server:
         err, their_err = os.pipe()
         order = {"words": words, "variables": dict(variables), "path": path}
         try:
-            send(self._wire, {"run": order}, (their_out, their_err, channel))
+            send_message(self._wire, {"run": order}, (their_out, their_err, channel))
             answer = self._hear()
         except (OSError, ServerDiedError):
             answer = {}
@@ -150,7 +150,7 @@ class Server:
     def bury(self) -> None:
         """End whatever is left of the session."""
         try:
-            send(self._wire, {"end": True})
+            send_message(self._wire, {"end": True})
         except OSError:
             raise ServerDiedError("the server of warm sessions died") from None
         self.hear("ended")
@@ -165,13 +165,13 @@ class Server:
 
 
 @dataclass
-class Warm:
+class WarmLauncher:
     """Starts sessions: forked where that is possible, as a new interpreter where it is not."""
 
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     root: Path
     since: float
-    is_needed: bool = False
+    is_required: bool = False
     say: Callable[[str], None] = lambda _line: None
     reason: str = ""
     _server: Server | None = None
@@ -199,11 +199,11 @@ class Warm:
             if child := server.fork(list(order.command[3:]), changed, path, int(channel)):
                 return child
             self.close()
-        if self.is_needed:
+        if self.is_required:
             raise process.CannotStartError(f"--loop-session=warm: {self.reason}")
         return process.started(order, mark)
 
-    def broke(self) -> None:
+    def recover(self) -> None:
         """The server has died at work; where that goes on, sessions start cold."""
         self._deaths += 1
         self.close()
@@ -231,7 +231,7 @@ class Warm:
             self.close()
         if self._server is None:
             own = {name: value for name, value in env.items() if name != ORDERED}
-            self._server = Server(self.words, order.cwd, self.root, self.since, own)
+            self._server = Server(self.arguments, order.cwd, self.root, self.since, own)
             if reason := self._server.reason(order.timeout):
                 self._give_up(reason)
         return self._server

@@ -21,7 +21,7 @@ from pytest_loop.session.warm.child import Likeness
 _MOMENT = 0.02
 
 
-class Here:
+class DirectLauncher:
     """Forks a session where that can be done: for one that judges once, a server would cost more than it saves."""
 
     is_possible = sys.platform == "linux"

@@ -27,7 +27,7 @@ from pytest_loop.session.locations import Places
 from pytest_loop.session.warm import fork, xdist_workers
 from pytest_loop.session.warm.fingerprint import Fingerprint
 from pytest_loop.session.warm.learning import Learning
-from pytest_loop.session.warm.messages import receive, send
+from pytest_loop.session.warm.messages import receive_message, send_message
 from pytest_loop.session.warm.prepared import PATCHING, threads
 
 VARIABLE = "PYTEST_LOOP_SERVER"
@@ -78,7 +78,7 @@ class Server:
         self.selector.register(self.driver, selectors.EVENT_READ, self._hear_driver)
         gc.collect()
         gc.freeze()
-        send(self.driver, {"reason": reason})
+        send_message(self.driver, {"reason": reason})
         while not self.selector.select()[0][0].data():
             pass
 
@@ -102,14 +102,14 @@ class Server:
     def _hear_driver(self) -> bool:
         """An order; says whether this is a session now."""
         try:
-            message, files = receive(self.driver)
+            message, files = receive_message(self.driver)
         except EOFError:
             self._end_all()
             fork.end(0)
         if "run" in message:
             return self._run(message["run"], files)
         self._end_all()
-        send(self.driver, {"ended": True})
+        send_message(self.driver, {"ended": True})
         self.fingerprint.add(self.learning.go_on(self.driver, self._end_all))
         return False
 
@@ -131,13 +131,13 @@ class Server:
         _close(files)
         if stale := self.fingerprint.changed():
             self._end_all()
-            send(self.driver, {"stale": stale})
+            send_message(self.driver, {"stale": stale})
             return False
         with suppress(OSError):
-            send(child.wire, {"go": True})
+            send_message(child.wire, {"go": True})
         child.handle = os.pidfd_open(child.pid)
         self.selector.register(child.handle, selectors.EVENT_READ, lambda: self._has_ended(child))
-        send(self.driver, {"pid": child.pid})
+        send_message(self.driver, {"pid": child.pid})
         expected, self.asked = min(self.asked, os.cpu_count() or 1), 0
         self.spare = [self._worker(child) for _ in range(expected)]
         return False
@@ -158,7 +158,7 @@ class Server:
     def _heard(self) -> tuple[dict[str, Any], list[int]]:
         """What a forked process is told before it begins; one that is not needed any more is gone."""
         try:
-            return receive(self.driver)
+            return receive_message(self.driver)
         except EOFError:
             os._exit(0)
 
@@ -166,16 +166,16 @@ class Server:
         self.asked += 1
         worker = self.spare.pop() if self.spare else self._worker(boss)
         with suppress(OSError):
-            send(worker.wire, order, files)
+            send_message(worker.wire, order, files)
         _close(files)  # a session whose worker has died meanwhile hears nothing but the end
         with suppress(OSError):
-            send(boss.wire, {"pid": worker.pid})
+            send_message(boss.wire, {"pid": worker.pid})
         return False
 
     def _hear_child(self, child: Child) -> bool:
         """What a session wants: another worker, or to say what it has imported."""
         try:
-            message, files = receive(child.wire)
+            message, files = receive_message(child.wire)
         except EOFError:
             self.selector.unregister(child.wire)
             child.wire.close()
@@ -219,7 +219,7 @@ class Server:
         self.selector.unregister(child.handle or 0)
         found = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         status = found.si_status if found else signal.SIGKILL
-        send(self.driver, {"exit": status if found and found.si_code == os.CLD_EXITED else -status})
+        send_message(self.driver, {"exit": status if found and found.si_code == os.CLD_EXITED else -status})
         return False
 
     def _end_all(self) -> None:
@@ -245,7 +245,7 @@ class Server:
         """The end of a forked process: tell the server what was imported from outside of the project."""
         modules = [name for name in self.learning.prepared.asked if fork.is_installed(name, self.places)]
         with suppress(OSError):
-            send(self.driver, {"modules": modules, "rules": self.judges.rule_files()})
+            send_message(self.driver, {"modules": modules, "rules": self.judges.rule_files()})
         fork.end(code)
 
 

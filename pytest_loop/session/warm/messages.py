@@ -11,7 +11,7 @@ from typing import Any
 _MOST = 8
 
 
-def send(wire: socket.socket, message: dict[str, Any], files: Sequence[int] = ()) -> None:
+def send_message(wire: socket.socket, message: dict[str, Any], files: Sequence[int] = ()) -> None:
     """The text travels as a file in memory, so that it may be of any length."""
     body = os.memfd_create("pytest-loop")
     try:
@@ -22,7 +22,7 @@ def send(wire: socket.socket, message: dict[str, Any], files: Sequence[int] = ()
         os.close(body)
 
 
-def receive(wire: socket.socket) -> tuple[dict[str, Any], list[int]]:
+def receive_message(wire: socket.socket) -> tuple[dict[str, Any], list[int]]:
     """The next message and the files that came with it; raises `EOFError` where nothing sensible can follow."""
     try:
         said, files, _, _ = socket.recv_fds(wire, 1, _MOST, socket.MSG_CMSG_CLOEXEC)

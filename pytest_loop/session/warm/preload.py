@@ -25,7 +25,7 @@ _MACHINERY = (
 _SOMETIMES = (
     "pytest_loop.session.durations",
     "pytest_loop.rules.carrying",
-    "pytest_loop.session.kept_rules",
+    "pytest_loop.session.inferred_rules",
     "pytest_loop.workloads.protocol",
 )
 # What pytest itself needs in every session, and imports later than a session is forked.

@@ -17,7 +17,7 @@ from execnet import gateway_io
 from execnet.gateway_base import ExecModel, Popen2IO
 from execnet.xspec import XSpec
 
-from pytest_loop.session.warm.messages import receive, send
+from pytest_loop.session.warm.messages import receive_message, send_message
 
 _PYTHON = "PYTHON"
 _CAN_SHIELD = sys.version_info >= (3, 11)
@@ -31,8 +31,8 @@ class _Worker:
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
         try:
-            send(server, {"worker": {"variables": dict(os.environ)}}, (theirs_in, theirs_out, 2))
-            message, _ = receive(server)
+            send_message(server, {"worker": {"variables": dict(os.environ)}}, (theirs_in, theirs_out, 2))
+            message, _ = receive_message(server)
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
