@@ -161,7 +161,7 @@ def main() -> None:
         said = estimate_tokens(printed(folder))
         made, state = criticised(folder)
     text = fence_text(rendered(made), NONCE)
-    whole = prompts.compose(Step.REFINE, state, NONCE)
+    whole = prompts.build_prompt(Step.REFINE, state, NONCE)
     if asked.show:
         print(text, end="\n\n")
     rows = [

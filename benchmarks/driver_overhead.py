@@ -25,7 +25,7 @@ from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunState, Ta
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.run.context import Settings, Tools
 from pytest_loop.run.driver import Driver
-from pytest_loop.session.runner import SessionResult
+from pytest_loop.session.result import SessionResult
 from pytest_loop.show.live import Live
 from pytest_loop.store.project_runs import Store
 from pytest_loop.workspace.artifact import Artifact
@@ -77,8 +77,8 @@ def _failed(nodeid: str, call: int) -> Evidence:
 def measured(folder: Path, rules: int, iterations: int) -> list[float]:
     session = Still(rules)
     store = Store(folder)
-    files = store.run("bench")
-    files.take()
+    files = store.get_run("bench")
+    files.acquire()
     state = RunState(
         run_id="bench-1",
         task_alias="bench",

@@ -11,7 +11,7 @@ from side_by_side import arguments, clean_environment, pytest_command, spread, t
 
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.session.runner import SubprocessSession
-from pytest_loop.session.warm.client import WarmLauncher
+from pytest_loop.session.warm.launcher import WarmLauncher
 
 TARGET = 1.8
 SECONDS = 3

@@ -17,7 +17,7 @@ from side_by_side import arguments, clean_environment, pytest_command, spread, t
 
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.session.runner import SubprocessSession
-from pytest_loop.session.warm.client import WarmLauncher
+from pytest_loop.session.warm.launcher import WarmLauncher
 
 LEARNING = 8.0
 MODULES = 20

@@ -56,14 +56,14 @@ class JudgeAnswer(BaseModel):
     evidence: str = ""
 
 
-def said(reply: AgentReply) -> Any:
+def extract_data(reply: AgentReply) -> Any:
     """The data of an answer: given as such, or the one JSON object in its text."""
     return reply.data if reply.data is not None else _json(reply.text or "")
 
 
-def validated(reply: AgentReply, model: type[Model]) -> Model:
+def validate_answer(reply: AgentReply, model: type[Model]) -> Model:
     """The answer as `model`; raises `AgentError` with what is wrong with it."""
-    data = said(reply)
+    data = extract_data(reply)
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -128,7 +128,7 @@ def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def unwrapped(text: str) -> str:
+def strip_fence(text: str) -> str:
     """A document without the fence that was put around the whole of it."""
     lines = text.strip().splitlines()
     opening = _FENCE.fullmatch(lines[0]) if len(lines) > 1 else None
@@ -157,7 +157,7 @@ def _is_open(lines: list[str]) -> bool:
     return bool(marks)
 
 
-def blocked(text: str) -> tuple[str, str] | None:
+def parse_blocked_claim(text: str) -> tuple[str, str] | None:
     """The rule and the reason of an agent that says it cannot be met; only where that is the whole answer."""
     found = _BLOCKED.match(text) if len(text) < _LONGEST_CLAIM else None
     return (found[1], found[2]) if found else None

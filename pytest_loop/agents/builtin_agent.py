@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError, Case, Watch
-from pytest_loop.agents.search_engine import order, search
+from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError, RepairTask, Watch
+from pytest_loop.agents.search_engine import make_search_order, run_search
 from pytest_loop.core.model.rules import Remedy
 from pytest_loop.core.model.run_state import Usage
 from pytest_loop.processes import child
@@ -37,7 +37,7 @@ class BuiltinAgent:
         self._tried: dict[tuple[str, tuple[str, ...]], tuple[float, str]] = {}
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
-        case = request.case
+        case = request.repair_task
         if case is None or request.schema is not None:
             raise AgentUnavailableError(
                 "the built-in agent mends the Python files of a project, and nothing else: name another agent with "
@@ -47,7 +47,7 @@ class BuiltinAgent:
 
         def tell(line: str) -> None:
             told.append(line)
-            watch.heard(f"{line}\n".encode())
+            watch.on_output(f"{line}\n".encode())
 
         fixed = [self._fixed(one, request.workspace, case, watch, tell) for one in case.remedies]
         if not any(fixed):
@@ -57,7 +57,7 @@ class BuiltinAgent:
     def close(self) -> None:
         """There is nothing that outlives an answer."""
 
-    def _fixed(self, remedy: Remedy, root: Path, case: Case, watch: Watch, tell: Tell) -> bool:
+    def _fixed(self, remedy: Remedy, root: Path, case: RepairTask, watch: Watch, tell: Tell) -> bool:
         """Run a command that mends; what it does stays only if that makes things better."""
         problem = ""
 
@@ -65,7 +65,11 @@ class BuiltinAgent:
             nonlocal problem
             command = remedy.command if remedy.shell else shlex.split(remedy.command)
             try:
-                child.run(child.Order(command, root / remedy.folder, _FIXER, wanted=watch.wanted, thorough=True))
+                child.run_command(
+                    child.Command(
+                        command, root / remedy.folder, _FIXER, should_continue=watch.should_continue, is_thorough=True
+                    )
+                )
             except child.CannotStartError as error:
                 problem = str(error)
 
@@ -74,24 +78,24 @@ class BuiltinAgent:
         tell(f"`{remedy.command}`: {what}")
         return is_better
 
-    def _repaired(self, root: Path, case: Case, watch: Watch, tell: Tell) -> None:
+    def _repaired(self, root: Path, case: RepairTask, watch: Watch, tell: Tell) -> None:
         """Search for small edits, and write down those that mend something and break nothing."""
-        asked = (case.files, case.failing)
+        asked = (case.files_hash, case.failing_tests)
         before, ended = self._tried.get(asked, (0.0, "time"))
-        if not case.failing or ended != "time":
-            tell("no test fails" if not case.failing else "nothing is left to try with these files")
+        if not case.failing_tests or ended != "time":
+            tell("no test fails" if not case.failing_tests else "nothing is left to try with these files")
             return
         seconds = min(max(self._seconds, 2 * before), watch.timeout)
         tell(f"searching for small edits of the code, for at most {seconds:g} s")
-        found = search(order(case, root, case.failing, seconds), watch, self.name)
+        found = run_search(make_search_order(case, root, case.failing_tests, seconds), watch, self.name)
         self._tried[asked] = (seconds, found.ended)
-        for line in report(found):
+        for line in render_report(found):
             tell(line)
         for step in found.steps:
-            apply(step, root)
+            apply_patch(step, root)
 
 
-def apply(patch: Patch, root: Path) -> None:
+def apply_patch(patch: Patch, root: Path) -> None:
     """Write an edit down."""
     path = root / patch.path
     if path.read_bytes() != patch.before.encode():
@@ -99,7 +103,7 @@ def apply(patch: Patch, root: Path) -> None:
     path.write_bytes(patch.after.encode())
 
 
-def report(found: Result) -> Iterator[str]:
+def render_report(found: Result) -> Iterator[str]:
     """What was looked at, what was found, and what was tried: an edit is plausible, and never more than that."""
     died = f" ({found.died:,} ran wild and were ended)" if found.died else ""
     yield f"{found.tried:,} edits tried in {found.seconds:.1f} s{died}"

@@ -14,11 +14,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pytest_loop.agents.command_agent import content, environment
-from pytest_loop.agents.output_filter import Glimpse
-from pytest_loop.agents.presets import Mode, Preset, Scope, Words, filled
+from pytest_loop.agents.command_agent import make_environment, read_content
+from pytest_loop.agents.output_filter import OutputFilter
+from pytest_loop.agents.presets import Mode, Preset, Scope, Words, fill_placeholders
 from pytest_loop.agents.protocol import (
-    LARGEST_ANSWER,
+    MAX_ANSWER_BYTES,
     AgentError,
     AgentReply,
     AgentRequest,
@@ -26,8 +26,8 @@ from pytest_loop.agents.protocol import (
     RateLimitedError,
     Watch,
 )
-from pytest_loop.agents.strict_schema import strict
-from pytest_loop.agents.transcripts import READERS, Failure, Told, Transcript
+from pytest_loop.agents.strict_schema import make_strict
+from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Transcript
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.processes import child
 
@@ -37,7 +37,7 @@ _REFUSED = (401, 403)
 _LATER = (429, 529)
 
 
-class PresetAgent:
+class ClientAgent:
     """Runs a client for every request, in the workspace; it may edit only where an edit is asked for.
 
     PRODUCE begins a conversation, and REFINE goes on with it where the client can. A client that must wait is called
@@ -57,13 +57,13 @@ class PresetAgent:
         self._model = more.pop(0) if more and not more[0].startswith("-") else ""
         self._more = more
         self._sessions: dict[Path, str] = {}
-        self._counted: dict[str, Told] = {}
+        self._counted: dict[str, ClientReport] = {}
         self._state: Path | None = None
         self._lock = Lock()
 
-    def missing(self) -> str | None:
+    def find_problem(self) -> str | None:
         """Why the client cannot be run."""
-        if self.preset.where():
+        if self.preset.find_program():
             return None
         return f"cannot run {self.preset.program!r}: no such command is installed here"
 
@@ -80,7 +80,7 @@ class PresetAgent:
                 wait = wait if error.seconds is None else error.seconds
                 if time.monotonic() + wait >= deadline:
                     raise
-                watch.heard(f"{error}; trying again in {wait:g} s\n".encode())
+                watch.on_output(f"{error}; trying again in {wait:g} s\n".encode())
                 self._pause(wait, watch)
 
     def close(self) -> None:
@@ -92,11 +92,11 @@ class PresetAgent:
             shutil.rmtree(state, ignore_errors=True)
 
     def _pause(self, seconds: float, watch: Watch) -> None:
-        patience = child.Patience(seconds, wanted=watch.wanted)
-        while (ending := patience.over()) is None:
-            time.sleep(min(child.POLL, seconds))
+        patience = child.Deadline(seconds, should_continue=watch.should_continue)
+        while (ending := patience.find_ending()) is None:
+            time.sleep(min(child.POLL_INTERVAL, seconds))
         if ending is child.Ending.REQUEST:
-            raise watch.broken(self.name, ending)
+            raise watch.make_error(self.name, ending)
 
     def _tried(self, request: AgentRequest, watch: Watch, seconds: float) -> AgentReply:
         """One call; a conversation in which something went wrong is not gone on with, unless it only has to wait."""
@@ -116,35 +116,35 @@ class PresetAgent:
         goes_on = bool(session) and self.preset.resume is not None
         if not goes_on:
             session = f"pytest-loop-{uuid.uuid4().hex[:12]}" if self.preset.names_session else ""
-        return _Call(request, folder, session, goes_on, _schema(self.preset, request), content(request.artifact))
+        return _Call(request, folder, session, goes_on, _schema(self.preset, request), read_content(request.artifact))
 
-    def _done(self, call: _Call, watch: Watch, seconds: float) -> child.Completed:
+    def _done(self, call: _Call, watch: Watch, seconds: float) -> child.CommandResult:
         request, prompt = call.request, call.request.prompt.encode("utf-8", "replace")
         is_file = self.preset.prompt == "file"
         if is_file:
             call.file("prompt_file").write_bytes(prompt)
         if call.schema is not None:
             call.file("schema_file").write_text(json.dumps(call.schema), encoding="utf-8")
-        glimpse = Glimpse(watch.heard)
-        order = child.Order(
+        glimpse = OutputFilter(watch.on_output)
+        order = child.Command(
             self._words(call),
             request.workspace,
-            max(seconds, child.POLL),
+            max(seconds, child.POLL_INTERVAL),
             None if self.preset.is_silent else watch.silence,
-            {**self.preset.environment, **environment(request), **self._mode(call).environment},
+            {**self.preset.environment, **make_environment(request), **self._mode(call).environment},
             b"" if is_file else prompt,
-            limit=LARGEST_ANSWER,
-            heard=glimpse,
-            wanted=watch.wanted,
-            thorough=True,
+            output_limit=MAX_ANSWER_BYTES,
+            on_output=glimpse,
+            should_continue=watch.should_continue,
+            is_thorough=True,
         )
         try:
-            done = child.run(order)
+            done = child.run_command(order)
         except child.CannotStartError as error:
             raise AgentUnavailableError(str(error)) from None
         glimpse.end()
-        if done.ending is not child.Ending.ITSELF:
-            raise watch.broken(self.name, done.ending)
+        if done.ending is not child.Ending.COMPLETED:
+            raise watch.make_error(self.name, done.ending)
         return done
 
     def _mode(self, call: _Call) -> Mode:
@@ -160,7 +160,7 @@ class PresetAgent:
         words += preset.outside_git if preset.outside_git and not _is_git(call.request.workspace) else ()
         uses_state = any("{state}" in word for word in words)
         values = {**call.values(), "model": self._model, "state": self._kept() if uses_state else ""}
-        return [preset.where() or preset.program, *filled(words, values), *self._more]
+        return [preset.find_program() or preset.program, *fill_placeholders(words, values), *self._more]
 
     def _kept(self) -> Path:
         """A folder for what a client keeps of its conversations."""
@@ -169,17 +169,17 @@ class PresetAgent:
                 self._state = Path(tempfile.mkdtemp(prefix="pytest-loop-"))
             return self._state
 
-    def _reply(self, call: _Call, done: child.Completed, watch: Watch) -> AgentReply:
+    def _reply(self, call: _Call, done: child.CommandResult, watch: Watch) -> AgentReply:
         told = READERS[self.preset.format](
-            Transcript(done.stdout, _read(call.file("report_file")), done.exit_code, not done.lost)
+            Transcript(done.stdout, _read(call.file("report_file")), done.exit_code, not done.lost_bytes)
         )
         session = told.session or call.session
         usage = self._usage(call, session, told)
         if failure := _failure(told, usage, done):
             error = self._error(failure, done)
-            if type(error) is not AgentError or content(call.request.artifact) == call.before:
+            if type(error) is not AgentError or read_content(call.request.artifact) == call.before:
                 raise error
-            watch.heard(f"{error}; what it edited is judged all the same\n".encode())
+            watch.on_output(f"{error}; what it edited is judged all the same\n".encode())
             self._sessions.pop(call.request.workspace, None)
             return AgentReply.model_validate({"usage": usage})
         if call.edits and session:
@@ -188,12 +188,12 @@ class PresetAgent:
         data = told.data if call.schema is not None else None
         return AgentReply.model_validate({"text": text, "data": data, "usage": usage})
 
-    def _usage(self, call: _Call, session: str, told: Told) -> dict[str, Any]:
+    def _usage(self, call: _Call, session: str, told: ClientReport) -> dict[str, Any]:
         """What this call has used: of a number that counts the whole conversation, what was added to it.
 
         Clients give a price of 0 for a model whose price they do not know.
         """
-        before = self._counted.get(session, Told()) if call.goes_on else Told()
+        before = self._counted.get(session, ClientReport()) if call.goes_on else ClientReport()
         if call.edits and told.tokens is not None:
             self._counted[session] = replace(told, text=None, data=None)
         return {
@@ -201,7 +201,7 @@ class PresetAgent:
             "cost_usd": _added(told.cost_usd, before.cost_usd, _cost_scope(self.preset, told, before)) or None,
         }
 
-    def _error(self, failure: Failure, done: child.Completed) -> AgentError:
+    def _error(self, failure: Failure, done: child.CommandResult) -> AgentError:
         said = shorten(failure.message or done.stderr.strip().rpartition("\n")[2], 300)
         why = f": {said}" if said else ""
         if failure.status in _REFUSED:
@@ -251,14 +251,14 @@ def _schema(preset: Preset, request: AgentRequest) -> Mapping[str, Any] | None:
     """The form of the answer, where the client takes one; elsewhere the prompt alone asks for it."""
     if preset.form is None or request.schema is None:
         return None
-    return strict(request.schema) if preset.form.is_strict else request.schema
+    return make_strict(request.schema) if preset.form.is_strict else request.schema
 
 
 def _is_git(folder: Path) -> bool:
     return any((one / ".git").exists() for one in (folder, *folder.resolve().parents))
 
 
-def _failure(told: Told, usage: Mapping[str, Any], done: child.Completed) -> Failure | None:
+def _failure(told: ClientReport, usage: Mapping[str, Any], done: child.CommandResult) -> Failure | None:
     """What went wrong: exit codes are believed only where they say so, and no tokens means that no model answered."""
     if told.failure is not None:
         return told.failure
@@ -267,7 +267,7 @@ def _failure(told: Told, usage: Mapping[str, Any], done: child.Completed) -> Fai
     return Failure() if done.exit_code else None
 
 
-def _cost_scope(preset: Preset, told: Told, before: Told) -> Scope | None:
+def _cost_scope(preset: Preset, told: ClientReport, before: ClientReport) -> Scope | None:
     """Some versions of a client price the whole conversation, others this run: then too few tokens have a price."""
     known = [told.priced, told.tokens, before.priced]
     if preset.cost is None or None in known:
@@ -283,5 +283,5 @@ def _added(now: Any, before: Any, scope: Scope | None) -> Any:
 
 
 def _read(path: Path) -> str:
-    data = content(path)
+    data = read_content(path)
     return "" if data is None else data.decode("utf-8", "replace")

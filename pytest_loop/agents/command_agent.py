@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_loop.agents.protocol import (
-    LARGEST_ANSWER,
+    MAX_ANSWER_BYTES,
     AgentError,
     AgentReply,
     AgentRequest,
@@ -38,45 +38,45 @@ class CommandAgent:
             raise AgentUnavailableError("expected a command after `command:`, found nothing")
         self._uses = {name for word in self.words for name in _PLACEHOLDER.findall(word)}
 
-    def missing(self, workspace: Path) -> str | None:
+    def find_problem(self, workspace: Path) -> str | None:
         """Why the program cannot be run, as far as that can be seen before the run begins."""
-        return child.missing(_filled(self.words[0], {"workspace": workspace}), workspace)
+        return child.find_program_problem(_filled(self.words[0], {"workspace": workspace}), workspace)
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
-        before = content(request.artifact)
+        before = read_content(request.artifact)
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             files = {"prompt_file": Path(folder) / "prompt.md", "output_file": Path(folder) / "answer"}
             done = self._done(request, watch, files)
-            if done.ending is not child.Ending.ITSELF:
-                raise watch.broken(self.name, done.ending)
-            if done.exit_code and content(request.artifact) == before:
+            if done.ending is not child.Ending.COMPLETED:
+                raise watch.make_error(self.name, done.ending)
+            if done.exit_code and read_content(request.artifact) == before:
                 raise AgentError(self._ended(done))
             if done.exit_code:  # an exit code is no verdict: what was edited is judged by the rules
-                watch.heard(f"{self._ended(done)}; what it edited is judged all the same\n".encode())
+                watch.on_output(f"{self._ended(done)}; what it edited is judged all the same\n".encode())
                 return AgentReply()
             return AgentReply(text=_read(files["output_file"]) if "output_file" in self._uses else _whole(done))
 
     def close(self) -> None:
         """Nothing is kept between requests."""
 
-    def _done(self, request: AgentRequest, watch: Watch, files: dict[str, Path]) -> child.Completed:
+    def _done(self, request: AgentRequest, watch: Watch, files: dict[str, Path]) -> child.CommandResult:
         prompt = request.prompt.encode("utf-8", "replace")
         if "prompt_file" in self._uses:
             files["prompt_file"].write_bytes(prompt)
-        order = child.Order(
+        order = child.Command(
             self._filled_words(request, files),
             request.workspace,
             watch.timeout,
             watch.silence,
-            environment(request),
+            make_environment(request),
             b"" if "prompt_file" in self._uses else prompt,
-            limit=LARGEST_ANSWER,
-            heard=watch.heard,
-            wanted=watch.wanted,
-            thorough=True,
+            output_limit=MAX_ANSWER_BYTES,
+            on_output=watch.on_output,
+            should_continue=watch.should_continue,
+            is_thorough=True,
         )
         try:
-            return child.run(order)
+            return child.run_command(order)
         except child.CannotStartError as error:
             raise AgentUnavailableError(str(error)) from None
 
@@ -90,7 +90,7 @@ class CommandAgent:
         }
         return [_filled(word, values) for word in self.words]
 
-    def _ended(self, done: child.Completed) -> str:
+    def _ended(self, done: child.CommandResult) -> str:
         """How it ended, and the last thing that it said."""
         how = f"exit code {done.exit_code}" if done.exit_code > 0 else f"signal {-done.exit_code}"
         said = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
@@ -103,7 +103,7 @@ def _filled(word: str, values: Mapping[str, object]) -> str:
     return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), word)
 
 
-def environment(request: AgentRequest) -> dict[str, str]:
+def make_environment(request: AgentRequest) -> dict[str, str]:
     """Ours, and the words that say what is asked."""
     return {
         **os.environ,
@@ -115,16 +115,16 @@ def environment(request: AgentRequest) -> dict[str, str]:
     }
 
 
-def content(path: Path | None) -> bytes | None:
+def read_content(path: Path | None) -> bytes | None:
     """What is in a file; a pipe or a device that somebody put in its place is not read."""
-    if path is None or not path.is_file() or path.stat().st_size > LARGEST_ANSWER:
+    if path is None or not path.is_file() or path.stat().st_size > MAX_ANSWER_BYTES:
         return None
     return path.read_bytes()
 
 
-def _whole(done: child.Completed) -> str:
+def _whole(done: child.CommandResult) -> str:
     """Standard output, of which nothing may be missing."""
-    if done.lost:
+    if done.lost_bytes:
         raise AgentError(_TOO_LONG)
     return done.stdout
 
@@ -132,10 +132,10 @@ def _whole(done: child.Completed) -> str:
 def _read(path: Path) -> str:
     if not path.is_file():
         raise AgentError("expected an answer in {output_file}, found none")
-    data = content(path)
+    data = read_content(path)
     if data is None:
         raise AgentError(_TOO_LONG)
     return data.decode("utf-8", "replace")
 
 
-_TOO_LONG = f"expected an answer of at most {LARGEST_ANSWER // 1024**2} MB, found more"
+_TOO_LONG = f"expected an answer of at most {MAX_ANSWER_BYTES // 1024**2} MB, found more"

@@ -11,9 +11,9 @@ from typing import Any
 from pytest_loop.agents import acp_bridge
 from pytest_loop.agents.builtin_agent import NAME as BUILTIN
 from pytest_loop.agents.builtin_agent import SECONDS, BuiltinAgent
-from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.command_agent import CommandAgent
-from pytest_loop.agents.presets import presets
+from pytest_loop.agents.presets import load_presets
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.python_agent import PythonAgent
 from pytest_loop.agents.redacted_agent import RedactedAgent
@@ -90,11 +90,11 @@ def make_agent(spec: str, root: Path, declared: dict[str, str]) -> Agent:
     kind, _, argument = declared.get(spec, spec).partition(":")
     if make := _MAKERS.get(kind):
         return make(argument, root, spec)
-    if preset := presets().get(kind):
-        agent = PresetAgent(preset, argument, spec)
-        _refuse(f"{problem} (--loop-agents lists those that are)" if (problem := agent.missing()) else None)
+    if preset := load_presets().get(kind):
+        agent = ClientAgent(preset, argument, spec)
+        _refuse(f"{problem} (--loop-agents lists those that are)" if (problem := agent.find_problem()) else None)
         return agent
-    names = ", ".join(sorted({*declared, *presets()}))
+    names = ", ".join(sorted({*declared, *load_presets()}))
     raise AgentUnavailableError(f"expected {KINDS} or one of {names} for an agent, found {spec!r}")
 
 
@@ -105,19 +105,19 @@ def _refuse(problem: str | None) -> None:
 
 def _make_command(words: str, root: Path, name: str) -> Agent:
     agent = CommandAgent(words, name)
-    _refuse(agent.missing(root))
+    _refuse(agent.find_problem(root))
     return agent
 
 
 def _make_acp(words: str, root: Path, name: str) -> Agent:
     _refuse(None if words.strip() else "expected a command after `acp:`, found nothing")
-    _refuse(CommandAgent(words).missing(root))
-    return PresetAgent(acp_bridge.preset(), words, name)
+    _refuse(CommandAgent(words).find_problem(root))
+    return ClientAgent(acp_bridge.make_preset(), words, name)
 
 
 def _make_python(reference: str, root: Path, name: str) -> Agent:
     agent = PythonAgent(reference, root, name)
-    _refuse(agent.missing())
+    _refuse(agent.find_problem())
     return agent
 
 

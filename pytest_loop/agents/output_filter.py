@@ -8,10 +8,10 @@ from typing import Any
 from pytest_loop.agents.json_values import Event, an_object, at, members, prose, word
 from pytest_loop.core.text.lengths import shorten
 
-LONGEST = 1024 * 1024
+MAX_LINE_BYTES = 1024 * 1024
 
 
-class Glimpse:
+class OutputFilter:
     """Takes pieces of output and gives lines: plain ones as they are, events in a few words, others not at all."""
 
     def __init__(self, heard: Callable[[bytes], None]) -> None:
@@ -20,7 +20,7 @@ class Glimpse:
 
     def __call__(self, data: bytes) -> None:
         *lines, rest = (self._rest + data).split(b"\n")
-        self._rest = rest if len(rest) <= LONGEST else b"{"  # no line for a person
+        self._rest = rest if len(rest) <= MAX_LINE_BYTES else b"{"  # no line for a person
         for line in lines:
             self._say(line)
 
@@ -34,11 +34,11 @@ class Glimpse:
         if not line.lstrip().startswith(b"{"):
             self._heard(line + b"\n")
             return
-        for said in spoken(an_object(line.decode("utf-8", "replace")) or {}):
+        for said in render_event(an_object(line.decode("utf-8", "replace")) or {}):
             self._heard(said.encode("utf-8", "replace") + b"\n")
 
 
-def spoken(event: Event) -> Iterator[str]:
+def render_event(event: Event) -> Iterator[str]:
     """The words in an event, and the tools; what a client was told or what a tool gave back is left out."""
     kind = word(event.get("type"))
     if "user" in (kind.partition(".")[0], event.get("role"), at(event, "message", "role")):

@@ -69,7 +69,7 @@ class Preset(Value):
     tokens: Scope | None = None
     cost: Scope | None = None
 
-    def where(self) -> str | None:
+    def find_program(self) -> str | None:
         """The path of the program; None where it is not installed."""
         return shutil.which(self.program) or _bundled(self.bundled)
 
@@ -80,13 +80,13 @@ class Preset(Value):
 
 
 @cache
-def presets() -> dict[str, Preset]:
+def load_presets() -> dict[str, Preset]:
     """Every preset by its name."""
     text = files("pytest_loop.agents").joinpath("presets.json").read_text(encoding="utf-8")
     return {name: Preset.model_validate(data) for name, data in json.loads(text).items()}
 
 
-def filled(words: Words, values: Mapping[str, object]) -> list[str]:
+def fill_placeholders(words: Words, values: Mapping[str, object]) -> list[str]:
     """Words with their placeholders replaced; one without a value stays."""
     return [_PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), word) for word in words]
 

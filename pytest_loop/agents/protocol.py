@@ -16,7 +16,7 @@ from pytest_loop.processes.child import Ending
 
 DEFAULT_TIMEOUT = 1800.0
 DEFAULT_SILENCE = 600.0
-LARGEST_ANSWER = 8 * 1024 * 1024
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
 _MOST = 1e15
 
 
@@ -36,12 +36,12 @@ class RateLimitedError(AgentError):
         self.seconds = seconds
 
 
-class StopAskedError(AgentError):
+class StopRequestedError(AgentError):
     """Somebody asked for the end while the agent was working."""
 
 
 @dataclass(frozen=True)
-class Case:
+class RepairTask:
     """What there is to mend in the files of a project, for an agent that is a part of this package.
 
     `words` are those of the sessions that judge, `failing` the tests by their node ids, `allow` the files that may be
@@ -49,10 +49,10 @@ class Case:
     `attempt` carries something out, and undoes it unless the score rises and nothing gets worse.
     """
 
-    words: tuple[str, ...]
-    failing: tuple[str, ...]
-    allow: tuple[str, ...]
-    files: str
+    session_arguments: tuple[str, ...]
+    failing_tests: tuple[str, ...]
+    editable: tuple[str, ...]
+    files_hash: str
     remedies: tuple[Remedy, ...]
     attempt: Callable[[Callable[[], None]], bool]
 
@@ -70,7 +70,7 @@ class AgentRequest:
     critique: tuple[Issue, ...] = ()
     schema: dict[str, Any] | None = None
     key: str = ""
-    case: Case | None = None
+    repair_task: RepairTask | None = None
 
 
 class AgentReply(BaseModel):
@@ -114,13 +114,13 @@ class Watch:
 
     timeout: float = DEFAULT_TIMEOUT
     silence: float = DEFAULT_SILENCE
-    heard: Callable[[bytes], None] = field(default=lambda _data: None)
-    wanted: Callable[[], bool] = field(default=lambda: True)
+    on_output: Callable[[bytes], None] = field(default=lambda _data: None)
+    should_continue: Callable[[], bool] = field(default=lambda: True)
 
-    def broken(self, name: str, ending: Ending) -> AgentError:
+    def make_error(self, name: str, ending: Ending) -> AgentError:
         """What to say of an agent that did not come to its own end."""
         if ending is Ending.REQUEST:
-            return StopAskedError(f"{name} was stopped on request")
+            return StopRequestedError(f"{name} was stopped on request")
         if ending is Ending.DEADLINE:
             return AgentError(f"{name} did not end within {self.timeout:g} s")
         return AgentError(f"{name} said nothing for {self.silence:g} s")
@@ -139,7 +139,7 @@ class Agent(Protocol):
         """The run is over."""
 
 
-def reply(value: Any, *, has_schema: bool = False) -> AgentReply:
+def make_reply(value: Any, *, has_schema: bool = False) -> AgentReply:
     """Whatever a Python agent returned, as a reply; None means that it edited in place.
 
     Where a schema was given, a mapping that is no reply by its keys is the data itself.

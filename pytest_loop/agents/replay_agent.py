@@ -15,7 +15,7 @@ from pytest_loop.agents.protocol import (
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
-    StopAskedError,
+    StopRequestedError,
     Watch,
 )
 from pytest_loop.errors import StateError
@@ -94,7 +94,7 @@ class RecordedAgent:
         row |= {"key": request.key} if request.key else {}
         try:
             found = self._agent.answer(request, watch)
-        except StopAskedError:
+        except StopRequestedError:
             raise
         except AgentError as error:
             self._note(row | {"error": str(error), "final": isinstance(error, AgentUnavailableError)})

@@ -14,6 +14,7 @@ import pytest
 
 from pytest_loop.cli import runs
 from pytest_loop.core.model.run_state import RunState, Status
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.session.runner import START_SCRIPT
 from pytest_loop.settings.command_line import NO_ALIAS
@@ -22,7 +23,6 @@ from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
-Say = Callable[[str], None]
 PATIENCE = 60.0
 MOST_ATTEMPTS = 3
 _POLL = 0.05
@@ -30,7 +30,7 @@ _POLL = 0.05
 _OF_THE_BEGINNING = ("--loop-task", "--loop-alias", "--loop-resume")
 
 
-def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str | None, say: Say) -> int:
+def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str | None, say: PrintLine) -> int:
     """Let a process of its own go on with a run that this one has begun; gives the exit code.
 
     It has a session of its own, so that no terminal ends it, and everything it says is in the log of the run.
@@ -38,7 +38,7 @@ def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str
     files.release()
     words = [*later_words(arguments, resumed), f"--loop-resume={files.alias}"]
     begin = files.log.length
-    with files.log.opened() as log:
+    with files.log.open_for_appending() as log:
         process = subprocess.Popen(
             [sys.executable, "-c", START_SCRIPT, *words],
             cwd=folder,
@@ -49,7 +49,7 @@ def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str
         )
     _wait(lambda: process.poll() is not None or (files.is_busy and files.pid == str(process.pid)))
     if process.poll() is not None:
-        for line in files.log.after(begin).decode("utf-8", "replace").splitlines():
+        for line in files.log.read_after(begin).decode("utf-8", "replace").splitlines():
             say(line)
         return process.returncode
     process.returncode = 0  # nobody waits for it
@@ -97,7 +97,7 @@ def attempt(files: RunFiles, *, force: bool) -> int:
     if files.owner is not Owner.DEAD:
         return 0
     state = files.read()[0]
-    before = files.attempts(state.evaluations)
+    before = files.count_attempts(state.evaluations)
     if before >= MOST_ATTEMPTS and not force and not state.is_over:
         where = f"{state.current_step.value} of iteration {state.iteration}"
         raise StateError(
@@ -110,14 +110,14 @@ def attempt(files: RunFiles, *, force: bool) -> int:
 # -- commands
 
 
-def carry_out(name: str, options: RunOptions, store: Store, say: Say, stream: TextIO) -> int:
+def carry_out(name: str, options: RunOptions, store: Store, say: PrintLine, stream: TextIO) -> int:
     """The exit code of a command: attach or pause."""
     if name == "attach":
         return _attach(options, store, say, stream)
     return _pause(options, store, say)
 
 
-def _attach(options: RunOptions, store: Store, say: Say, stream: TextIO) -> int:
+def _attach(options: RunOptions, store: Store, say: PrintLine, stream: TextIO) -> int:
     """Show what a run says until nobody works on it; whoever leaves before leaves it at work."""
     files = runs.chosen(store, options.alias or options.attach)
     if not files.log.exists:
@@ -139,7 +139,7 @@ def _follow(files: RunFiles, stream: TextIO) -> None:
     is_busy = True
     while is_busy:
         is_busy = files.is_busy  # before we read: what was said until then is read
-        data = files.log.after(place)
+        data = files.log.read_after(place)
         place += len(data)
         stream.write(decoder.decode(data))
         stream.flush()
@@ -147,7 +147,7 @@ def _follow(files: RunFiles, stream: TextIO) -> None:
             time.sleep(_POLL)
 
 
-def _left(state: RunState, files: RunFiles, say: Say) -> int:
+def _left(state: RunState, files: RunFiles, say: PrintLine) -> int:
     """The exit code for a run that nobody works on any more."""
     if state.is_over:
         return int(pytest.ExitCode.OK if state.status is Status.COMPLETED else pytest.ExitCode.TESTS_FAILED)
@@ -155,13 +155,13 @@ def _left(state: RunState, files: RunFiles, say: Say) -> int:
     return int(pytest.ExitCode.INTERRUPTED)
 
 
-def _pause(options: RunOptions, store: Store, say: Say) -> int:
+def _pause(options: RunOptions, store: Store, say: PrintLine) -> int:
     """Ask the process of a run to leave it where it stands."""
     files = runs.at_work(store, options.alias or options.pause, "pause")
     if not files.is_busy:
         say(f"nobody works on {files.alias}: {runs.shown_status(files.read()[0], files)}")
         return 0
-    files.ask_to_pause()
+    files.request_pause()
     is_left = _wait(lambda: not files.is_busy)
     words = f"paused {files.alias}" if is_left else f"asked {files.alias} to pause"
     say(f"{words}: go on with pytest --loop-resume={files.alias}")

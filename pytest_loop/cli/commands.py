@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.agents.installed_clients import installed
+from pytest_loop.agents.installed_clients import find_clients
 from pytest_loop.cli import report
 from pytest_loop.cli.runs import Found, at_work, chosen, condition, give, read, result, shown_status
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
 from pytest_loop.core.reporting import iteration_records, outcome
 from pytest_loop.core.reporting.closing_verdict import status_block
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.inference.proposal import render_proposal
@@ -26,18 +27,17 @@ from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
 from pytest_loop.show.analysis import analysis_lines
 from pytest_loop.show.closing import breaker_line
-from pytest_loop.store.clock import now
+from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import History
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads.debrief import debrief
 
 _REFUSED = 4  # pytest's word for a command line that cannot be carried out
-Say = Callable[[str], None]
 Ask = Callable[[str], bool]
 
 
-def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
+def carry_out(name: str, options: RunOptions, store: Store, say: PrintLine, ask: Ask) -> int:
     """The exit code of a command."""
     if name == "clean":
         return _clean(options, store, say, ask)
@@ -55,8 +55,8 @@ def carry_out(name: str, options: RunOptions, store: Store, say: Say, ask: Ask) 
     return plain[name](options, store, say)
 
 
-def _agents(options: RunOptions, _store: Store, say: Say) -> int:
-    found = installed()
+def _agents(options: RunOptions, _store: Store, say: PrintLine) -> int:
+    found = find_clients()
     for line in agent_lines(found):
         say(line)
     if options.json:
@@ -64,7 +64,7 @@ def _agents(options: RunOptions, _store: Store, say: Say) -> int:
     return 0
 
 
-def _infer(options: RunOptions, store: Store, say: Say) -> int:
+def _infer(options: RunOptions, store: Store, say: PrintLine) -> int:
     found = infer_criteria(parse_task(options.infer or ""), read_project(store.project))
     if isinstance(found, Refusal):
         say(str(found))
@@ -73,7 +73,7 @@ def _infer(options: RunOptions, store: Store, say: Say) -> int:
     return 0
 
 
-def _status(options: RunOptions, store: Store, say: Say) -> int:
+def _status(options: RunOptions, store: Store, say: PrintLine) -> int:
     files = chosen(store, options.alias or options.status)
     state, history = files.read()
     if options.json:
@@ -95,15 +95,15 @@ def _status(options: RunOptions, store: Store, say: Say) -> int:
     return 0
 
 
-def _say_damage(history: History, say: Say) -> None:
+def _say_damage(history: History, say: PrintLine) -> None:
     for problem in history.damage:
         say(f"damage: {problem}")
 
 
-def _list(options: RunOptions, store: Store, say: Say) -> int:
+def _list(options: RunOptions, store: Store, say: PrintLine) -> int:
     found: list[Found] = []
     broken: dict[str, str] = {}
-    for files in store.runs():
+    for files in store.list_runs():
         one = read(files)
         if isinstance(one, StateError):
             broken[files.alias] = str(one)
@@ -124,7 +124,7 @@ def _list(options: RunOptions, store: Store, say: Say) -> int:
     return 0
 
 
-def _history(options: RunOptions, store: Store, say: Say) -> int:
+def _history(options: RunOptions, store: Store, say: PrintLine) -> int:
     files = chosen(store, options.alias or options.history)
     state, history = files.read()
     told = iteration_records.records(state, history.events)
@@ -142,7 +142,7 @@ def _history(options: RunOptions, store: Store, say: Say) -> int:
     return 0
 
 
-def _report(options: RunOptions, store: Store, say: Say) -> int:
+def _report(options: RunOptions, store: Store, say: PrintLine) -> int:
     files = chosen(store, options.alias)
     state, history = files.read()
     report.write(options, state, history.events, say, shown_status(state, files))
@@ -152,11 +152,11 @@ def _report(options: RunOptions, store: Store, say: Say) -> int:
     return 0
 
 
-def _stop(options: RunOptions, store: Store, say: Say) -> int:
+def _stop(options: RunOptions, store: Store, say: PrintLine) -> int:
     files = at_work(store, options.alias, "stop")
     words = Reason.USER_STOP.value if options.stop in (None, NO_ALIAS) else str(options.stop)
     if files.is_busy:
-        files.ask_to_stop(words)
+        files.request_stop(words)
         say(f"asked {files.alias} to stop ({words})")
     elif before := _ended(files, store, words):
         say(f"{files.alias} is over already: {before.status.value}, {before.stop.reason}")
@@ -172,10 +172,10 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
 
     The reason is the machine's own, so that no words of anybody make it a success.
     """
-    files.take()
+    files.acquire()
     try:
         before, history = files.read()
-        files.mend(history)
+        files.repair(history)
         after = before
         if not before.is_over:
             asked = _event(before, Kind.STOP_REQUESTED, {"reason": words})
@@ -183,22 +183,22 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
             stopped = _event(before, Kind.STOPPED, {"reason": Reason.USER_STOP.value, "decision": decision})
             after = run_machine.step(run_machine.step(before, asked), stopped)
             files.append([asked, stopped], after)
-        store.point_away(after)
+        store.clear_current_run(after)
     finally:
         files.release()
     return before if before.is_over else None
 
 
 def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
-    return Event.of(state, kind.value, payload, now())
+    return Event.of(state, kind.value, payload, read_clock())
 
 
-def _debrief(options: RunOptions, store: Store, say: Say) -> int:
+def _debrief(options: RunOptions, store: Store, say: PrintLine) -> int:
     debriefed(chosen(store, options.alias), options.debrief, say)
     return 0
 
 
-def debriefed(files: RunFiles, path: str, say: Say) -> None:
+def debriefed(files: RunFiles, path: str, say: PrintLine) -> None:
     """Write the debrief of an experiment, made from its events alone."""
     state, history = files.read()
     if state.notebook is None:
@@ -210,7 +210,7 @@ def debriefed(files: RunFiles, path: str, say: Say) -> None:
     say(f"wrote {path}")
 
 
-def _restore(options: RunOptions, store: Store, say: Say) -> int:
+def _restore(options: RunOptions, store: Store, say: PrintLine) -> int:
     """The files of an iteration that the run has judged."""
     files = chosen(store, options.alias)
     if files.is_busy:
@@ -230,8 +230,8 @@ def _restore(options: RunOptions, store: Store, say: Say) -> int:
     return 1 if done.lost else 0
 
 
-def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
-    wanted = store.runs() if options.clean == "all" else [store.exactly(str(options.clean))]
+def _clean(options: RunOptions, store: Store, say: PrintLine, ask: Ask) -> int:
+    wanted = store.list_runs() if options.clean == "all" else [store.get_existing_run(str(options.clean))]
     free = [files for files in wanted if not files.is_busy]
     kept = [files.alias for files in wanted if files not in free]
     for alias in kept:
@@ -245,7 +245,7 @@ def _clean(options: RunOptions, store: Store, say: Say, ask: Ask) -> int:
         if isinstance(found, tuple):
             restore.forget_checkpoints(store.project, found[1])
         restore.forget_worktree(store.project, files)
-        store.remove(files)
+        store.remove_run(files)
     if names:
         say(f"deleted {', '.join(names)}")
     elif not wanted:

@@ -20,14 +20,14 @@ from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan
 from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.rules.sources import TEMPLATES, template_names
+from pytest_loop.rules.sources import TEMPLATES, list_templates
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import child_arguments
 from pytest_loop.settings.settings import RunOptions
-from pytest_loop.store.clock import now
+from pytest_loop.store.clock import read_clock
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.sealed_files import SealedFiles, site_digest
+from pytest_loop.workspace.sealed_files import SealedFiles, hash_site_files
 
 LONGEST_TASK = 200_000
 
@@ -87,8 +87,8 @@ class NewRun:
         paths = self.values.file_or_dir
         judging = [*self.options.rules, *self._inferred()]
         if self.options.template:
-            if self.options.template not in template_names():
-                names = ", ".join(template_names())
+            if self.options.template not in list_templates():
+                names = ", ".join(list_templates())
                 raise pytest.UsageError(f"--loop-template: expected one of {names}, found {self.options.template!r}")
             judging.append(str(TEMPLATES / f"{self.options.template}.rules.yaml"))
         for rule in self.options.rules:
@@ -141,7 +141,7 @@ class NewRun:
     def state(self, alias: str, artifact: Path, plan: Plan) -> RunState:
         """Where it begins."""
         options = self.options
-        created = now()
+        created = read_clock()
         stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
         target = self.target(plan)
         return RunState(
@@ -162,7 +162,7 @@ class NewRun:
             inferred=self.understood.rules,
             limits=Limits(usd=options.budget, tokens=options.max_tokens),
             breakers=Breakers.model_validate(options.breakers),
-            artifact_hash=Artifact(artifact).hash() if target is Target.ARTIFACT else "",
+            artifact_hash=Artifact(artifact).compute_hash() if target is Target.ARTIFACT else "",
         )
 
     def _max_iterations(self) -> int:
@@ -175,7 +175,7 @@ class NewRun:
 
     def sealed(self, state: RunState, project: SealedFiles, session: Session) -> RunState:
         """The state with everything that must stay as it is: taken before the first edit, judged twice."""
-        proof = project.begin()
+        proof = project.record_start()
         looks = [self._look(state, session) for _ in range(2)]
         outcomes = [{key: max(found, key=lambda one: one.rank) for key, found in one.items()} for one, _ in looks]
         criteria, unstable, unjudged = with_baseline(state.criteria, *outcomes)
@@ -183,7 +183,7 @@ class NewRun:
             patterns=project.sealed.patterns,
             allow=project.allow.patterns,
             files=proof,
-            site=site_digest(),
+            site=hash_site_files(),
             plugins=tuple(sorted(frozenset[str]().union(*(plugins for _, plugins in looks)))),
             unstable=unstable,
             unjudged=unjudged,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_loop.core.model.run_state import Event, RunState
 from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import html
@@ -21,21 +22,19 @@ def check(options: RunOptions) -> None:
         return
     html.check()
     path = Path(options.report)
-    with disk.told("write", path, "write it with --loop-report"):
+    with disk.translate_errors("write", path, "write it with --loop-report"):
         if path.is_dir():
             raise StateError(f"--loop-report: expected a path like report.html, found a folder: {path}")
         if not path.parent.is_dir():
             raise StateError(f"--loop-report: there is no folder {path.parent}: make it first")
 
 
-def write(
-    options: RunOptions, state: RunState, events: Sequence[Event], say: Callable[[str], None], status: str = ""
-) -> None:
+def write(options: RunOptions, state: RunState, events: Sequence[Event], say: PrintLine, status: str = "") -> None:
     """Write the report, and show it where that was asked for; secrets of the environment stay out of it."""
     check(options)
     path = Path(options.report)
     page = Redactor(os.environ)(html.report(state, events, status))
-    with disk.told("write", path, "write it with --loop-report"):
+    with disk.translate_errors("write", path, "write it with --loop-report"):
         path.write_bytes(page.encode("utf-8", "replace"))
     say(f"wrote {path}")
     if options.is_report_opened and not webbrowser.open(path.resolve().as_uri()):

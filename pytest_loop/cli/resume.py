@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
 from pytest_loop.cli import background
 from pytest_loop.cli.runs import chosen
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.processes import process_marks
 from pytest_loop.run import worktree
 from pytest_loop.run.questions import is_at_terminal
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import run as show
-from pytest_loop.store.clock import now
+from pytest_loop.store.clock import read_clock
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
 
-def resumed(
-    store: Store, options: RunOptions, values: argparse.Namespace, say: Callable[[str], None]
-) -> tuple[RunState, RunFiles]:
+def resumed(store: Store, options: RunOptions, values: argparse.Namespace, say: PrintLine) -> tuple[RunState, RunFiles]:
     """A run that is there, from where it stands; one that is over stays so unless a limit was raised."""
     files = chosen(store, options.alias or options.resume)
     attempt = background.attempt(files, force=options.force)
@@ -31,9 +29,9 @@ def resumed(
         store.admit(files, is_new=False, force=options.force)
     except BusyError as error:
         raise StateError(f"{error}: watch it with --loop-status={files.alias}, or end it with --loop-stop") from None
-    process_marks.end_stragglers(process_marks.mark_of(files.folder))  # who outlived a run that was killed
+    process_marks.end_marked_processes(process_marks.compute_folder_mark(files.folder))  # left by a killed run
     state, history = files.read()
-    files.mend(history)
+    files.repair(history)
     for problem in history.damage:
         say(f"{files.alias}: {problem}; going on from run.json")
     if state.is_over:
@@ -46,11 +44,11 @@ def resumed(
         state = run_machine.step(state, reopened)
         files.append([reopened], state)
     elif attempt:
-        files.note_attempt(attempt, state.evaluations)
+        files.record_attempt(attempt, state.evaluations)
         say(f"{files.alias}: its process died; going on (attempt {attempt})")
     worktree.refuse_overlap(store, files, state)
-    files.forget_stop()
-    store.point_at(state)
+    files.clear_requests()
+    store.set_current_run(state)
     return state, files
 
 
@@ -74,4 +72,4 @@ def _reopened(state: RunState, options: RunOptions, values: argparse.Namespace) 
     confirmed = state.stop.reason == "unconfirmed" and (options.confirmed or is_reviewed)
     if not confirmed and not any(name in fits for name in raised):
         return None
-    return Event.of(state, Kind.LIMITS_RAISED.value, raised, now())
+    return Event.of(state, Kind.LIMITS_RAISED.value, raised, read_clock())

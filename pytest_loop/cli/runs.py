@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.core.reporting import outcome
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.settings.command_line import NO_ALIAS
 from pytest_loop.store.history import History
@@ -17,22 +17,21 @@ from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
-Say = Callable[[str], None]
 Found = tuple[RunFiles, RunState, History]
-_CONDITIONS = {Owner.ALIVE: "", Owner.DEAD: "crashed", Owner.NOBODY: "paused"}
+_CONDITIONS = {Owner.ALIVE: "", Owner.DEAD: "crashed", Owner.NONE: "paused"}
 
 
 def chosen(store: Store, alias: str | None) -> RunFiles:
     """The run that is meant: the one named, else the active one, else the latest."""
     if alias and alias != NO_ALIAS:
-        return store.known(alias)
-    current = store.current()
+        return store.find_run(alias)
+    current = store.find_current_run()
     if current is not None and not _is_left_behind(current, store):
         return current
-    readable = [found for files in store.runs() if isinstance(found := read(files), tuple)]
+    readable = [found for files in store.list_runs() if isinstance(found := read(files), tuple)]
     if readable:
         return max(readable, key=lambda one: one[1].updated_at)[0]
-    if runs := store.runs():
+    if runs := store.list_runs():
         return runs[0]
     raise StateError(f"there is no run in {store.root}: start one with --loop-task")
 
@@ -42,7 +41,7 @@ def _is_left_behind(files: RunFiles, store: Store) -> bool:
     found = read(files)
     if isinstance(found, StateError) or not found[1].is_over or files.is_busy:
         return False
-    store.point_away(found[1])
+    store.clear_current_run(found[1])
     return True
 
 
@@ -57,12 +56,12 @@ def read(files: RunFiles) -> Found | StateError:
 def at_work(store: Store, alias: str | None, doing: str) -> RunFiles:
     """The run that is named, or the one that is active: which of several is not for us to guess."""
     if alias and alias != NO_ALIAS:
-        return store.known(alias)
-    busy = store.busy()
+        return store.find_run(alias)
+    busy = store.list_busy_runs()
     if len(busy) > 1:
         names = ", ".join(one.alias for one in busy)
         raise StateError(f"several runs are active ({names}): name one with --loop-alias")
-    found = busy[0] if busy else store.current()
+    found = busy[0] if busy else store.find_current_run()
     if found is None:
         raise StateError(f"there is no active run to {doing}: --loop-list shows all of them")
     return found
@@ -79,7 +78,7 @@ def shown_status(state: RunState, files: RunFiles) -> str:
     return f"{state.status.value} ({found})" if found else state.status.value
 
 
-def give(data: Any, path: str, say: Say) -> None:
+def give(data: Any, path: str, say: PrintLine) -> None:
     """JSON for machines, into a file or to standard output."""
     text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     if path == "-":

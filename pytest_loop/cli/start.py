@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import pytest
 
 from pytest_loop.agents.builtin_agent import NAME as BUILTIN
-from pytest_loop.agents.installed_clients import nobody_named, unobserved
+from pytest_loop.agents.installed_clients import choose_default_agent, list_unobservable_limits
 from pytest_loop.cli import background, commands, report, runs
 from pytest_loop.cli.draft import NewRun, NothingToJudgeError, task_of
 from pytest_loop.cli.readiness import Reading, reading
@@ -30,7 +30,7 @@ from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, parse_task
-from pytest_loop.processes.interrupts import interruptible
+from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run import worktree
 from pytest_loop.run.questions import is_at_terminal, line
 from pytest_loop.run.runner import Running
@@ -42,9 +42,9 @@ from pytest_loop.show import run as show
 from pytest_loop.show import workload
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import slug
+from pytest_loop.store.run_names import make_alias
 from pytest_loop.workloads.new_experiment import NewExperiment
-from pytest_loop.workspace.sealed_files import BUILD, SealedFiles, patterns
+from pytest_loop.workspace.sealed_files import BUILD_FILES, SealedFiles, build_seal_patterns
 
 
 @dataclass
@@ -73,7 +73,7 @@ class Front:
             return commands.carry_out(name, self.options, store, self.say, self.ask)
         report.check(self.options)
         try:
-            with interruptible():
+            with interrupt_on_signals():
                 if (code := self._elsewhere(store).carried_out(self.root)) is not None:
                     return code
                 state, files = self._resumed(store) if self.is_begun else self._started(store)
@@ -136,12 +136,12 @@ class Front:
         self.task = task = task_of(self.config, self.options.task)
         self.running.check()
         new = NewRun(self.config, self.values, self.options, self.root, self._heard(task))
-        alias = store.free_alias(self.options.alias or slug(task))
-        files = store.run(alias)
+        alias = store.make_unique_alias(self.options.alias or make_alias(task))
+        files = store.get_run(alias)
         artifact = new.artifact() or files.artifact
         new, session, plan = self._planned(new, files, artifact)
         state = new.state(alias, artifact, plan)
-        if not state.agents and (found := nobody_named(are_files_edited=state.target is Target.WORKSPACE)):
+        if not state.agents and (found := choose_default_agent(are_files_edited=state.target is Target.WORKSPACE)):
             state = state.model_copy(update={"agents": (found,)})
         self.running.check_candidates(state)
         if state.target is Target.WORKSPACE:
@@ -155,9 +155,9 @@ class Front:
         """A workload is tuned instead: its cases judge, and what may be edited is named by its manifest."""
         new = NewExperiment(self.config, self.options, self.root, tuple(self.values.file_or_dir))
         self.running.check()
-        files = store.run(store.free_alias(self.options.alias or slug(new.name)))
+        files = store.get_run(store.make_unique_alias(self.options.alias or make_alias(new.name)))
         session = self.running.session(new.arguments(), time.time())
-        agents = self.options.agents or tuple(filter(None, (nobody_named(are_files_edited=False),)))
+        agents = self.options.agents or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
         state, book, self.running.project = new.begun(files, session, agents)
         self.running.bytecode = BytecodeCache(self.root, is_new=True)
         approved = "--loop-yes" if self.options.yes else "asked"
@@ -175,7 +175,7 @@ class Front:
         """Shown, confirmed, and written down."""
         state = run_machine.beginning(state)
         try:
-            for told in chain(draft, unobserved(state.agents, state.limits)):
+            for told in chain(draft, list_unobservable_limits(state.agents, state.limits)):
                 self.say(told)
             if self.is_apart:
                 self.say("works       in the background")
@@ -183,21 +183,21 @@ class Front:
             state = state.model_copy(update={"manner": manner})
         except BaseException:
             if self.running.project:
-                self.running.project.forget()
-            files.forget_rules()
+                self.running.project.discard()
+            files.remove_rules()
             raise
         store.admit(files, is_new=True, force=self.options.force)
         worktree.refuse_overlap(store, files, state)
         payload = {**payload, "state": state.model_dump(mode="json")}
         event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
         state = run_machine.started(event)
-        store.point_at(state)
+        store.set_current_run(state)
         files.append([event], state)
         self.is_begun = True
         return state, files
 
     def _heard(self, task: str) -> Understood:
-        agents = self.options.agents or (nobody_named(are_files_edited=True),)
+        agents = self.options.agents or (choose_default_agent(are_files_edited=True),)
         can_judge = bool(self.options.judge) or any(one.partition(":")[0] not in ("", BUILTIN) for one in agents)
         return heard(task, self.root, can_judge=can_judge)
 
@@ -220,7 +220,7 @@ class Front:
             found = inferred(found, self.root)
         new = replace(new, understood=found)
         if found.rules:
-            files.keep_rules(found.rules)
+            files.save_rules(found.rules)
             new = replace(new, kept=files.rules)
             session = self.running.session(new.arguments(), time.time())
             plan = new.plan(session, artifact)
@@ -248,9 +248,9 @@ class Front:
         self.running.project = SealedFiles(
             self.root,
             files.folder,
-            patterns(
+            build_seal_patterns(
                 filter(None, (*paths, *plan.judges, *(tests_of(self.root) if has_commands else ()))),
-                (*(BUILD if has_commands else ()), *self.options.seal),
+                (*(BUILD_FILES if has_commands else ()), *self.options.seal),
                 self.options.unseal,
                 are_tests_added=new.understood.adds_tests,
             ),

@@ -9,7 +9,6 @@ import secrets
 import select
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,22 +27,23 @@ from pytest_loop.core.model.session_order import Order
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.core.text.sanitizer import fence_text
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.inference import stop_check
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.processes import process_marks
 from pytest_loop.processes.child import Ending
-from pytest_loop.processes.interrupts import interruptible
+from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.rules.syntax import FORMATS
-from pytest_loop.session.assess import assess
 from pytest_loop.session.judge_service import start_judge_for_run
-from pytest_loop.session.runner import SessionError, SessionResult, SubprocessSession
-from pytest_loop.session.warm import fork
-from pytest_loop.session.warm.direct import DirectLauncher
+from pytest_loop.session.result import SessionResult, assess
+from pytest_loop.session.runner import ColdLauncher, SessionError, SubprocessSession
+from pytest_loop.session.warm import forked_process
+from pytest_loop.session.warm.direct_launcher import DirectLauncher
 from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.store.project_runs import Store
-from pytest_loop.store.stop_blocks import Blocks
+from pytest_loop.store.stop_blocks import BlockCounter
 
 PATIENCE = 5.0
 MOST = 16 * 1024 * 1024
@@ -69,8 +69,8 @@ class Gate:
         return project_root(self.config, self.values)
 
     @cached_property
-    def _blocks(self) -> Blocks:
-        return Blocks(Store(self.root, self.options.folder).root, self.message.session)
+    def _blocks(self) -> BlockCounter:
+        return BlockCounter(Store(self.root, self.options.folder).root, self.message.session)
 
     def answer(self) -> str:
         """Block with what is to be mended; raises `AllowedError` where the agent may stop.
@@ -79,12 +79,12 @@ class Gate:
         """
         before = self._counted()
         if before >= self.options.gate_blocks:
-            self._blocks.forget()
+            self._blocks.reset()
             raise AllowedError(f"it was kept from stopping {before} times in a row: loop_gate_blocks lets go")
         try:
             reason = self._judged()
         except LoopError:
-            self._blocks.forget()
+            self._blocks.reset()
             raise
         self._note(before + 1)
         return stop_message.block(f"{reason}\n(kept from stopping {before + 1} of {self.options.gate_blocks} times)")
@@ -93,11 +93,11 @@ class Gate:
         """How often it was kept from stopping; without a name of its own only its word ends it."""
         if not self.message.session and self.message.is_repeated:
             raise AllowedError("it was kept from stopping before, and has no session to count that by")
-        return self._blocks.count()
+        return self._blocks.read_count()
 
     def _note(self, count: int) -> None:
         try:
-            self._blocks.note(count)
+            self._blocks.write_count(count)
         except StateError as error:
             if self.message.is_repeated:
                 raise AllowedError(f"it was kept from stopping before, and nobody can count that: {error}") from None
@@ -141,13 +141,14 @@ class Gate:
             judge=court.address if court else "",
             judge_key=court.key if court else "",
         )
+        is_warm = DirectLauncher.is_possible and self.options.session != "cold"
         session = SubprocessSession(
             new.arguments(),
             Path(self.config.invocation_params.dir),
             self.options.gate_timeout,
             os.environ,
             lambda _data: None,
-            launcher=DirectLauncher() if DirectLauncher.is_possible and self.options.session != "cold" else None,
+            launcher=DirectLauncher() if is_warm else ColdLauncher(),
         )
         late = f"the rules were not judged within {self.options.gate_timeout:g} s (loop_gate_timeout)"
         try:
@@ -191,7 +192,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> NoReturn:
     give = _aside()
     answer, reason = stop_message.ALLOW, ""
     try:
-        with interruptible():
+        with interrupt_on_signals():
             answer = _gate(config, values).answer()
     except KeyboardInterrupt:
         reason = "it was interrupted"
@@ -202,7 +203,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> NoReturn:
     if reason:
         print(f"the agent may stop: {reason}", file=sys.stderr, flush=True)
     give(answer)
-    fork.end(0)
+    forked_process.exit_process(0)
 
 
 def _gate(config: pytest.Config, values: argparse.Namespace) -> Gate:
@@ -243,7 +244,7 @@ def _is_whole(data: bytes) -> bool:
     return True
 
 
-def _aside() -> Callable[[str], None]:
+def _aside() -> PrintLine:
     """Keep standard output for one answer: what others print from now on goes where words for a person go."""
     sys.stdout.flush()
     kept = os.dup(1)

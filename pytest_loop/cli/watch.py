@@ -16,18 +16,19 @@ from pytest_loop.cli.draft import NewRun
 from pytest_loop.cli.task import Understood
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.task_phrases import parse_task
-from pytest_loop.processes.interrupts import interruptible
+from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run.runner import Running
 from pytest_loop.session import judge_service
-from pytest_loop.session.assess import assess
 from pytest_loop.session.bytecode import BytecodeCache
+from pytest_loop.session.result import assess
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import unknown_option
 from pytest_loop.settings.settings import RunOptions, project_root, run_options
 from pytest_loop.store.project_runs import Store
-from pytest_loop.workspace.file_tree import Scope, Tree, difference, look
+from pytest_loop.workspace.file_tree import FileTree, ScanScope, compare_trees, scan_files
 
 POLL = 0.25
 _SHOWN = 5
@@ -42,11 +43,11 @@ class Watching:
     """
 
     root: Path
-    scope: Scope
+    scope: ScanScope
     session: Session
     order: Order
     thresholds: Mapping[str, str]
-    say: Callable[[str], None]
+    say: PrintLine
     ask: Callable[..., float | None]
     has_passed: bool = False
     _own: set[str] = field(default_factory=set)
@@ -54,7 +55,7 @@ class Watching:
 
     def go_on(self) -> NoReturn:
         """Until somebody interrupts."""
-        tree = look(self.root, self.scope)
+        tree = scan_files(self.root, self.scope)
         while True:
             self._judge()
             now = self._look(tree)
@@ -63,24 +64,22 @@ class Watching:
             while not changed:
                 time.sleep(POLL)
                 tree, now = now, self._look(now)
-                changed = set(difference(tree, now).paths)
+                changed = set(compare_trees(tree, now).paths)
                 self._own -= changed  # nobody but a person writes now
             tree = self._settled(now)
-            names = sorted(changed)
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            self.say(f"changed: {', '.join(names[:_SHOWN])}{more}")
+            self.say(f"changed: {list_names(sorted(changed), _SHOWN)}")
 
-    def _by_others(self, before: Tree, now: Tree) -> set[str]:
+    def _by_others(self, before: FileTree, now: FileTree) -> set[str]:
         """What changed while a session was at work, but for what it seems to write itself."""
-        during = set(difference(before, now).paths) - self._own
+        during = set(compare_trees(before, now).paths) - self._own
         self._own |= during & self._suspects
         self._suspects = during
         return during - self._own
 
-    def _look(self, before: Tree) -> Tree:
-        return look(self.root, self.scope, before, trusting=True)
+    def _look(self, before: FileTree) -> FileTree:
+        return scan_files(self.root, self.scope, before, trust_stat=True)
 
-    def _settled(self, now: Tree) -> Tree:
+    def _settled(self, now: FileTree) -> FileTree:
         """The files once nobody writes any more: an editor, or git, writes many."""
         while True:
             before, now = now, self._look(now)
@@ -138,9 +137,9 @@ def _watched(config: pytest.Config, values: argparse.Namespace, options: RunOpti
         runs = Store(root, options.folder).root
         inside = runs.relative_to(root).as_posix() if runs.is_relative_to(root) else ""
         own = config.hook.pytest_loop_score
-        watching = Watching(root, Scope(inside), session, order, options.thresholds, running.say, own)
+        watching = Watching(root, ScanScope(inside), session, order, options.thresholds, running.say, own)
         try:
-            with interruptible():
+            with interrupt_on_signals():
                 watching.go_on()
         except KeyboardInterrupt:
             return int(pytest.ExitCode.OK if watching.has_passed else pytest.ExitCode.TESTS_FAILED)

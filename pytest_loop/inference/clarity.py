@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from pytest_loop.core.text.wording import format_count
 from pytest_loop.inference.task_words import METRIC, PATH, find_concrete_objects, find_content_words
 from pytest_loop.inference.tool_purposes import split_names
 
@@ -115,7 +116,7 @@ def _decisive(draft: Draft) -> list[DraftRule]:
 
 def _outcome(draft: Draft) -> Point:
     if decisive := _decisive(draft):
-        return Point("outcome", 2, f"{_counted(len(decisive), 'rule')} that a machine decides")
+        return Point("outcome", 2, f"{format_count(len(decisive), 'rule')} that a machine decides")
     if METRIC.search(draft.task):
         return Point("outcome", 2, "the task names a number")
     if draft.rules or find_concrete_objects(draft.task):
@@ -138,7 +139,7 @@ def _scope(draft: Draft) -> Point:
 def _constraints(draft: Draft) -> Point:
     forbidden = [rule.id for rule in draft.rules if rule.must_not]
     found = [
-        *([f"{_counted(len(forbidden), 'must-not rule')}"] if forbidden else []),
+        *([f"{format_count(len(forbidden), 'must-not rule')}"] if forbidden else []),
         *([f"edits only in {', '.join(draft.allow)}"] if draft.allow else []),
         *([f"`{said[0]}` in the task"] if (said := _CONSTRAINT.search(draft.task)) else []),
         *([f"a budget of {', '.join(draft.budgets)}"] if draft.budgets else []),
@@ -160,10 +161,6 @@ def _done(draft: Draft) -> Point:
         lack = "no machine decides it" if draft.max_iterations else "nothing caps the iterations"
         return Point("done", 1, f"a rule blocks until it passes, and {lack}")
     return Point("done", 0, "no rule says when it is done")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 # -- gates
@@ -195,12 +192,12 @@ class Gate(str, Enum):
 
 def render_iteration_question(iteration: int, most: int, left: int) -> str:
     """G2: an iteration is over."""
-    return f"iteration {iteration} of {most} is over, {_counted(left, 'rule')} left: go on?"
+    return f"iteration {iteration} of {most} is over, {format_count(left, 'rule')} left: go on?"
 
 
 def render_success_question(rules: int) -> str:
     """G3: it passes."""
-    return f"{_counted(rules, 'rule')} judged, and it passes: is it done?"
+    return f"{format_count(rules, 'rule')} judged, and it passes: is it done?"
 
 
 def decide_gate(

@@ -10,7 +10,7 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
+def interrupt_on_signals() -> Iterator[None]:
     """Other ways to end a process are an interrupt too: the run stays whole, and its children end with it.
 
     Who asks twice is not heard a second time: what is left to do then is short, and must be done. A signal that was

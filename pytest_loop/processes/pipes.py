@@ -9,7 +9,7 @@ from collections.abc import Callable
 _PIECE = 1 << 16
 
 
-class Wires:
+class Pipes:
     """Bytes to and from a process, in both directions at once, so that neither side waits for the other."""
 
     def __init__(self) -> None:
@@ -17,7 +17,7 @@ class Wires:
         self._unsent = memoryview(b"")
         self._sent: Callable[[], None] | None = None
 
-    def __enter__(self) -> Wires:
+    def __enter__(self) -> Pipes:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -29,20 +29,20 @@ class Wires:
         return not self._selector.get_map()
 
     @property
-    def is_hearing(self) -> bool:
+    def is_reading(self) -> bool:
         """Whether somebody at the other end can still say something."""
         return any(key.data is not None for key in self._selector.get_map().values())
 
-    def hear(self, descriptor: int, take: Callable[[bytes], None]) -> None:
+    def read_from(self, descriptor: int, take: Callable[[bytes], None]) -> None:
         self._selector.register(descriptor, selectors.EVENT_READ, take)
 
-    def send(self, descriptor: int, data: bytes, sent: Callable[[], None] | None = None) -> None:
+    def write_to(self, descriptor: int, data: bytes, sent: Callable[[], None] | None = None) -> None:
         """`sent` is called when all is sent, or when nobody reads it any more."""
         os.set_blocking(descriptor, False)
         self._unsent, self._sent = memoryview(data), sent
         self._selector.register(descriptor, selectors.EVENT_WRITE, None)
 
-    def serve(self, wait: float) -> bool:
+    def transfer(self, wait: float) -> bool:
         """Pass on what is there; wait for it no longer than that. Says whether there was anything."""
         ready = self._selector.select(wait)
         for key, _ in ready:
@@ -68,14 +68,14 @@ def _take(descriptor: int, take: Callable[[bytes], None]) -> bool:
     return bool(data)
 
 
-class Bounded:
+class BoundedOutput:
     """Keeps the first and the last half of `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self.half = limit // 2
         self.head = bytearray()
         self.tail = bytearray()
-        self.lost = 0
+        self.lost_bytes = 0
 
     def add(self, data: bytes) -> None:
         room = self.half - len(self.head)
@@ -86,10 +86,10 @@ class Bounded:
 
     def trim(self) -> None:
         extra = max(0, len(self.tail) - self.half)
-        self.lost += extra
+        self.lost_bytes += extra
         del self.tail[:extra]
 
-    def text(self) -> str:
+    def decode(self) -> str:
         self.trim()
-        gap = f"\n[... {self.lost:,} bytes left out ...]\n".encode() if self.lost else b""
+        gap = f"\n[... {self.lost_bytes:,} bytes left out ...]\n".encode() if self.lost_bytes else b""
         return (bytes(self.head) + gap + bytes(self.tail)).decode("utf-8", "replace")

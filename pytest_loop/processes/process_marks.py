@@ -17,37 +17,37 @@ MARK = "PYTEST_LOOP_CALL"
 _MOMENT = 0.02
 
 
-def marked(env: Mapping[str, str], mark: str) -> dict[str, str]:
+def add_mark(env: Mapping[str, str], mark: str) -> dict[str, str]:
     """An environment whose processes `end_stragglers` will find; marks add up, for children of children."""
     return {**env, MARK: f"{env[MARK]}:{mark}" if env.get(MARK) else mark}
 
 
-def inherited(mark: str) -> dict[bytes, bytes]:
+def make_marked_environment(mark: str) -> dict[bytes, bytes]:
     """The environment of this process with a mark; as bytes, which nobody has to decode and encode again."""
     name, value = MARK.encode(), mark.encode()
     before = os.environb.get(name)
     return {**os.environb, name: before + b":" + value if before else value}
 
 
-def mark_of(folder: Path) -> str:
+def compute_folder_mark(folder: Path) -> str:
     """A mark that one folder of this machine has, today and tomorrow."""
     return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
 
 
 @contextlib.contextmanager
-def marking(mark: str) -> Iterator[None]:
+def mark_descendants(mark: str) -> Iterator[None]:
     """All that is started meanwhile carries the mark, and is ended with it."""
     before = os.environ.get(MARK)
-    os.environ.update(marked(os.environ, mark))
+    os.environ.update(add_mark(os.environ, mark))
     try:
         yield
     finally:
         del os.environ[MARK]
         os.environ.update({} if before is None else {MARK: before})
-        end_stragglers(mark)
+        end_marked_processes(mark)
 
 
-def end_stragglers(mark: str) -> int:
+def end_marked_processes(mark: str) -> int:
     """End the processes that carry `mark`, and those that they start meanwhile; gives how many there were.
 
     Who is just becoming another program shows no environment for a moment: nobody is left when two looks find nobody.
@@ -55,14 +55,14 @@ def end_stragglers(mark: str) -> int:
     ended: set[int] = set()
     calm = 0
     while calm < 2:
-        found = {pid for pid in _marked_processes(mark) if _ended(pid)} - ended
+        found = {pid for pid in _find_marked_processes(mark) if _kill(pid)} - ended
         ended |= found
         calm = 0 if found else calm + 1
         time.sleep(_MOMENT)
     return len(ended)
 
 
-def _marked_processes(mark: str) -> list[int]:
+def _find_marked_processes(mark: str) -> list[int]:
     """Where the system does not show environments, nobody is found."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -74,7 +74,7 @@ def _marked_processes(mark: str) -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
-def _ended(pid: int) -> bool:
+def _kill(pid: int) -> bool:
     try:
         os.kill(pid, signal.SIGKILL)
     except OSError:

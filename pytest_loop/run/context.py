@@ -63,11 +63,11 @@ class Tools:
 
     def watch(self, wanted: Callable[[], bool]) -> Watch:
         """How agents are followed at work."""
-        return Watch(self.settings.timeout, self.settings.silence, wanted=wanted)
+        return Watch(self.settings.timeout, self.settings.silence, should_continue=wanted)
 
     def answer(self, agent: Agent, request: AgentRequest, wanted: Callable[[], bool]) -> AgentReply:
         """What an agent says to a request, whose prompt a plugin may replace; it is heard while it works."""
         own = self.hook.pytest_loop_make_prompt(request=request)
         with self.live.work(f"{request.step} by {agent.name}") as worker:
-            watch = replace(self.watch(wanted), heard=worker.heard)
+            watch = replace(self.watch(wanted), on_output=worker.heard)
             return agent.answer(replace(request, prompt=own) if own else request, watch)

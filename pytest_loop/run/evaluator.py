@@ -13,10 +13,10 @@ from pytest_loop.core.judging.tampering import copied, is_void, parsed_machinery
 from pytest_loop.core.model.run_state import Assessment, RunState, Sealed, SealFinding, Usage
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.run.context import Tools
-from pytest_loop.session.broker import JudgeService
-from pytest_loop.session.runner import SessionResult
+from pytest_loop.session.judge_service import JudgeService
+from pytest_loop.session.result import SessionResult
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.sealed_files import SealedFiles, site_digest
+from pytest_loop.workspace.sealed_files import SealedFiles, hash_site_files
 
 
 @dataclass
@@ -40,10 +40,10 @@ class Examination:
     def quick(self) -> Assessment:
         """What the rules say."""
         project = self.tools.project
-        return self._judged(project.digest if project else self.tools.artifact.hash())[0]
+        return self._judged(project.digest if project else self.tools.artifact.compute_hash())[0]
 
     def _sealed(self, project: SealedFiles) -> Assessment:
-        findings = [*self.state.tampered, *project.settle(), *self._kept_rules()]
+        findings = [*self.state.tampered, *project.enforce_seal(), *self._kept_rules()]
         self._remember(project)
         one, judgement = self._judged(project.digest)
         if self._is_greener_by_itself(one):
@@ -51,13 +51,13 @@ class Examination:
             if self._is_greener_by_itself(one):
                 detail = "the score rose, although no file has changed"
                 findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
-        findings += [*project.settle(), *self._suspicions(project, judgement)]
+        findings += [*project.enforce_seal(), *self._suspicions(project, judgement)]
         return one.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
 
     def _kept_rules(self) -> Iterator[SealFinding]:
         """What was inferred judges as it was when the run began."""
         files = self.tools.files
-        if self.state.inferred and not files.keep_rules(self.state.inferred):
+        if self.state.inferred and not files.save_rules(self.state.inferred):
             yield SealFinding(kind="sealed", path=files.rules.name, detail="was changed, and was put back")
 
     def _is_greener_by_itself(self, one: Assessment) -> bool:
@@ -82,8 +82,8 @@ class Examination:
         finally:
             if judge and broker:
                 broker.close()
-                if judge.is_asked:
-                    self.spend(judge.agent.name, judge.spent)
+                if judge.was_asked:
+                    self.spend(judge.agent.name, judge.usage)
         modules = [rule for rule in state.criteria.active(state.phase) if is_module(rule)]
         reported = judgement.group_by_rule() | {rule.key: judgement.find_module_evidence(rule.id) for rule in modules}
         missing = judgement.make_missing_evidence()
@@ -93,10 +93,10 @@ class Examination:
 
     def _remember(self, project: SealedFiles) -> None:
         """The files as they are judged, to come back to; a repository that takes none is no reason to stop."""
-        project.checkpoint(self.state.iteration)
+        project.save_checkpoint(self.state.iteration)
         if self.tools.checkpoints:
             try:
-                self.tools.checkpoints.write(self.state.iteration, project.now, f"iteration {self.state.iteration}")
+                self.tools.checkpoints.write(self.state.iteration, project.current, f"iteration {self.state.iteration}")
             except GitError as error:
                 self.tools.live.write(f"no checkpoint: {error}")
 
@@ -108,14 +108,14 @@ class Examination:
         new = sorted(judgement.plugins - set(sealed.plugins))
         if new:
             yield SealFinding(kind="plugin", rule="plugins", detail=f"there are new ones: {', '.join(new[:3])}")
-        if site_digest() != sealed.site:
+        if hash_site_files() != sealed.site:
             yield SealFinding(kind="site", rule="the environment", detail="what every interpreter loads first changed")
-        sources = project.sources()
+        sources = project.list_changed_sources()
         if sources:
-            known = frozenset(name for text in project.product() for name in parsed_machinery(text))
+            known = frozenset(name for text in project.read_product_sources() for name in parsed_machinery(text))
             is_linted = not all(is_test(rule) for rule in self.state.criteria.rules)
             yield from suspicions(sources, known, is_linted=is_linted)
-            yield from copied(sources, project.judges())
+            yield from copied(sources, project.read_sealed_sources())
 
     def _order(self, broker: JudgeService | None, reuse: bool) -> Order:
         rules = self.state.criteria.by_id

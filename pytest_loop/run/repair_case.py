@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_loop.agents.protocol import AgentError, Case, StopAskedError, Watch
-from pytest_loop.agents.search_engine import order, search
+from pytest_loop.agents.protocol import AgentError, RepairTask, StopRequestedError, Watch
+from pytest_loop.agents.search_engine import make_search_order, run_search
 from pytest_loop.core.judging.draft import is_test
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.run_state import Assessment, RunState
@@ -27,42 +27,42 @@ class Mending:
     judge: Callable[[], Assessment]
     _reached: Assessment | None = None
 
-    def case(self) -> Case:
+    def case(self) -> RepairTask:
         """Nothing of it gives away rules that agents must not see."""
         self._reached = self.state.evaluation
         unmet = self._reached.unmet if self._reached else frozenset()
         rules = [rule for rule in self.state.criteria.active(self.state.phase) if rule.id in unmet and not rule.holdout]
-        return Case(
-            words=self.state.arguments,
-            failing=tuple(rule.id for rule in rules if is_test(rule)),
-            allow=self.project.allow.patterns,
-            files=self.project.digest,
+        return RepairTask(
+            session_arguments=self.state.arguments,
+            failing_tests=tuple(rule.id for rule in rules if is_test(rule)),
+            editable=self.project.allow.patterns,
+            files_hash=self.project.digest,
             remedies=tuple(dict.fromkeys(rule.remedy for rule in rules if rule.remedy)),
             attempt=self._attempt,
         )
 
     def _attempt(self, action: Callable[[], None]) -> bool:
         """Keep what an action does only if more passes than before, and nothing less."""
-        before, files = self._reached, self.project.hold()
+        before, files = self._reached, self.project.save_current()
         action()
-        findings = self.project.settle()
+        findings = self.project.enforce_seal()
         if before is not None and self.project.digest != files.digest:
             now = self.judge()
             if not is_void(findings) and now.score > before.score and now.unmet <= before.unmet:
                 self._reached = now
                 return True
-        self.project.go_back(files)
+        self.project.restore_tree(files)
         return False
 
 
-def suspects(case: Case, root: Path, watch: Watch) -> tuple[str, ...]:
+def suspects(case: RepairTask, root: Path, watch: Watch) -> tuple[str, ...]:
     """Lines that failing tests run and passing ones seldom do, the most suspicious first; none where that is open."""
-    if not case.failing:
+    if not case.failing_tests:
         return ()
-    asked = order(case, root, case.failing, LONGEST_LOOK).model_copy(update={"localise_only": True})
+    asked = make_search_order(case, root, case.failing_tests, LONGEST_LOOK).model_copy(update={"localise_only": True})
     try:
-        found = search(asked, watch, "the search for suspicious lines").localised[:MOST_SUSPECTS]
-    except StopAskedError:
+        found = run_search(asked, watch, "the search for suspicious lines").localised[:MOST_SUSPECTS]
+    except StopRequestedError:
         raise
     except AgentError:
         return ()

@@ -21,6 +21,7 @@ from pytest_loop.cli.task import known_context
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
 from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.core.text.redaction import RedactedStream, Redactor
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.project_context import render_notes
 from pytest_loop.processes import process_marks
@@ -32,13 +33,13 @@ from pytest_loop.run.questions import Gates, is_at_terminal, line
 from pytest_loop.session.bytecode import BytecodeCache
 from pytest_loop.session.history import SessionHistory
 from pytest_loop.session.redaction import RedactedSession
-from pytest_loop.session.runner import SubprocessSession
-from pytest_loop.session.warm.client import WarmLauncher
+from pytest_loop.session.runner import Launcher, SubprocessSession
+from pytest_loop.session.warm.launcher import make_launcher
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
-from pytest_loop.store.clock import moment
+from pytest_loop.store.clock import parse_time
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.artifact import Artifact
@@ -71,10 +72,10 @@ class Running:
     named: Sequence[str]
     hook: Any
     stream: TextIO
-    say: Callable[[str], None]
+    say: PrintLine
     project: SealedFiles | None = None
     bytecode: BytecodeCache | None = None
-    warm: WarmLauncher | None = None
+    launcher: Launcher | None = None
     live: Live | None = None
     is_wanted: Callable[[], bool] = lambda: True
     memory: SessionHistory = field(default_factory=SessionHistory)
@@ -83,7 +84,7 @@ class Running:
     def check(self) -> None:
         """What can be seen to be wrong before anything is done: agents, and prompts of one's own."""
         if self.options.prompts:
-            prompts.check(self.root / self.options.prompts)
+            prompts.check_templates(self.root / self.options.prompts)
         for name, specs in (("--loop-agent", self.options.agents), ("--loop-judge", (self.options.judge,))):
             for spec in filter(None, specs):
                 try:
@@ -99,7 +100,7 @@ class Running:
             agents = [self.factory.make(spec) for spec in self.named or state.agents or self.options.agents]
             judge = self.factory.make(self.options.judge or state.judge) if self.options.judge or state.judge else None
             driver = self._driver(state, files, store, agents, judge or (agents[0] if agents else None))
-            with process_marks.marking(process_marks.mark_of(files.folder)), self._muted():
+            with process_marks.mark_descendants(process_marks.compute_folder_mark(files.folder)), self._muted():
                 state = driver.run()
             self._keep_best(state, files)
             self._end(state, files)  # whoever follows the run hears of its end before it is free again
@@ -155,12 +156,12 @@ class Running:
             self.bytecode = BytecodeCache(self.root, is_new=False)
         live = self.live = Live(self.stream, tone(os.environ, options.verbosity, options.colour))
         live.stand(state)
-        session = self.session(state.arguments, moment(state.created_at))
+        session = self.session(state.arguments, parse_time(state.created_at))
         session.on_output = RedactedStream(live.session, self.redact)
 
         def is_wanted() -> bool:
             live.tick()
-            return files.is_wanted
+            return files.can_continue
 
         session.is_wanted = is_wanted
         settings = Settings(
@@ -181,7 +182,7 @@ class Running:
             lessons=remembered(store, files) if options.memory else (),
             case_timeout=options.case_timeout,
         )
-        self.is_wanted = lambda: files.stop_asked() is None
+        self.is_wanted = lambda: files.read_stop_request() is None
         gates = Gates(Confirm(options.confirm), options.yes, is_at_terminal(), self._ask)
         discreet = RedactedSession(session, self.redact)
         tools = Tools(
@@ -207,8 +208,8 @@ class Running:
         if self.project is None:
             return None
         found = Checkpoints(self.root, state.run_id)
-        if found.reason:
-            self._tell(f"no checkpoints in git: {found.reason}")
+        if found.unavailable_reason:
+            self._tell(f"no checkpoints in git: {found.unavailable_reason}")
             return None
         return found
 
@@ -219,7 +220,7 @@ class Running:
             return
         if best.iteration != state.iteration:
             restore.restored(self.project, files.read_history().events, best.iteration)
-            files.write_artifact(self.redact(self.project.change().text), self.root / state.artifact)
+            files.write_artifact(self.redact(self.project.compute_diff().text), self.root / state.artifact)
             self._tell(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
 
     @cached_property
@@ -234,13 +235,13 @@ class Running:
             return
         if state.target is not Target.WORKSPACE:
             raise pytest.UsageError("--loop-candidates: expected a run that edits files, found one of a document")
-        if reason := Checkpoints(self.root, state.run_id).reason:
+        if reason := Checkpoints(self.root, state.run_id).unavailable_reason:
             raise pytest.UsageError(f"--loop-candidates: {reason}")
 
     def session(self, arguments: tuple[str, ...], since: float) -> SubprocessSession:
         """A session with these arguments, which nobody hears yet, of a run that exists since then."""
-        if self.warm is None and self.options.session != "cold":
-            self.warm = WarmLauncher(arguments, self.root, since, self.options.session == "warm", self._tell)
+        if self.launcher is None:
+            self.launcher = make_launcher(self.options.session, arguments, self.root, since, self._tell)
         return SubprocessSession(
             arguments,
             self.folder,
@@ -248,13 +249,13 @@ class Running:
             os.environ,
             lambda _data: None,
             bytecode=self.bytecode,
-            launcher=self.warm,
+            launcher=self.launcher,
             history=self.memory,
         )
 
     def close(self) -> None:
         """Nothing more is judged."""
-        for tool in (self.warm, self.bytecode):
+        for tool in (self.launcher, self.bytecode):
             if tool is not None:
                 tool.close()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,17 +14,17 @@ from pytest_loop.cli.background import later_words
 from pytest_loop.core.model.edit_scopes import overlap
 from pytest_loop.core.model.run_state import RunState, Target
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.session.runner import START_SCRIPT
 from pytest_loop.settings.settings import RunOptions
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import slug
-from pytest_loop.workspace.file_tree import Scope
+from pytest_loop.store.run_names import make_alias
+from pytest_loop.workspace.file_tree import ScanScope
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
 
-Say = Callable[[str], None]
 # What stays where the person is.
 _HERE = ("--loop-json", "--loop-record")
 
@@ -47,7 +47,7 @@ class Elsewhere:
     options: RunOptions
     arguments: Sequence[str]
     folder: Path
-    say: Say
+    say: PrintLine
 
     def carried_out(self, root: Path) -> int | None:
         """The exit code; None where this process is the right one."""
@@ -60,7 +60,9 @@ class Elsewhere:
             return self.detached(files) if options.detach else None
         if not options.worktree:
             return None
-        return self._started(self.store.run(self.store.free_alias(options.alias or slug(options.task))))
+        return self._started(
+            self.store.get_run(self.store.make_unique_alias(options.alias or make_alias(options.task)))
+        )
 
     def detached(self, files: RunFiles) -> int:
         """Let another process go on with a run in the background."""
@@ -75,8 +77,8 @@ class Elsewhere:
         project, runs = self.store.project, self.store.root
         worktree = Worktree(project, files.worktree)
         try:
-            worktree.make(
-                Scope(runs.relative_to(project).as_posix() if runs.is_relative_to(project) else ""),
+            worktree.create(
+                ScanScope(runs.relative_to(project).as_posix() if runs.is_relative_to(project) else ""),
                 branch_of(files.alias),
             )
         except GitError as error:
@@ -117,7 +119,7 @@ def translated(arguments: Sequence[str], root: Path, there: Path, folder: Path) 
             yield f"{there}{word.removeprefix(str(root))}" if word.startswith(f"{root}/") else word
 
 
-def hand_over(root: Path, files: RunFiles, state: RunState, say: Say) -> None:
+def hand_over(root: Path, files: RunFiles, state: RunState, say: PrintLine) -> None:
     """What a run has changed becomes a branch; the work tree of one that ended well is not needed any more."""
     if not state.is_over or not is_inside(root, files):
         return
@@ -125,7 +127,7 @@ def hand_over(root: Path, files: RunFiles, state: RunState, say: Say) -> None:
     branch = branch_of(files.alias)
     title = shorten(f"{files.alias}: {state.task.prompt}", 72)
     try:
-        commit = worktree.keep(branch, title)
+        commit = worktree.commit_changes(branch, title)
         if state.stop.passed:
             worktree.remove("" if commit else branch)
     except GitError as error:
@@ -145,7 +147,7 @@ def hand_over(root: Path, files: RunFiles, state: RunState, say: Say) -> None:
 def refuse_overlap(store: Store, files: RunFiles, state: RunState) -> None:
     """Two runs at work never edit the same files: the one that comes later lets go."""
     mine = _scope(state, store)
-    for other in store.busy():
+    for other in store.list_busy_runs():
         theirs = _scope(other.read()[0], store) if other.alias != files.alias else None
         if mine and theirs and mine[0] == theirs[0] and overlap(mine[1], theirs[1]):
             files.release()

@@ -45,4 +45,5 @@ class SessionHistory:
 
 
 def is_failure(evidence: Evidence) -> bool:
+    """Return whether the evidence speaks against its rule."""
     return evidence.outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)

@@ -19,6 +19,7 @@ from pytest_loop.settings.command_line import Options, options
 if TYPE_CHECKING:
     from pytest_loop.core.model.rules import Evaluation, Plan
     from pytest_loop.core.model.session_order import Order
+    from pytest_loop.rules.checks.check import Answer
     from pytest_loop.session.baseline import Baseline
     from pytest_loop.session.channel import Channel
     from pytest_loop.session.record import Recorder
@@ -106,16 +107,17 @@ class JudgingSession:
             from pytest_loop.rules.items import ASK
             from pytest_loop.session.judge_service import ask_judge
 
-            self.config.stash[ASK] = partial(ask_judge, *self._judge_address)
+            ask: Callable[..., Answer] = partial(ask_judge, *self._judge_address)
+            self.config.stash[ASK] = ask
         _ = self.baseline  # a file that cannot be used ends the session here
 
     def _apply_order(self, order: Order) -> None:
-        from pytest_loop.rules.sources import INFERRED
+        from pytest_loop.rules.sources import INFERRED_FILE
         from pytest_loop.session.inferred_rules import InferredRules
 
         self.config.option.loop_phase = order.phase.value
         arguments = map(str, self.config.invocation_params.args)
-        if path := next((argument for argument in arguments if argument.endswith(INFERRED)), None):
+        if path := next((argument for argument in arguments if argument.endswith(INFERRED_FILE)), None):
             self.config.pluginmanager.register(InferredRules(Path(path)), "loop-inferred-rules")
         if order.stop_early and not self.config.option.maxfail:
             self.config.option.maxfail = 1
@@ -271,7 +273,7 @@ def get_session(config: pytest.Config) -> JudgingSession:
 
 def join_run(config: pytest.Config, text: str) -> None:
     """Make this session one of a run; `text` has the descriptor of the run's pipe and the path of its order."""
-    from pytest_loop.session.warm.preload import load_judging_modules
+    from pytest_loop.session.judging_modules import load_judging_modules
 
     load_judging_modules()
     if any(getattr(config.known_args_namespace, name, None) for name in ("numprocesses", "tx")):

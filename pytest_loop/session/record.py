@@ -49,10 +49,10 @@ class Recorder:
                 by_rule.setdefault(key, []).append(evidence)
         evaluations = []
         for criteria in plan.criteria:
-            keys = {rule.id: f"{criteria.source}::{rule.id}" for rule in criteria.rules}
-            reported = {rule_id: by_rule[key] for rule_id, key in keys.items() if key in by_rule}
-            if (outcome := evaluation(criteria, phase, reported)).results:
-                evaluations.append(outcome)
+            rule_keys = {rule.id: f"{criteria.source}::{rule.id}" for rule in criteria.rules}
+            reported = {rule_id: by_rule[key] for rule_id, key in rule_keys.items() if key in by_rule}
+            if (result := evaluation(criteria, phase, reported)).results:
+                evaluations.append(result)
         return evaluations
 
 

@@ -57,7 +57,7 @@ class Launcher(Protocol):
     def has_loaded_pytest(self) -> bool:
         """Whether the next session finds pytest imported."""
 
-    def start(self, order: child.Order, mark: str) -> child.Child:
+    def start(self, command: child.Command, mark: str) -> child.Child:
         """Start a session; waiting for it raises `LauncherDiedError` if the launcher has died."""
 
     def recover(self) -> None:
@@ -72,8 +72,8 @@ class ColdLauncher:
 
     has_loaded_pytest = False
 
-    def start(self, order: child.Order, mark: str) -> child.Child:
-        return child.started(order, mark)
+    def start(self, command: child.Command, mark: str) -> child.Child:
+        return child.start_process(command, mark)
 
     def recover(self) -> None:
         """Do nothing: there is no process that could die."""
@@ -112,10 +112,10 @@ class SubprocessSession:
             return self._run_process(order, extra, variables, self.launcher.start)
         except LauncherDiedError:
             self.launcher.recover()
-            return self._run_process(order, extra, variables, child.started)
+            return self._run_process(order, extra, variables, child.start_process)
 
     def _run_process(
-        self, order: Order, extra: tuple[str, ...], variables: Mapping[str, str], start: child.Start
+        self, order: Order, extra: tuple[str, ...], variables: Mapping[str, str], start: child.Starter
     ) -> SessionResult:
         read_end, write_end = os.pipe()
         result = SessionResult()
@@ -125,12 +125,12 @@ class SubprocessSession:
             path.write_text(order.model_dump_json(), encoding="utf-8")
             reader.start()
             try:
-                completed = child.run(self._make_command(path, write_end, extra, variables), start)
+                completed = child.run_command(self._make_command(path, write_end, extra, variables), start)
             except child.CannotStartError as error:
                 raise SessionError(str(error)) from None
             finally:
                 os.close(write_end)
-                reader.join(child.GRACE)
+                reader.join(child.GRACE_PERIOD)
         result.ending = _describe_ending(completed)
         result.output = completed.output
         if completed.ending is child.Ending.REQUEST:
@@ -140,16 +140,16 @@ class SubprocessSession:
 
     def _make_command(
         self, path: Path, write_end: int, extra: tuple[str, ...], variables: Mapping[str, str]
-    ) -> child.Order:
-        return child.Order(
+    ) -> child.Command:
+        return child.Command(
             [sys.executable, "-c", START_SCRIPT, *self.arguments, *extra],
             self.folder,
             self.timeout,
             env={**self.environment, **variables, SESSION_VARIABLE: f"{write_end} {path}"},
             pass_fds=(write_end,),
-            heard=self.on_output,
-            wanted=self.is_wanted,
-            thorough=True,
+            on_output=self.on_output,
+            should_continue=self.is_wanted,
+            is_thorough=True,
         )
 
 
@@ -161,8 +161,8 @@ def _check_result(result: SessionResult) -> None:
         raise SessionError(f"the evaluation could not be carried out ({result.ending}): {' / '.join(last_lines)}")
 
 
-def _describe_ending(completed: child.Completed) -> str:
-    if completed.ending is not child.Ending.ITSELF:
+def _describe_ending(completed: child.CommandResult) -> str:
+    if completed.ending is not child.Ending.COMPLETED:
         return str(completed.ending.value)
     code = completed.exit_code
     return f"exit code {code}" if code >= 0 else f"signal {-code}"

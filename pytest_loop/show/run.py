@@ -18,10 +18,12 @@ from pytest_loop.core.reporting.outcome import (
     question,
 )
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import limit_lines, list_names
 from pytest_loop.show import workload
 from pytest_loop.show.closing import closing_lines
 
 SHOWN_RULES = 12
+SHOWN_NAMES = 8
 SHOWN_FINDINGS = 5
 
 
@@ -36,9 +38,9 @@ def draft_lines(state: RunState, origins: dict[str, str]) -> Iterator[str]:
     yield f"limits      {state.max_iterations} iterations, {_limits(state)}"
     yield f"rules       {len(state.criteria.rules)}"
     if state.sealed and state.sealed.unstable:
-        yield f"unstable    {_some(list(state.sealed.unstable), 3)}: not the same twice, and do not block"
+        yield f"unstable    {list_names(state.sealed.unstable, 3)}: not the same twice, and do not block"
     if state.sealed and state.sealed.unjudged:
-        yield f"not judged  {_some(list(state.sealed.unjudged), 3)}: skipped or expected to fail already"
+        yield f"not judged  {list_names(state.sealed.unjudged, 3)}: skipped or expected to fail already"
     yield from _rule_lines(state.criteria, origins)
 
 
@@ -82,21 +84,15 @@ def _iteration_lines(state: RunState) -> Iterator[str]:
     yield f"  hash {one.artifact_hash or '-'}, {one.passing} of {one.total} rules pass, {state.artifact}"
     for word, found in (("failed", one.failed), ("warnings", one.warnings)):
         if found:
-            yield f"  {word}: {_some([each.id for each in found])}"
+            yield f"  {word}: {list_names([each.id for each in found], SHOWN_NAMES)}"
     if one.regressions:
-        yield f"  passed before and fail now: {_some(list(one.regressions))}"
+        yield f"  passed before and fail now: {list_names(one.regressions, SHOWN_NAMES)}"
     if one.assumptions:
-        yield f"  not confirmed: {_some(list(one.assumptions))}"
+        yield f"  not confirmed: {list_names(one.assumptions, SHOWN_NAMES)}"
     if state.rung_since == state.iteration + 1 and not one.is_reached:
         yield f"  {state.agents[state.rung]} takes over: the agent before has stopped making progress"
-    for sign in one.findings[:SHOWN_FINDINGS]:
-        yield f"  {sign.kind}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}"
-    if len(one.findings) > SHOWN_FINDINGS:
-        yield f"  ... and {len(one.findings) - SHOWN_FINDINGS} more findings"
-
-
-def _some(names: list[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    findings = [f"  {sign.kind}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}" for sign in one.findings]
+    yield from limit_lines(findings, SHOWN_FINDINGS, "  ... and {} more findings")
 
 
 def end_lines(state: RunState) -> Iterator[str]:
@@ -131,7 +127,8 @@ def _escalation(state: RunState) -> Iterator[str]:
     if far:
         yield (
             f"distance: score {far['score']:.3g} of {far['threshold']:g} (gap {far['gap']:.3g}), "
-            f"{far['rules_passed']} of {far['rules_total']} rules pass, blocking: {_some(far['blocking']) or 'none'}"
+            f"{far['rules_passed']} of {far['rules_total']} rules pass, "
+            f"blocking: {list_names(far['blocking'], SHOWN_NAMES) or 'none'}"
         )
     for attempt in state.attempts:
         yield f"  {attempt_line(attempt)}"

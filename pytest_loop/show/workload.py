@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pytest_loop.core.machine.stop_reasons import budgets
 from pytest_loop.core.model.run_state import Event, Kind, RunState
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import list_names
 from pytest_loop.core.workload.analysis import Analysis
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement, Truth, trend
@@ -136,5 +137,4 @@ def end_lines(book: Notebook) -> Iterator[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(shorten(name, 100) for name in names[:_SHOWN]) + more
+    return list_names([shorten(name, 100) for name in names], _SHOWN)

@@ -23,16 +23,17 @@ from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import Policy
 from pytest_loop.core.workload.phase_proofs import PlanningProof, SetupProof
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.session.runner import Session, SessionError, SessionResult
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import child_arguments
 from pytest_loop.settings.settings import RunOptions
-from pytest_loop.store.clock import now
+from pytest_loop.store.clock import read_clock
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads import planfile
 from pytest_loop.workloads.cases import Roles, Workload, roles, workload
 from pytest_loop.workloads.manifest import command_words, load
 from pytest_loop.workloads.prompting import COMPOSE
-from pytest_loop.workspace.sealed_files import SealedFiles, patterns, site_digest
+from pytest_loop.workspace.sealed_files import SealedFiles, build_seal_patterns, hash_site_files
 
 
 @dataclass(frozen=True)
@@ -99,14 +100,14 @@ class NewExperiment:
         judgement = self._collected(session)
         book, sealed = self._notebook(), self._sealing(judgement)
         project = SealedFiles(self.root, files.folder, sealed.patterns, (), sealed.outputs)
-        sealed = sealed.model_copy(update={"files": project.begin()})
+        sealed = sealed.model_copy(update={"files": project.record_start()})
         state = self._state(files, judgement.plan or Plan())
         beginning = {"agents": agents, "notebook": book, "sealed": sealed, "artifact_hash": project.digest}
         return state.model_copy(update=beginning), book, project
 
     def _state(self, files: RunFiles, plan: Plan) -> RunState:
         """Every case is a rule, and the policies of an experiment take the place of breakers."""
-        options, created = self.options, now()
+        options, created = self.options, read_clock()
         return RunState(
             run_id=f"{files.alias}-{datetime.now(timezone.utc).strftime('%Y%m%d-%H%M%S')}",
             task_alias=files.alias,
@@ -129,7 +130,7 @@ class NewExperiment:
         own = self.found.source.manifest.agents.composer.prompt_file
         if own:
             values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
-            prompts.render(COMPOSE, values, own=self.found.folder / own)
+            prompts.render_template(COMPOSE, values, own=self.found.folder / own)
 
     @property
     def _most(self) -> int:
@@ -185,12 +186,12 @@ class NewExperiment:
     def _sealing(self, judgement: SessionResult) -> Sealed:
         """What judges is sealed, what may be edited is not."""
         plugins = tuple(sorted(judgement.plugins))
-        return Sealed(patterns=self._sealed(), site=site_digest(), plugins=plugins, outputs=self._outputs())
+        return Sealed(patterns=self._sealed(), site=hash_site_files(), plugins=plugins, outputs=self._outputs())
 
     def _sealed(self) -> tuple[str, ...]:
         unseal = (*(f"/{self._from_root(one)}" for one in self.found.artifacts), *self.options.unseal)
         judging = [self.manifest, *(self._from_root(one) for one in self._judging())]
-        return patterns(judging, self.options.seal, unseal)
+        return build_seal_patterns(judging, self.options.seal, unseal)
 
     def _judging(self) -> Iterator[str]:
         """What the manifest names and nobody may edit: cases, what is expected of them, and what its commands run."""

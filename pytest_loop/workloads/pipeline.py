@@ -13,7 +13,7 @@ from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Remar
 from pytest_loop.errors import CheckError, LoopError, NotJudgedError
 from pytest_loop.processes import child
 from pytest_loop.rules.checks.check import Answer
-from pytest_loop.rules.syntax import Malformed, read_text
+from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.evaluating import Heard, difference, heard, together
 from pytest_loop.workloads.manifest import command_words
@@ -116,7 +116,7 @@ class Pipeline:
     def _reviewed(self, case: Case, ask: Callable[..., Answer]) -> Heard:
         try:
             question = read_text(self.workload.folder / self.manifest.reviewer)
-        except Malformed as error:
+        except ContentError as error:
             raise Hopeless(f"{self.manifest.reviewer}:{error.line}: {error}") from None
         answer = ask(filled_loosely(question, case), artifact=self.workload.folder / case.output)
         critiques = () if answer.passed else (Remark(message=answer.reason or "the reviewer says no"),)
@@ -131,15 +131,15 @@ class Pipeline:
         except OSError as error:
             raise CheckError(f"cannot compare {case.output} with {case.expected}: {error.strerror}") from None
 
-    def _completed(self, command: str, case: Case | None = None, more: tuple[str, ...] = ()) -> child.Completed:
+    def _completed(self, command: str, case: Case | None = None, more: tuple[str, ...] = ()) -> child.CommandResult:
         words = command_words(command)
         if case is not None:
             words = tuple(filled(word, case.values) for word in words)
         try:
-            done = child.run(child.Order([*words, *more], self.workload.folder, self.timeout))
+            done = child.run_command(child.Command([*words, *more], self.workload.folder, self.timeout))
         except child.CannotStartError as error:
             raise Hopeless(str(error)) from None
-        if done.ending is not child.Ending.ITSELF:
+        if done.ending is not child.Ending.COMPLETED:
             raise CheckError(
                 f"expected `{command}` to end within {self.timeout:g} s, found it still running{_tail(done)}"
             )
@@ -174,12 +174,12 @@ def _again(step: Callable[[], Done], tries: int) -> Done:
     return step()
 
 
-def _unexpected(command: str, done: child.Completed) -> str:
+def _unexpected(command: str, done: child.CommandResult) -> str:
     found = f"exit code {done.exit_code}" if done.exit_code >= 0 else f"an end by signal {-done.exit_code}"
     return f"expected exit code 0 of `{command}`, found {found}{_tail(done)}"
 
 
-def _tail(done: child.Completed) -> str:
+def _tail(done: child.CommandResult) -> str:
     lines = done.output.strip().splitlines()[-_TAIL:]
     return "".join(f"\n{line}" for line in lines)
 

@@ -9,6 +9,7 @@ from pytest_loop.agents import prompts
 from pytest_loop.core.model.run_state import RunState, Step
 from pytest_loop.core.text.lengths import clip_text, shorten
 from pytest_loop.core.text.sanitizer import fence_text
+from pytest_loop.core.text.wording import list_names
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import MODES, OnRegression, Truth
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement
@@ -53,7 +54,7 @@ def compose_prompt(
         "domain_docs": _marked(_whole(docs), nonce),
         "artifact_content": _marked(_whole(files), nonce),
     }
-    return prompts.render(COMPOSE, values, folder, own)
+    return prompts.render_template(COMPOSE, values, folder, own)
 
 
 def _marked(text: str, nonce: str) -> str:
@@ -79,8 +80,7 @@ def _summary(book: Notebook, last: Measurement) -> Iterator[str]:
         ("These must not become worse", [one for one in book.guards if one not in book.hidden]),
     ):
         if names:
-            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-            yield f"{word}: {', '.join(names[:MOST_NAMES])}{more}"
+            yield f"{word}: {list_names(names, MOST_NAMES)}"
 
 
 def _history(book: Notebook) -> Iterator[str]:

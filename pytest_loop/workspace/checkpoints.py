@@ -10,12 +10,12 @@ from pathlib import Path
 
 from pytest_loop.errors import StateError
 from pytest_loop.workspace import file_writer
-from pytest_loop.workspace.file_tree import Entry, Kind, Tree, difference, read
+from pytest_loop.workspace.file_tree import FileEntry, FileKind, FileTree, compare_trees, read_entry
 from pytest_loop.workspace.git import DEADLINE, GitError
-from pytest_loop.workspace.git_objects import AT_ONCE, FILE, LINK, MODULE, MOST_AT_ONCE, PROGRAM, Held, Objects
-from pytest_loop.workspace.git_repository import Repository
+from pytest_loop.workspace.git_objects import AT_ONCE, FILE, LINK, MODULE, MOST_AT_ONCE, PROGRAM, GitEntry, GitObjects
+from pytest_loop.workspace.git_repository import GitRepository
 
-LARGEST = 16 * 1024 * 1024
+MAX_SIZE = 16 * 1024 * 1024
 _RUN_ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])(?!lock$))*")
 _SAVED = "before-restore"
 
@@ -47,7 +47,7 @@ class _Written:
     """The checkpoint that this process wrote last, with the tree it was made from."""
 
     checkpoint: Checkpoint
-    tree: Tree
+    tree: FileTree
 
 
 class Checkpoints:
@@ -60,10 +60,10 @@ class Checkpoints:
         self.refs = f"refs/pytest-loop/{run_id}/"
         self._deadline = deadline
         self._last: _Written | None = None
-        self._known_modules: dict[str, Held] | None = None
+        self._known_modules: dict[str, GitEntry] | None = None
 
     @cached_property
-    def reason(self) -> str:
+    def unavailable_reason(self) -> str:
         """Why there can be no checkpoints here; empty where there can."""
         try:
             self._repository  # noqa: B018 - it looks
@@ -72,18 +72,18 @@ class Checkpoints:
         return ""
 
     @cached_property
-    def _repository(self) -> Repository:
-        return Repository.around(self.root, self._deadline)
+    def _repository(self) -> GitRepository:
+        return GitRepository.find(self.root, self._deadline)
 
-    def found(self) -> list[Checkpoint]:
+    def list_all(self) -> list[Checkpoint]:
         """The checkpoints of the run, in order."""
-        names = self._repository.refs(self.refs).items()
+        names = self._repository.list_refs(self.refs).items()
         numbered = [Checkpoint(int(name), commit) for name, commit in names if name.isascii() and name.isdigit()]
         return sorted(numbered, key=lambda one: one.number)
 
-    def write(self, number: int, tree: Tree, title: str = "") -> Checkpoint:
+    def write(self, number: int, tree: FileTree, title: str = "") -> Checkpoint:
         """Make the files of a tree the checkpoint of that number, after those with smaller numbers."""
-        before = [one.commit for one in self.found() if one.number < number]
+        before = [one.commit for one in self.list_all() if one.number < number]
         if self._last and self._last.checkpoint.number < number:
             before.append(self._last.checkpoint.commit)  # whatever somebody did to the refs
         written = self._write(str(number), before[-1] if before else "", tree, title or f"{self.refs}{number}")
@@ -91,28 +91,28 @@ class Checkpoints:
         self._last = _Written(checkpoint, tree)
         return checkpoint
 
-    def remove(self) -> None:
+    def remove_all(self) -> None:
         """Forget all checkpoints of the run; git collects their objects some day."""
-        for name in self._repository.refs(self.refs):
-            self._repository.forget(self.refs + name)
+        for name in self._repository.list_refs(self.refs):
+            self._repository.delete_ref(self.refs + name)
         self._last = None
 
-    def restore(self, checkpoint: Checkpoint, tree: Tree) -> Restored:
+    def restore(self, checkpoint: Checkpoint, tree: FileTree) -> Restored:
         """Make the files (`tree`: as they are) those of a checkpoint again; a commit holds them as they are before.
 
         Removed is only what another checkpoint of the run holds: other files of the person are in nobody's way.
         """
-        known = self.found()
-        parent = self._repository.refs(self.refs).get(_SAVED) or (known[-1].commit if known else "")
+        known = self.list_all()
+        parent = self._repository.list_refs(self.refs).get(_SAVED) or (known[-1].commit if known else "")
         saved = self._write(_SAVED, parent, tree, f"before the restore of {checkpoint.number}")
-        with self._repository.opened() as objects:
-            held = _files(objects.listed(checkpoint.commit))
-            others = {path for one in known for path in _files(objects.listed(one.commit))}
-            unsafe = {path for path in saved.left_out if tree.entries[path].kind is not Kind.OTHER}
+        with self._repository.open_objects() as objects:
+            held = _files(objects.list_entries(checkpoint.commit))
+            others = {path for one in known for path in _files(objects.list_entries(one.commit))}
+            unsafe = {path for path in saved.left_out if tree.entries[path].kind is not FileKind.OTHER}
             new = {path for path in tree.entries if path not in held and not _is_inside(path, self._modules(objects))}
             removed = sorted((new & others) - unsafe)
             for path in removed:
-                file_writer.remove(self.root, path)
+                file_writer.remove_path(self.root, path)
             wanted = {
                 path: one
                 for path, one in held.items()
@@ -123,35 +123,39 @@ class Checkpoints:
         alone = (new - {*removed}) | (unsafe & {*held})
         return Restored(tuple(sorted(wanted)), tuple(removed), tuple(sorted(alone)), saved.commit)
 
-    def _write(self, name: str, parent: str, tree: Tree, title: str) -> Checkpoint:
-        with self._repository.opened() as objects:
+    def _write(self, name: str, parent: str, tree: FileTree, title: str) -> Checkpoint:
+        with self._repository.open_objects() as objects:
             modules = self._modules(objects, parent)
             last = self._last if self._last and self._last.checkpoint.commit == parent else None
-            change = difference(last.tree if last else Tree({}), tree)
+            change = compare_trees(last.tree if last else FileTree({}), tree)
             new = {path: tree.entries[path] for path in (*change.added, *change.modified)}
             fitting = {path: one for path, one in new.items() if _is_storable(path) and not _is_inside(path, modules)}
             put = {path: one for part in self._read(fitting) for path, one in _stored(objects, part, fitting).items()}
             gone = [path for path in (*change.removed, *change.modified) if path not in put] if last else None
-            commit = objects.commit(parent or self._repository.head(), title, {**modules, **put}, gone)
-        self._repository.point(self.refs + name, commit)
+            commit = objects.write_commit(parent or self._repository.read_head(), title, {**modules, **put}, gone)
+        self._repository.set_ref(self.refs + name, commit)
         missed = {*(last.checkpoint.left_out if last else ()), *new} & {*tree.entries} - {*put}
         return Checkpoint(-1, commit, tuple(sorted(path for path in missed if not _is_inside(path, modules))))
 
-    def _modules(self, objects: Objects, parent: str = "") -> dict[str, Held]:
+    def _modules(self, objects: GitObjects, parent: str = "") -> dict[str, GitEntry]:
         """The submodules, which are left alone; settled by the first checkpoint, before the first edit."""
         if self._known_modules is None:
             if parent:
-                self._known_modules = {path: one for path, one in objects.listed(parent).items() if one.mode == MODULE}
+                self._known_modules = {
+                    path: one for path, one in objects.list_entries(parent).items() if one.mode == MODULE
+                }
             else:
-                self._known_modules = {path: Held(MODULE, one) for path, one in self._repository.modules().items()}
+                self._known_modules = {
+                    path: GitEntry(MODULE, one) for path, one in self._repository.list_submodules().items()
+                }
         return self._known_modules
 
-    def _read(self, entries: Mapping[str, Entry]) -> Iterator[dict[str, bytes]]:
+    def _read(self, entries: Mapping[str, FileEntry]) -> Iterator[dict[str, bytes]]:
         """The contents, a bounded part at a time; what is too large, or no longer as it was seen, is not among them."""
         part: dict[str, bytes] = {}
         size = 0
         for path, entry in entries.items():
-            data = read(self.root, path, entry, LARGEST)
+            data = read_entry(self.root, path, entry, MAX_SIZE)
             if data is None:
                 continue
             part[path] = data
@@ -162,31 +166,31 @@ class Checkpoints:
         if part:
             yield part
 
-    def _differs(self, objects: Objects, path: str, entry: Entry | None, held: Held) -> bool:
+    def _differs(self, objects: GitObjects, path: str, entry: FileEntry | None, held: GitEntry) -> bool:
         if entry is None or git_mode(entry) != held.mode:
             return True
-        data = read(self.root, path, entry, LARGEST)
-        return data is None or objects.name(data) != held.name
+        data = read_entry(self.root, path, entry, MAX_SIZE)
+        return data is None or objects.hash_content(data) != held.name
 
-    def _put(self, path: str, data: bytes, mode: str, entry: Entry | None) -> None:
+    def _put(self, path: str, data: bytes, mode: str, entry: FileEntry | None) -> None:
         if mode == LINK:
-            file_writer.put_link(self.root, path, data)
+            file_writer.write_link(self.root, path, data)
             return
         default = 0o755 if mode == PROGRAM else 0o644
-        file_writer.put_file(self.root, path, data, entry.mode if entry and git_mode(entry) == mode else default)
+        file_writer.write_file(self.root, path, data, entry.mode if entry and git_mode(entry) == mode else default)
 
 
-def _stored(objects: Objects, part: Mapping[str, bytes], entries: Mapping[str, Entry]) -> dict[str, Held]:
-    return {path: Held(git_mode(entries[path]), name) for path, name in objects.store(part).items()}
+def _stored(objects: GitObjects, part: Mapping[str, bytes], entries: Mapping[str, FileEntry]) -> dict[str, GitEntry]:
+    return {path: GitEntry(git_mode(entries[path]), name) for path, name in objects.store_contents(part).items()}
 
 
-def _files(held: Mapping[str, Held]) -> dict[str, Held]:
+def _files(held: Mapping[str, GitEntry]) -> dict[str, GitEntry]:
     return {path: one for path, one in held.items() if one.mode != MODULE and _is_storable(path)}
 
 
-def git_mode(entry: Entry) -> str:
+def git_mode(entry: FileEntry) -> str:
     """What git calls the kind of a file."""
-    if entry.kind is Kind.LINK:
+    if entry.kind is FileKind.LINK:
         return LINK
     return PROGRAM if entry.is_executable else FILE
 

@@ -18,17 +18,17 @@ from typing import BinaryIO
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
-from pytest_loop.workspace.file_tree import Difference, Entry, Kind, Tree, read
-from pytest_loop.workspace.path_patterns import Globs
+from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, read_entry
+from pytest_loop.workspace.path_patterns import PathPatterns
 
-LARGEST = 8 * 1024 * 1024
+MAX_SIZE = 8 * 1024 * 1024
 ROOM = 1024**3
 MEMORY = 64 * 1024 * 1024
 _HEAD = struct.Struct(">32sQ")
 
 
 @dataclass(frozen=True)
-class PutBack:
+class RestoreResult:
     """What became of it: the paths that are as they were, and those that are not, each with its reason."""
 
     restored: tuple[str, ...] = ()
@@ -36,10 +36,10 @@ class PutBack:
     lost: tuple[tuple[str, str], ...] = ()
 
 
-class Kept:
+class ContentArchive:
     """The contents that were kept."""
 
-    def __init__(self, path: Path, *, largest: int = LARGEST, room: int = ROOM, memory: int = MEMORY) -> None:
+    def __init__(self, path: Path, *, largest: int = MAX_SIZE, room: int = ROOM, memory: int = MEMORY) -> None:
         self.path = path
         self._largest = largest
         self._room = room
@@ -48,7 +48,7 @@ class Kept:
         self._places: dict[str, tuple[int, int]] = {}
         self._file: BinaryIO | None = None
 
-    def __enter__(self) -> Kept:
+    def __enter__(self) -> ContentArchive:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,12 +60,12 @@ class Kept:
             self._file.close()
             self._file = None
 
-    def reopen(self) -> None:
+    def open_existing(self) -> None:
         """Take hold of a file that another process wrote, so that it outlives its name here too."""
-        if disk.is_there(self.path):
+        if disk.path_exists(self.path):
             self._opened()
 
-    def secure(self) -> None:
+    def rewrite_if_removed(self) -> None:
         """Write the file again where somebody took it away: what is in it can still be read."""
         if self._file is None:
             return
@@ -77,26 +77,26 @@ class Kept:
         data = os.pread(self._file.fileno(), ours.st_size, 0)
         self.close()
         disk.make_folder(self.path.parent)
-        disk.write_whole(self.path, data)
+        disk.write_atomically(self.path, data)
         self._opened()
 
     # -- keeping
 
-    def keep(self, root: Path, tree: Tree, sealed: Globs | None = None) -> tuple[str, ...]:
+    def add_files(self, root: Path, tree: FileTree, sealed: PathPatterns | None = None) -> tuple[str, ...]:
         """Keep the files of a tree, the sealed ones first; gives the paths of those that could not be kept."""
         first = {path for path in tree.entries if sealed and sealed.matches(path)}
         order = sorted(tree.entries, key=lambda path: (path not in first, path))
-        with disk.told("write", self.path, "try again"):
+        with disk.translate_errors("write", self.path, "try again"):
             file = self._opened()
             missed = [one for one in order if not self._keep_one(file, root, one, tree.entries[one], hold=one in first)]
             file.flush()
             os.fsync(file.fileno())
         return tuple(sorted(missed))
 
-    def _keep_one(self, file: BinaryIO, root: Path, path: str, entry: Entry, *, hold: bool) -> bool:
+    def _keep_one(self, file: BinaryIO, root: Path, path: str, entry: FileEntry, *, hold: bool) -> bool:
         if entry.digest in self._places:
             return True
-        data = read(root, path, entry, self._largest)
+        data = read_entry(root, path, entry, self._largest)
         if data is None:
             return False
         if hold and len(data) <= self._memory:
@@ -113,14 +113,14 @@ class Kept:
         """The file, with what it holds already: of this process, or of one that worked on the run before."""
         if self._file is None:
             disk.make_folder(self.path.parent)
-            self._file = os.fdopen(disk.open_plain(self.path, os.O_RDWR | os.O_CREAT), "r+b")
+            self._file = os.fdopen(disk.open_regular_file(self.path, os.O_RDWR | os.O_CREAT), "r+b")
             os.fchmod(self._file.fileno(), 0o600)  # what it holds may be for nobody else
             self._places = dict(_listed(self._file))
         return self._file
 
     # -- giving back
 
-    def content(self, digest: str) -> bytes | None:
+    def get_content(self, digest: str) -> bytes | None:
         """The bytes with that hash; None where they were not kept, or somebody has changed them since."""
         data = self._held.get(digest)
         if data is None:
@@ -129,7 +129,7 @@ class Kept:
 
     def _read(self, digest: str) -> bytes | None:
         try:
-            if self._file is None and not disk.is_there(self.path):
+            if self._file is None and not disk.path_exists(self.path):
                 return None
             file = self._opened()
             place, length = self._places[digest]
@@ -138,25 +138,25 @@ class Kept:
         except (OSError, StateError, KeyError):
             return None
 
-    def put_back(self, root: Path, before: Tree, after: Tree, change: Difference) -> PutBack:
+    def undo_changes(self, root: Path, before: FileTree, after: FileTree, change: FileChanges) -> RestoreResult:
         """Undo a change between two trees, or a part of one: what is new goes, and the rest is as it was."""
-        removed, remain = _done(change.added, lambda path: file_writer.remove(root, path))
+        removed, remain = _done(change.added, lambda path: file_writer.remove_path(root, path))
         for folder in sorted(_above(change.added) & (after.folders - before.folders), reverse=True):
-            file_writer.remove_empty(root, folder)
+            file_writer.remove_empty_folder(root, folder)
         others = sorted((*change.removed, *change.modified))
         restored, lost = _done(others, lambda path: self._put_one(root, path, before.entries[path]))
-        return PutBack(restored, removed, remain + lost)
+        return RestoreResult(restored, removed, remain + lost)
 
-    def _put_one(self, root: Path, path: str, entry: Entry) -> None:
-        if entry.kind not in (Kind.FILE, Kind.LINK):
+    def _put_one(self, root: Path, path: str, entry: FileEntry) -> None:
+        if entry.kind not in (FileKind.FILE, FileKind.LINK):
             raise StateError("it was no file")
-        data = self.content(entry.digest)
+        data = self.get_content(entry.digest)
         if data is None:
             raise StateError("its content was not kept")
-        if entry.kind is Kind.LINK:
-            file_writer.put_link(root, path, data)
+        if entry.kind is FileKind.LINK:
+            file_writer.write_link(root, path, data)
         else:
-            file_writer.put_file(root, path, data, entry.mode)
+            file_writer.write_file(root, path, data, entry.mode)
 
 
 def _done(paths: Iterable[str], act: Callable[[str], None]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:

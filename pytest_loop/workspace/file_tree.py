@@ -18,7 +18,7 @@ from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import gitignore
 from pytest_loop.workspace.gitignore import GIT, IGNORES
-from pytest_loop.workspace.path_patterns import Globs, Ignored, Level
+from pytest_loop.workspace.path_patterns import IgnoredPaths, IgnoreFile, PathPatterns
 
 # What tools leave beside the files of a project.
 LEFT_OUT = frozenset(
@@ -32,7 +32,7 @@ _PIECE = 1 << 20
 _YOUNG = 2_000_000_000
 
 
-class Kind(str, Enum):
+class FileKind(str, Enum):
     """What stands at a path: closed is a folder that nobody may look into, other a pipe, a socket or a device."""
 
     FILE = "file"
@@ -45,13 +45,13 @@ Stamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FileEntry:
     """One path; equal where kind, content and the right to run it are.
 
     `digest` is the SHA-256 of a file's content or of a link's target, empty where there is none or nobody may read it.
     """
 
-    kind: Kind
+    kind: FileKind
     digest: str = ""
     is_executable: bool = False
     mode: int = field(default=0o644, compare=False)
@@ -60,29 +60,29 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Scope:
+class ScanScope:
     """Where to look: not in the folder of the runs, not at what git ignores, unless that is sealed; and at how many.
 
     `outputs` are files that judging makes, and folders (with a slash at the end) that hold nothing else.
     """
 
     run_folder: str = ".loop"
-    sealed: Globs = field(default_factory=lambda: Globs(()))
-    most: int = 1_000_000
+    sealed: PathPatterns = field(default_factory=lambda: PathPatterns(()))
+    max_files: int = 1_000_000
     outputs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Tree:
+class FileTree:
     """What one look has found. Paths are relative, with slashes; bytes that are no UTF-8 are surrogates.
 
     `environments` are virtual environments that were left out.
     """
 
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, FileEntry]
     folders: frozenset[str] = frozenset()
     environments: frozenset[str] = frozenset()
-    ignored: Ignored = field(default_factory=Ignored)
+    ignored: IgnoredPaths = field(default_factory=IgnoredPaths)
 
     @cached_property
     def digest(self) -> str:
@@ -93,7 +93,7 @@ class Tree:
             whole.update(os.fsencode(path) + f"\0{one.kind.value} {one.digest} {one.is_executable:d}\0".encode())
         return whole.hexdigest()
 
-    def dump(self) -> bytes:
+    def to_json(self) -> bytes:
         """As bytes, for another day; the stamps are not among them."""
         data = {
             "entries": {
@@ -107,22 +107,22 @@ class Tree:
         return json.dumps(data, separators=(",", ":")).encode()
 
     @classmethod
-    def load(cls, data: bytes) -> Tree:
+    def from_json(cls, data: bytes) -> FileTree:
         """What `dump` gave; anything else is an error."""
         try:
             found = json.loads(data)
             return cls(
-                {path: Entry(Kind(kind), *others) for path, (kind, *others) in found["entries"].items()},
+                {path: FileEntry(FileKind(kind), *others) for path, (kind, *others) in found["entries"].items()},
                 frozenset(found["folders"]),
                 frozenset(found["environments"]),
-                Ignored({folder: tuple(lines) for folder, lines in found["ignored"].items()}),
+                IgnoredPaths({folder: tuple(lines) for folder, lines in found["ignored"].items()}),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(f"expected the files of a project as they were, found something else: {error}") from None
 
 
 @dataclass(frozen=True)
-class Difference:
+class FileChanges:
     """The paths that differ between two trees."""
 
     added: tuple[str, ...] = ()
@@ -133,72 +133,74 @@ class Difference:
     def paths(self) -> tuple[str, ...]:
         return tuple(sorted((*self.added, *self.removed, *self.modified)))
 
-    def only(self, globs: Globs) -> Difference:
+    def select(self, globs: PathPatterns) -> FileChanges:
         """What of it the patterns match."""
         return self._where(globs, fits=True)
 
-    def outside(self, globs: Globs) -> Difference:
+    def exclude(self, globs: PathPatterns) -> FileChanges:
         """What of it the patterns do not match."""
         return self._where(globs, fits=False)
 
-    def _where(self, globs: Globs, *, fits: bool) -> Difference:
+    def _where(self, globs: PathPatterns, *, fits: bool) -> FileChanges:
         parts = (self.added, self.removed, self.modified)
-        return Difference(*(tuple(path for path in part if globs.matches(path) is fits) for part in parts))
+        return FileChanges(*(tuple(path for path in part if globs.matches(path) is fits) for part in parts))
 
 
-def difference(before: Tree, after: Tree) -> Difference:
+def compare_trees(before: FileTree, after: FileTree) -> FileChanges:
     """What was added, removed and modified, each in the order of names."""
     old, new = before.entries, after.entries
-    return Difference(
+    return FileChanges(
         added=tuple(sorted(path for path in new if path not in old)),
         removed=tuple(sorted(path for path in old if path not in new)),
         modified=tuple(sorted(path for path, one in new.items() if path in old and old[path] != one)),
     )
 
 
-def look(root: Path, scope: Scope, before: Tree | None = None, *, trusting: bool = False) -> Tree:
+def scan_files(root: Path, scope: ScanScope, before: FileTree | None = None, *, trust_stat: bool = False) -> FileTree:
     """The files of a project now.
 
     `before` is an earlier look: what is ignored and which folders are environments was settled there. Who is trusting
     does not read a file again whose size, times and inode are as they were then; the final judgement never is.
     """
-    return _Look(root, scope, before, trusting=trusting).tree()
+    return _Look(root, scope, before, trusting=trust_stat).tree()
 
 
-def read(root: Path, path: str, entry: Entry, largest: int) -> bytes | None:
+def read_entry(root: Path, path: str, entry: FileEntry, largest: int) -> bytes | None:
     """The content of a file, or the target of a link; None where it is too large or no longer what the look found."""
     if not entry.digest or entry.size > largest:
         return None
     where = os.path.join(root, path)  # noqa: PTH118 - there may be many
     try:
-        data = _target(where) if entry.kind is Kind.LINK else b"".join(_pieces(where, entry.size + 1))
+        data = _target(where) if entry.kind is FileKind.LINK else b"".join(_pieces(where, entry.size + 1))
     except OSError:
         return None
     return data if hashlib.sha256(data).hexdigest() == entry.digest else None
 
 
 class _Look:
-    def __init__(self, root: Path, scope: Scope, before: Tree | None, *, trusting: bool) -> None:
+    def __init__(self, root: Path, scope: ScanScope, before: FileTree | None, *, trusting: bool) -> None:
         self._root = os.fspath(root)
         self._scope = scope
         self._before = before
         self._known = before.entries if before and trusting else {}
         self._old = time.time_ns() - _YOUNG
-        self._lines = dict(before.ignored.lines if before else gitignore.above(root))
-        self._entries: dict[str, Entry] = {}
+        self._lines = dict(before.ignored.lines if before else gitignore.read_outer_lines(root))
+        self._entries: dict[str, FileEntry] = {}
         self._folders: set[str] = set()
         self._environments: set[str] = set()
 
-    def tree(self) -> Tree:
-        waiting: list[tuple[str, tuple[Level, ...], bool]] = [("", Ignored(self._lines).above(), False)]
+    def tree(self) -> FileTree:
+        waiting: list[tuple[str, tuple[IgnoreFile, ...], bool]] = [
+            ("", IgnoredPaths(self._lines).get_outer_files(), False)
+        ]
         while waiting:
             waiting += self._inside(*waiting.pop())
-        ignored = self._before.ignored if self._before else Ignored(self._lines)
-        return Tree(self._entries, frozenset(self._folders), frozenset(self._environments), ignored)
+        ignored = self._before.ignored if self._before else IgnoredPaths(self._lines)
+        return FileTree(self._entries, frozenset(self._folders), frozenset(self._environments), ignored)
 
     def _inside(
-        self, folder: str, levels: tuple[Level, ...], is_ignored: bool
-    ) -> Iterator[tuple[str, tuple[Level, ...], bool]]:
+        self, folder: str, levels: tuple[IgnoreFile, ...], is_ignored: bool
+    ) -> Iterator[tuple[str, tuple[IgnoreFile, ...], bool]]:
         """Take the files of a folder; gives the folders in it."""
         found = self._listed(folder)
         if self._is_environment(folder, found):
@@ -226,8 +228,8 @@ class _Look:
                 return {one.name: one for one in found}
         except OSError as error:
             if not folder:
-                raise StateError(f"cannot look at the project {self._root}: {disk.reason(error)}") from None
-            self._entries[folder] = Entry(Kind.CLOSED)
+                raise StateError(f"cannot look at the project {self._root}: {disk.describe_error(error)}") from None
+            self._entries[folder] = FileEntry(FileKind.CLOSED)
             return {}
 
     def _is_environment(self, folder: str, found: Mapping[str, object]) -> bool:
@@ -240,42 +242,44 @@ class _Look:
         is_made = name in LEFT_OUT or name.endswith(_LEFT_OUT_END) or f"{path}/" in self._scope.outputs
         return is_made or path == self._scope.run_folder
 
-    def _deeper(self, folder: str, levels: tuple[Level, ...], found: Mapping[str, object]) -> tuple[Level, ...]:
+    def _deeper(
+        self, folder: str, levels: tuple[IgnoreFile, ...], found: Mapping[str, object]
+    ) -> tuple[IgnoreFile, ...]:
         if self._before is None and IGNORES in found:
             path = Path(self._root, folder, IGNORES)
-            self._lines[folder] = self._lines.get(folder, ()) + gitignore.lines(path)
-        level = Ignored(self._lines).level(folder)
+            self._lines[folder] = self._lines.get(folder, ()) + gitignore.read_lines(path)
+        level = IgnoredPaths(self._lines).get_file(folder)
         return (level, *levels) if level else levels
 
     def _take(self, one: os.DirEntry[str], path: str) -> None:
-        if len(self._entries) >= self._scope.most:
+        if len(self._entries) >= self._scope.max_files:
             raise StateError(
-                f"expected at most {self._scope.most:,} files in the project {self._root}, found more: "
+                f"expected at most {self._scope.max_files:,} files in the project {self._root}, found more: "
                 "remove them, or name in .gitignore what is not to be looked at"
             )
         with suppress(FileNotFoundError):  # it was there a moment ago
             self._entries[path] = self._entry(one, path)
 
-    def _entry(self, one: os.DirEntry[str], path: str) -> Entry:
+    def _entry(self, one: os.DirEntry[str], path: str) -> FileEntry:
         found = one.stat(follow_symlinks=False)
         if stat.S_ISLNK(found.st_mode):
             target = _target(one.path)
-            return Entry(Kind.LINK, hashlib.sha256(target).hexdigest(), mode=0o777, size=len(target))
+            return FileEntry(FileKind.LINK, hashlib.sha256(target).hexdigest(), mode=0o777, size=len(target))
         if not stat.S_ISREG(found.st_mode):
-            return Entry(Kind.OTHER)
+            return FileEntry(FileKind.OTHER)
         stamp = (found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
         known = self._known.get(path)
-        trusted = known is not None and known.stamp == stamp and known.kind is Kind.FILE
+        trusted = known is not None and known.stamp == stamp and known.kind is FileKind.FILE
         digest = known.digest if known and trusted else _digest(one.path, found.st_size)
         mode = stat.S_IMODE(found.st_mode)
         is_old = found.st_ctime_ns < self._old
-        return Entry(Kind.FILE, digest, bool(mode & 0o111), mode, found.st_size, stamp if is_old else None)
+        return FileEntry(FileKind.FILE, digest, bool(mode & 0o111), mode, found.st_size, stamp if is_old else None)
 
 
-def _is_ignored(levels: tuple[Level, ...], path: str) -> bool:
+def _is_ignored(levels: tuple[IgnoreFile, ...], path: str) -> bool:
     """The deepest .gitignore that says anything decides."""
     for level in levels:
-        answer = level.answer(path)
+        answer = level.decide(path)
         if answer is not None:
             return answer
     return False

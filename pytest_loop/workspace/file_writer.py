@@ -19,7 +19,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
-def put_file(root: Path, path: str, data: bytes, mode: int) -> None:
+def write_file(root: Path, path: str, data: bytes, mode: int) -> None:
     """Write a file, at once or not at all."""
 
     def write(folder: int, draft: str) -> None:
@@ -33,12 +33,12 @@ def put_file(root: Path, path: str, data: bytes, mode: int) -> None:
     _put(root, path, write)
 
 
-def put_link(root: Path, path: str, target: bytes) -> None:
+def write_link(root: Path, path: str, target: bytes) -> None:
     """Make a symbolic link, wherever it leads."""
     _put(root, path, lambda folder, draft: os.symlink(target, os.fsencode(draft), dir_fd=folder))
 
 
-def remove(root: Path, path: str) -> None:
+def remove_path(root: Path, path: str) -> None:
     """Delete whatever is there; where there is nothing, nothing happens."""
     *above, name = _parts(path)
     with _told("remove", root, path):
@@ -50,7 +50,7 @@ def remove(root: Path, path: str) -> None:
                 raise
 
 
-def remove_empty(root: Path, path: str) -> None:
+def remove_empty_folder(root: Path, path: str) -> None:
     """Delete a folder that holds nothing; any other one stays."""
     *above, name = _parts(path)
     with suppress(OSError), _entered(root, above, make=False) as folder:
@@ -81,7 +81,7 @@ def _parts(path: str) -> list[str]:
 
 @contextmanager
 def _told(doing: str, root: Path, path: str) -> Iterator[None]:
-    with disk.told(doing, root / path, "try again"):
+    with disk.translate_errors(doing, root / path, "try again"):
         yield
 
 

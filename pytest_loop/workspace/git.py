@@ -75,7 +75,7 @@ class Git:
     env: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def found(cls, folder: Path, deadline: float = DEADLINE) -> Git:
+    def locate(cls, folder: Path, deadline: float = DEADLINE) -> Git:
         """The git of this machine."""
         program = shutil.which("git")
         if program is None:
@@ -116,12 +116,12 @@ class Git:
         except OSError as error:
             raise GitError(f"git cannot be run in {self.folder}: {error.strerror or error}") from None
 
-    def said(self, *words: str) -> str:
+    def query(self, *words: str) -> str:
         """Its answer to a question, without the end of the line."""
         return os.fsdecode(self.run(*words).removesuffix(b"\n"))
 
     @contextmanager
-    def apart(self, objects: Path, object_format: str) -> Iterator[Git]:
+    def open_private_folder(self, objects: Path, object_format: str) -> Iterator[Git]:
         """Git in a folder of our own, which knows nothing of the repository but its objects."""
         with tempfile.TemporaryDirectory(prefix="pytest-loop-git-") as name:
             folder = Path(name)

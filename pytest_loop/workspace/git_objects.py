@@ -19,7 +19,7 @@ _AUTHOR = "pytest-loop <pytest-loop@localhost>"
 
 
 @dataclass(frozen=True)
-class Held:
+class GitEntry:
     """What a commit holds at a path: how, under which name, and how many bytes (none of a submodule)."""
 
     mode: str
@@ -28,20 +28,20 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Objects:
+class GitObjects:
     """The objects, and the folder (`prefix`) whose paths are meant; it ends with a slash, or is the whole."""
 
     git: Git
     object_format: str
     prefix: str = ""
 
-    def name(self, data: bytes) -> str:
+    def hash_content(self, data: bytes) -> str:
         """What git calls a content."""
         return hashlib.new(self.object_format, b"blob %d\0" % len(data) + data).hexdigest()
 
-    def store(self, part: Mapping[str, bytes]) -> dict[str, str]:
+    def store_contents(self, part: Mapping[str, bytes]) -> dict[str, str]:
         """Add contents where they are missing; gives their names."""
-        names = {path: self.name(data) for path, data in part.items()}
+        names = {path: self.hash_content(data) for path, data in part.items()}
         asked = "".join(f"{name}\n" for name in dict.fromkeys(names.values()))
         answers = self.git.run("cat-file", "--batch-check", "--buffer", data=asked.encode()).decode().splitlines()
         missing = {answer.split()[0] for answer in answers if answer.endswith(" missing")}
@@ -51,7 +51,7 @@ class Objects:
             self.git.run(*_IMPORT, data=stream + b"done\n")
         return names
 
-    def commit(self, parent: str, title: str, put: Mapping[str, Held], gone: Iterable[str] | None) -> str:
+    def write_commit(self, parent: str, title: str, put: Mapping[str, GitEntry], gone: Iterable[str] | None) -> str:
         """A commit after `parent`, if any: without what is gone (None: all that was there), and with what is put."""
         cleared = b"D " + self._quoted("") if self.prefix else b"deleteall"
         message = title.encode("utf-8", "replace")
@@ -73,18 +73,18 @@ class Objects:
         name = os.fsencode(self.prefix + path).removesuffix(b"/")
         return b'"' + name.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
 
-    def listed(self, commit: str) -> dict[str, Held]:
+    def list_entries(self, commit: str) -> dict[str, GitEntry]:
         """What a commit holds in the folder."""
         lines = self.git.run("ls-tree", "-r", "-z", "--long", "--full-tree", commit).split(b"\0")[:-1]
         parts = (line.split(b"\t", 1) for line in lines)
         fields = {os.fsdecode(name): head.decode().split() for head, name in parts}
         return {
-            path.removeprefix(self.prefix): Held(mode, name, int(size) if size.isdigit() else 0)
+            path.removeprefix(self.prefix): GitEntry(mode, name, int(size) if size.isdigit() else 0)
             for path, (mode, _, name, size) in fields.items()
             if path.startswith(self.prefix)
         }
 
-    def contents(self, wanted: Mapping[str, Held]) -> Iterator[tuple[str, bytes]]:
+    def contents(self, wanted: Mapping[str, GitEntry]) -> Iterator[tuple[str, bytes]]:
         """The contents by their paths, a bounded part of them at a time."""
         for part in _parts(wanted):
             asked = "".join(f"{wanted[path].name}\n" for path in part).encode()
@@ -98,7 +98,7 @@ class Objects:
                 output = output[start + size + 1 :]
 
 
-def _parts(wanted: Mapping[str, Held]) -> Iterator[list[str]]:
+def _parts(wanted: Mapping[str, GitEntry]) -> Iterator[list[str]]:
     part: list[str] = []
     size = 0
     for path, one in wanted.items():

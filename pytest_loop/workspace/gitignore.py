@@ -6,23 +6,25 @@ import os
 from pathlib import Path
 
 from pytest_loop.store import disk
-from pytest_loop.workspace.path_patterns import Level
+from pytest_loop.workspace.path_patterns import IgnoreFile
 
 GIT = ".git"
 IGNORES = ".gitignore"
 _LARGEST = 1 << 20
 
 
-def above(root: Path) -> dict[str, tuple[str, ...]]:
+def read_outer_lines(root: Path) -> dict[str, tuple[str, ...]]:
     """The lines that `Ignored` takes, but for those of the project's own folders."""
     root = root.absolute()
-    top = next((one for one in (root, *root.parents) if disk.is_there(one / GIT)), root)
+    top = next((one for one in (root, *root.parents) if disk.path_exists(one / GIT)), root)
     found = {}
     for folder in (root, *root.parents)[: len(root.parts) - len(top.parts) + 1]:
         way = _way(root, folder)
-        told = (lines(_exclude(top)) if folder == top else ()) + (lines(folder / IGNORES) if folder != root else ())
+        told = (read_lines(_exclude(top)) if folder == top else ()) + (
+            read_lines(folder / IGNORES) if folder != root else ()
+        )
         # Who works in a folder that git ignores as a whole means its files nevertheless.
-        if told and not (way and Level(way, told).answer("")):
+        if told and not (way and IgnoreFile(way, told).decide("")):
             found[way] = told
     return found
 
@@ -43,13 +45,13 @@ def _exclude(top: Path) -> Path:
 
 
 def _first(path: Path) -> str:
-    return next(iter(lines(path)), "")
+    return next(iter(read_lines(path)), "")
 
 
-def lines(path: Path) -> tuple[str, ...]:
+def read_lines(path: Path) -> tuple[str, ...]:
     """The lines of a file that say something; none where there is no file."""
     try:
-        with disk.reader(path) as file:
+        with disk.open_for_reading(path) as file:
             data = file.read(_LARGEST)
     except OSError:
         return ()

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import Match, SequenceMatcher
 
 # The library compares every line with every other one; beyond this, lines that occur only once come first.
-_MOST_COMPARED = 1_000_000
+_MAX_COMPARED = 1_000_000
 Span = tuple[int, int, int, int]
 Op = tuple[str, int, int, int, int]
 
 
-def hunks(old: Sequence[str], new: Sequence[str]) -> Iterable[list[Op]]:
+def compute_hunks(old: Sequence[str], new: Sequence[str]) -> Iterable[list[Op]]:
     """Groups of operations as `difflib` has them, with three lines around each change."""
     return _Matcher(old, new).get_grouped_opcodes(3)
 
@@ -31,7 +31,7 @@ def _blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
     start, end = _same_ends(old, new, (0, len(old), 0, len(new)))
     yield Match(0, 0, start)
     whole = (start, len(old) - end, start, len(new) - end)
-    if _cost(whole) <= _MOST_COMPARED:
+    if _cost(whole) <= _MAX_COMPARED:
         yield from _compared(old, new, whole)
     else:
         yield from _between_anchors(old, new, whole)
@@ -45,7 +45,7 @@ def _between_anchors(old: Sequence[str], new: Sequence[str], span: Span) -> Iter
         start, end = _same_ends(old, new, gap)
         yield Match(low, new_low, start)
         rest = (low + start, at - end, new_low + start, new_at - end)
-        if _cost(rest) <= _MOST_COMPARED:
+        if _cost(rest) <= _MAX_COMPARED:
             yield from _compared(old, new, rest)
         yield Match(at - end, new_at - end, end)
         if at < high:

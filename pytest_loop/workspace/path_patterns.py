@@ -14,7 +14,7 @@ class PatternError(LoopError):
     """A pattern of an option says nothing."""
 
 
-class Globs:
+class PathPatterns:
     """Patterns, the last fitting one decides; a path is relative and written with slashes, a folder's ends with one."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
@@ -28,7 +28,7 @@ class Globs:
         return f"Globs({self.patterns!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Globs) and other.patterns == self.patterns
+        return isinstance(other, PathPatterns) and other.patterns == self.patterns
 
     def __hash__(self) -> int:
         return hash(self.patterns)
@@ -38,7 +38,7 @@ class Globs:
 
 
 @dataclass(frozen=True)
-class Ignored:
+class IgnoredPaths:
     """The lines of .gitignore files by the folder they stand in, the root's as an empty text.
 
     Those of folders above the project stand by the way from there down to it, with a slash in front. All are taken
@@ -47,18 +47,18 @@ class Ignored:
 
     lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def level(self, folder: str) -> Level | None:
+    def get_file(self, folder: str) -> IgnoreFile | None:
         """What one folder says about the paths in it; None where it says nothing."""
         found = self.lines.get(folder)
-        return Level(folder, found) if found else None
+        return IgnoreFile(folder, found) if found else None
 
-    def above(self) -> tuple[Level, ...]:
+    def get_outer_files(self) -> tuple[IgnoreFile, ...]:
         """What the folders above the project say, the nearest first."""
         ways = sorted((way for way in self.lines if way.startswith("/")), key=len)
-        return tuple(Level(way, self.lines[way]) for way in ways)
+        return tuple(IgnoreFile(way, self.lines[way]) for way in ways)
 
 
-class Level:
+class IgnoreFile:
     """The .gitignore of one folder."""
 
     def __init__(self, folder: str, lines: Iterable[str]) -> None:
@@ -67,7 +67,7 @@ class Level:
         self._start = len(folder) + 1 if folder and not is_above else 0
         self._spec = _joined([spec for one in lines if (spec := _lenient(one)) is not None])
 
-    def answer(self, path: str) -> bool | None:
+    def decide(self, path: str) -> bool | None:
         """Whether a path is ignored; None where no pattern fits."""
         return _answer(self._spec, self._front + path[self._start :])
 

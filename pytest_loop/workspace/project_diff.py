@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from pytest_loop.core.text.lengths import clip_text
 from pytest_loop.core.text.sanitizer import reveal_hidden
-from pytest_loop.workspace.file_tree import Difference, Entry, Kind, Tree, difference
-from pytest_loop.workspace.line_diff import Op, hunks
+from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, compare_trees
+from pytest_loop.workspace.line_diff import Op, compute_hunks
 
 LIMIT = 256 * 1024
-LONGEST_LINE = 1000
-MOST_NAMES = 200
-NOTHING = "Nothing has changed.\n"
+MAX_LINE_LENGTH = 1000
+MAX_NAMES = 200
+NO_CHANGE = "Nothing has changed.\n"
 _HEADS = 3
 _NO_END = "\\ No newline at end of file"
 # Gives the content of a path; None where it is not known.
@@ -22,10 +22,10 @@ Content = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True)
-class Change:
+class ProjectDiff:
     """What changed, how many lines of it, and the text of it in Markdown; `diff` is the part that machines read."""
 
-    difference: Difference
+    changes: FileChanges
     lines_added: int
     lines_removed: int
     text: str
@@ -33,7 +33,7 @@ class Change:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return self.difference.paths
+        return self.changes.paths
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class _One:
                     yield from _signed("+", self.new[new_low:new_high])
 
 
-def change(before: Tree, after: Tree, old: Content, new: Content, limit: int = LIMIT) -> Change:
+def compute_diff(before: FileTree, after: FileTree, old: Content, new: Content, limit: int = LIMIT) -> ProjectDiff:
     """What changed between two trees; `limit` is about how many characters of diff are shown."""
-    found = difference(before, after)
+    found = compare_trees(before, after)
     if not found.paths:
-        return Change(found, 0, 0, NOTHING)
+        return ProjectDiff(found, 0, 0, NO_CHANGE)
     diff = _Diff(limit, len(found.paths))
     titles: list[str] = []
     added = removed = 0
@@ -80,15 +80,15 @@ def change(before: Tree, after: Tree, old: Content, new: Content, limit: int = L
         one = _changed(path, before.entries.get(path), after.entries.get(path), old, new)
         added, removed = added + one.added, removed + one.removed
         diff.add(one)
-        if len(titles) < MOST_NAMES:
+        if len(titles) < MAX_NAMES:
             titles.append(one.title)
-    if len(found.paths) > MOST_NAMES:
-        titles.append(f"- and {len(found.paths) - MOST_NAMES:,} more")
+    if len(found.paths) > MAX_NAMES:
+        titles.append(f"- and {len(found.paths) - MAX_NAMES:,} more")
     text = "\n".join([_summary(found, added, removed), *titles, "", *diff.lines(), ""])
-    return Change(found, added, removed, text, diff.text)
+    return ProjectDiff(found, added, removed, text, diff.text)
 
 
-def document_diff(name: str, old: str, new: str, limit: int) -> str:
+def render_document_diff(name: str, old: str, new: str, limit: int) -> str:
     """The change of one document."""
     sides = [text.encode("utf-8", "replace") for text in (old, new)]
     diff = _Diff(limit, 1)
@@ -140,13 +140,13 @@ def _fitting(lines: list[str], room: int) -> Iterator[str]:
         yield line
 
 
-def _summary(found: Difference, added: int, removed: int) -> str:
+def _summary(found: FileChanges, added: int, removed: int) -> str:
     kinds = [("added", found.added), ("removed", found.removed), ("modified", found.modified)]
     words = ", ".join(f"{len(paths):,} {word}" for word, paths in kinds if paths)
     return f"# What has changed\n\nFiles: {words}. Lines: {added:,} added, {removed:,} removed.\n"
 
 
-def _changed(path: str, was: Entry | None, now: Entry | None, old: Content, new: Content) -> _One:
+def _changed(path: str, was: FileEntry | None, now: FileEntry | None, old: Content, new: Content) -> _One:
     one = _One(path, "added" if was is None else "removed" if now is None else "modified", _notes(was, now))
     if was and now and was.digest == now.digest and was.kind is now.kind:
         return one
@@ -158,10 +158,10 @@ def _changed(path: str, was: Entry | None, now: Entry | None, old: Content, new:
     return _compared(one, _lines(data), _lines(new_data))
 
 
-def _notes(was: Entry | None, now: Entry | None) -> tuple[str, ...]:
+def _notes(was: FileEntry | None, now: FileEntry | None) -> tuple[str, ...]:
     if now is None:
         return ()
-    if now.kind is not (was.kind if was else Kind.FILE):
+    if now.kind is not (was.kind if was else FileKind.FILE):
         return (_KINDS[now.kind],)
     if now.is_executable is (was.is_executable if was else False):
         return ()
@@ -169,18 +169,18 @@ def _notes(was: Entry | None, now: Entry | None) -> tuple[str, ...]:
 
 
 _KINDS = {
-    Kind.FILE: "a file",
-    Kind.LINK: "a link",
-    Kind.CLOSED: "a folder that cannot be read",
-    Kind.OTHER: "neither file nor link",
+    FileKind.FILE: "a file",
+    FileKind.LINK: "a link",
+    FileKind.CLOSED: "a folder that cannot be read",
+    FileKind.OTHER: "neither file nor link",
 }
 
 
-def _content(path: str, entry: Entry | None, known: Content) -> bytes | None:
+def _content(path: str, entry: FileEntry | None, known: Content) -> bytes | None:
     if entry is None:
         return b""
     data = known(path) if entry.digest else None
-    return b"link to " + data if data is not None and entry.kind is Kind.LINK else data
+    return b"link to " + data if data is not None and entry.kind is FileKind.LINK else data
 
 
 def _lines(data: bytes) -> list[str]:
@@ -191,7 +191,7 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _compared(one: _One, old: list[str], new: list[str]) -> _One:
-    found = list(hunks(old, new)) if old or new else []
+    found = list(compute_hunks(old, new)) if old or new else []
     changes = [op for hunk in found for op in hunk if op[0] != "equal"]
     added, removed = sum(op[4] - op[3] for op in changes), sum(op[2] - op[1] for op in changes)
     return replace(one, added=added, removed=removed, old=old, new=new, hunks=found)
@@ -199,7 +199,7 @@ def _compared(one: _One, old: list[str], new: list[str]) -> _One:
 
 def _signed(sign: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
-        yield sign + clip_text(reveal_hidden(line.removesuffix("\n")), LONGEST_LINE)
+        yield sign + clip_text(reveal_hidden(line.removesuffix("\n")), MAX_LINE_LENGTH)
         if line.endswith("\n"):
             yield _NO_END
 
@@ -212,4 +212,4 @@ def _range(low: int, high: int) -> str:
 
 
 def _name(path: str) -> str:
-    return clip_text(reveal_hidden(path), LONGEST_LINE)
+    return clip_text(reveal_hidden(path), MAX_LINE_LENGTH)

@@ -6,22 +6,22 @@ import sys
 from importlib.machinery import PathFinder, all_suffixes
 from pathlib import Path
 
-from pytest_loop.workspace.file_tree import Difference, Tree
+from pytest_loop.workspace.file_tree import FileChanges, FileTree
 
 _SUFFIXES = sorted(all_suffixes(), key=len, reverse=True)
 _PACKAGE = "__init__"
 
 
-def hiding(root: Path, start: Tree, found: Difference) -> Difference:
+def select_shadowing_files(root: Path, start: FileTree, found: FileChanges) -> FileChanges:
     """Those of what was added that `python -m pytest`, or a script beside them, would import for what is installed.
 
     Modules of a package hide nothing, and nobody starts anything in a folder that was not there.
     """
     elsewhere = [path for path in sys.path if path and not _is_own(Path(path).resolve(), root.resolve())]
-    return Difference(added=tuple(path for path in found.added if _hides(path, start, elsewhere)))
+    return FileChanges(added=tuple(path for path in found.added if _hides(path, start, elsewhere)))
 
 
-def _hides(path: str, start: Tree, elsewhere: list[str]) -> bool:
+def _hides(path: str, start: FileTree, elsewhere: list[str]) -> bool:
     folder, _, file = path.rpartition("/")
     suffix = next((one for one in _SUFFIXES if file.endswith(one)), None)
     if suffix is None:

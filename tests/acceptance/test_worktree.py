@@ -41,8 +41,8 @@ def project(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "test_it.py").write_text((tmp_path / "test_it.py").read_text() + "    assert True\n")
     os.mkfifo(tmp_path / "go")
     yield tmp_path
-    for files in Store(tmp_path).busy():
-        files.ask_to_pause()
+    for files in Store(tmp_path).list_busy_runs():
+        files.request_pause()
         gone(int(files.pid))
 
 
@@ -149,7 +149,7 @@ def test_second_run_on_the_same_files_is_refused_and_one_apart_is_not(run: Pytes
     assert apart.returncode == 0, apart
     allowed = run(*TASK, *MENDS, "--loop-alias", "three", "--loop-allow", "src/product.py")
     assert allowed.returncode == 0, allowed
-    assert [files.alias for files in Store(project).busy()] == ["one"]
+    assert [files.alias for files in Store(project).list_busy_runs()] == ["one"]
 
 
 @pytest.mark.thorough

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.command_agent import CommandAgent
 from pytest_loop.agents.factory import KINDS, AgentFactory, load_declared, make_agent
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, AgentUnavailableError, Watch
@@ -75,9 +75,9 @@ def test_presets_have_a_model_and_may_be_declared_anew(tmp_path: Path, monkeypat
     declared = {"gemini": "gemini:gemini-3-pro", "goose": "command:cat"}
     for spec in ("gemini", "gemini:gemini-2.5-flash --debug"):
         agent = make_agent(spec, tmp_path, declared)
-        assert isinstance(agent, PresetAgent)
+        assert isinstance(agent, ClientAgent)
         assert agent.name == spec
-    assert isinstance(make_agent("goose", tmp_path, {}), PresetAgent)
+    assert isinstance(make_agent("goose", tmp_path, {}), ClientAgent)
     assert isinstance(make_agent("goose", tmp_path, declared), CommandAgent)
 
 
@@ -119,7 +119,7 @@ class Plugin:
         return self if spec == "parrot" else None
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
-        watch.heard(SECRET.encode())
+        watch.on_output(SECRET.encode())
         return AgentReply(text=f"{request.prompt}, {SECRET}")
 
     def close(self) -> None:
@@ -135,7 +135,7 @@ def test_the_agents_of_a_plugin_are_redacted_and_recorded(factory: AgentFactory)
     request = AgentRequest("PRODUCE", SECRET, factory.root)
     for agent in (factory.make("parrot"), factory.make_another("parrot", factory.root / "elsewhere")):
         heard: list[bytes] = []
-        assert agent.answer(request, Watch(heard=heard.append)).text == "[API_TOKEN], [API_TOKEN]"
+        assert agent.answer(request, Watch(on_output=heard.append)).text == "[API_TOKEN], [API_TOKEN]"
         assert b"".join(heard) == b"[API_TOKEN]"
     assert SECRET not in (factory.root / "record.jsonl").read_text()
     assert (factory.root / "record.jsonl").read_text().count("[API_TOKEN], [API_TOKEN]") == 2

@@ -12,7 +12,7 @@ from pytest_loop.agents.protocol import (
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
-    StopAskedError,
+    StopRequestedError,
     Watch,
 )
 from pytest_loop.agents.redacted_agent import RedactedAgent
@@ -41,7 +41,7 @@ class Here:
         if self.document is not None and request.artifact:
             request.artifact.write_bytes(self.document)
         for piece in (b"thinking of s3cr3t", b"-value\n", b"and s3"):
-            watch.heard(piece)
+            watch.on_output(piece)
         if self.error:
             raise self.error(f"no: {SECRET}")
         usage, blocked = Usage(tokens=5), Blocked(rule="a.x.y", reason=SECRET)
@@ -59,7 +59,7 @@ def test_neither_the_question_nor_the_answer_has_a_secret_in_it(ask: Ask) -> Non
     discreet = RedactedAgent(agent, REDACT)
     issue = Issue(rule_id="a.x.y", problem=f"found {SECRET}", fix_instruction="mend it")
     request = ask(prompt=f"use {SECRET}", critique=(issue,))
-    reply = discreet.answer(request, Watch(timeout=7, heard=said.append))
+    reply = discreet.answer(request, Watch(timeout=7, on_output=said.append))
     assert agent.asked
     assert agent.asked.prompt == "use [API_TOKEN]"
     assert agent.asked.critique[0].problem == "found [API_TOKEN]"
@@ -75,11 +75,11 @@ def test_neither_the_question_nor_the_answer_has_a_secret_in_it(ask: Ask) -> Non
     assert b"".join(said) == b"thinking of [API_TOKEN]\nand s3"
 
 
-@pytest.mark.parametrize("kind", [AgentError, AgentUnavailableError, StopAskedError])
+@pytest.mark.parametrize("kind", [AgentError, AgentUnavailableError, StopRequestedError])
 def test_an_error_stays_what_it_is_without_the_secret(ask: Ask, kind: type[AgentError]) -> None:
     said: list[bytes] = []
     with pytest.raises(kind, match=r"^no: \[API_TOKEN\]$") as caught:
-        RedactedAgent(Here(kind), REDACT).answer(ask(), Watch(heard=said.append))
+        RedactedAgent(Here(kind), REDACT).answer(ask(), Watch(on_output=said.append))
     assert type(caught.value) is kind
     assert said[-1] == b"s3"
 

@@ -14,7 +14,7 @@ from pytest_loop.agents.protocol import (
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
-    StopAskedError,
+    StopRequestedError,
     Watch,
 )
 from pytest_loop.agents.replay_agent import RecordedAgent, ReplayAgent
@@ -101,8 +101,8 @@ def test_a_run_that_goes_on_leaves_out_iterations_that_are_over(ask: Ask, tmp_pa
 
 
 def test_a_stop_is_not_part_of_what_an_agent_said(ask: Ask, tmp_path: Path) -> None:
-    recorded = RecordedAgent(Here(ScriptedAgent({"PLAN": StopAskedError("stop")})), tmp_path / "run.jsonl")
-    with pytest.raises(StopAskedError):
+    recorded = RecordedAgent(Here(ScriptedAgent({"PLAN": StopRequestedError("stop")})), tmp_path / "run.jsonl")
+    with pytest.raises(StopRequestedError):
         recorded.answer(ask("PLAN"), Watch())
     assert (tmp_path / "run.jsonl").read_text() == ""
 

@@ -26,11 +26,12 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
-from pytest_loop.agents.protocol import reply as as_reply
+from pytest_loop.agents.protocol import make_reply as as_reply
 from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Plan, Rule
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.run import runner
-from pytest_loop.session.runner import SessionResult, SubprocessSession
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.store import clock
 
 SOURCE = "guide.rules.yaml"

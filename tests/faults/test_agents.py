@@ -27,7 +27,7 @@ from pytest_loop.core.model.session_order import Order
 from pytest_loop.processes import child
 from pytest_loop.run.context import Settings, Tools
 from pytest_loop.run.driver import Driver
-from pytest_loop.session.runner import SessionResult
+from pytest_loop.session.result import SessionResult
 from pytest_loop.show.live import Live
 from pytest_loop.store.project_runs import Store
 from pytest_loop.workspace.artifact import Artifact
@@ -79,8 +79,8 @@ class Project:
 
     def asked(self, agent: Agent, rule: RunRule = RULE, **settings: Any) -> Told:
         store = Store(self.path)
-        files = store.run("do-it")
-        files.take()
+        files = store.get_run("do-it")
+        files.acquire()
         start = RunState(
             run_id="do-it-1",
             task_alias="do-it",
@@ -260,7 +260,7 @@ HANGS = {
 def test_an_agent_that_hangs_is_ended(
     project: Project, monkeypatch: pytest.MonkeyPatch, script: str, message: str
 ) -> None:
-    monkeypatch.setattr(child, "GRACE", 0.5)
+    monkeypatch.setattr(child, "GRACE_PERIOD", 0.5)
     limits: dict[str, Any] = {"silence": 0.7} if "nothing" in message else {"timeout": 1.0}
     told = project.run(project.script(script), **limits)
     assert told.is_failed

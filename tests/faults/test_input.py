@@ -13,7 +13,7 @@ import pytest
 
 from pytest_loop.settings.command_line import child_arguments
 from pytest_loop.store.project_runs import Store
-from pytest_loop.store.run_names import slug
+from pytest_loop.store.run_names import make_alias
 from tests.calling import Caller
 
 RULES = "artifact: doc.md\nrules: [{id: a.x.green, description: It is green, check: {contains: green}}]\n"
@@ -95,7 +95,7 @@ def test_strange_characters_reach_the_agent_as_they_are(loop: Loop, project: Pat
     assert wanted in (project / "doc.md").read_text(encoding="utf-8")
     assert state(project)["task"]["prompt"] == wanted
     assert "\u202e" not in done.stdout
-    assert state(project)["task_alias"] == slug(wanted)
+    assert state(project)["task_alias"] == make_alias(wanted)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_strange_characters_reach_the_agent_as_they_are(loop: Loop, project: Pat
     ],
 )
 def test_every_task_has_a_name_that_is_a_plain_folder(tmp_path: Path, task: str, alias: str) -> None:
-    assert slug(task) == alias
-    assert Store(tmp_path).run(slug(task)).folder.parent == tmp_path / ".loop"
+    assert make_alias(task) == alias
+    assert Store(tmp_path).get_run(make_alias(task)).folder.parent == tmp_path / ".loop"
 
 
 # -- limits

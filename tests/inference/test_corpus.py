@@ -14,7 +14,7 @@ from pytest_loop.inference.proposal import Proposal, build_rules, render_proposa
 from pytest_loop.inference.synthesis import infer_criteria
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.inference.task_refusal import Refusal
-from pytest_loop.rules.rule_files import load
+from pytest_loop.rules.rule_files import load_rule_file
 
 CORPUS = yaml.safe_load(Path(__file__).with_name("corpus.yaml").read_text(encoding="utf-8"))
 ACCEPTED = [row for row in CORPUS if "refused" not in row]
@@ -76,7 +76,7 @@ def test_what_is_inferred_is_a_rule_file_and_a_proposal_in_yaml(row: dict[str, A
     text = render_rule_file(made)
     if made:
         (tmp_path / "inferred.rules.yaml").write_text(text, encoding="utf-8")
-        loaded = load(tmp_path / "inferred.rules.yaml", tmp_path)
+        loaded = load_rule_file(tmp_path / "inferred.rules.yaml", tmp_path)
         assert [one.rule.id for one in loaded.rules] == [one.entry["id"] for one in made]
         assert all(one.rule.blocks for one in loaded.rules)
     else:

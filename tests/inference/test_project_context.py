@@ -23,7 +23,7 @@ from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.proposal import render_rule_file
 from pytest_loop.inference.shape_file import PATH as SHAPE
 from pytest_loop.inference.shape_file import ShapeEntry, build_must_not_entry, make_slug, parse_shape_file
-from pytest_loop.rules.rule_files import load
+from pytest_loop.rules.rule_files import load_rule_file
 
 FENCED = """\
 # Shape: login
@@ -243,7 +243,7 @@ def test_the_context_of_a_factory() -> None:
 def test_rules_of_a_context_are_rules_of_a_rule_file(tmp_path: Path) -> None:
     found = extract_context(Project.from_texts({**FACTORY, SHAPE: FENCED}))
     (tmp_path / "it.rules.yaml").write_text(render_rule_file(found.rules, "context"), encoding="utf-8")
-    loaded = load(tmp_path / "it.rules.yaml", tmp_path)
+    loaded = load_rule_file(tmp_path / "it.rules.yaml", tmp_path)
     assert [one.rule.id for one in loaded.rules] == [rule.entry["id"] for rule in found.rules]
     assert found.clarity == 8
 

@@ -9,10 +9,10 @@ import pytest
 
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Rule
 from pytest_loop.rules.checks.check import Answer, Context
-from pytest_loop.rules.checks.registry import check
+from pytest_loop.rules.checks.registry import build_check
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.reuse import Reuse
-from pytest_loop.rules.rule_files import Judged
+from pytest_loop.rules.reuse import VerdictCache
+from pytest_loop.rules.rule_files import LoadedRule
 
 NODE = "it.rules.yaml::a.it"
 
@@ -28,13 +28,13 @@ class Project:
     def judge(self, raw: Any, *, fixtures: tuple[str, ...] = (), artifact: bool = True, **fields: Any) -> Evidence:
         """One evaluation; what it finds is known to the next."""
         rule = Rule(id="a.it", description="it", **fields)
-        judged = Judged(rule, check(raw), self.folder, 1, fixtures, raw=raw)
+        judged = LoadedRule(rule, build_check(raw), self.folder, 1, fixtures, raw=raw)
         place = Path("artifact.md") if artifact else None
         context = Context(self.folder, self.folder, place, Documents(self.folder), ask=lambda _: Answer(passed=True))
 
-        reuse = Reuse(self.known)
-        inputs = reuse.inputs(judged, context)
-        if known := reuse.known(NODE, inputs):
+        reuse = VerdictCache(self.known)
+        inputs = reuse.hash_inputs(judged, context)
+        if known := reuse.find_evidence(NODE, inputs):
             return known.model_copy(update={"reused": True})
         self.judgings += 1
         found = (Finding(expected="a", found="b"),)

@@ -16,8 +16,9 @@ from textwrap import dedent
 import pytest
 
 from pytest_loop.core.model.session_order import Order
-from pytest_loop.session.runner import SessionResult, SubprocessSession
-from pytest_loop.session.warm.client import WarmLauncher
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import ColdLauncher, SubprocessSession
+from pytest_loop.session.warm.launcher import WarmLauncher
 
 TIMEOUT = 60.0
 
@@ -35,7 +36,7 @@ class Project:
         self.write("pytest.ini", "[pytest]\n")
         place = ("--rootdir", str(self.path), "-c", str(self.path / "pytest.ini"))
         self.words = ("-q", "-p", "no:cacheprovider", *self.words, *place)
-        self.warm = WarmLauncher(self.words, self.path, time.time(), say=self.said.append)
+        self.warm = WarmLauncher(self.words, self.path, time.time(), print_line=self.said.append)
 
     def write(self, name: str, text: str) -> Path:
         path = self.path / name
@@ -44,8 +45,10 @@ class Project:
         return path
 
     def judge(self, *extra: str, is_warm: bool = True) -> SessionResult:
-        warm = self.warm if is_warm else None
-        session = SubprocessSession(self.words, self.path, self.timeout, os.environ, lambda _data: None, launcher=warm)
+        launcher = self.warm if is_warm else ColdLauncher()
+        session = SubprocessSession(
+            self.words, self.path, self.timeout, os.environ, lambda _data: None, launcher=launcher
+        )
         return session.evaluate(Order(), *extra)
 
     def outcomes(self, *, is_warm: bool = True) -> dict[str, str]:

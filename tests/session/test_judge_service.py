@@ -13,7 +13,6 @@ from multiprocessing.connection import Client
 from pathlib import Path
 
 import pytest
-from pytest_loop.session.broker import JudgeService, ask_judge
 
 from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.answers import JudgeAnswer
@@ -22,12 +21,14 @@ from pytest_loop.agents.protocol import (
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
-    StopAskedError,
+    StopRequestedError,
     Watch,
 )
 from pytest_loop.core.model.run_state import Usage
 from pytest_loop.errors import CheckError
-from pytest_loop.session import broker
+from pytest_loop.rules.checks.check import Answer
+from pytest_loop.session import judge_service
+from pytest_loop.session.judge_service import JudgeService, ask_judge
 
 Judging = Callable[[str, Path | None], JudgeAnswer]
 Serve = Callable[[Judging], JudgeService]
@@ -36,7 +37,7 @@ Serve = Callable[[Judging], JudgeService]
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """A broker that does not wait long between its tries."""
-    monkeypatch.setattr(broker, "BACKOFF", 0.05)
+    monkeypatch.setattr(judge_service, "BACKOFF", 0.05)
     opened: list[JudgeService] = []
 
     def make(judging: Judging) -> JudgeService:
@@ -56,12 +57,10 @@ def test_a_question_of_another_process_gets_its_answer(serve: Serve, tmp_path: P
         return JudgeAnswer(passed=True, reason="Grüße", evidence="line 1")
 
     one = serve(judging)
-    script = "import sys\nfrom pathlib import Path\nfrom pytest_loop.session.broker import ask\nprint(ask(sys.argv[1], sys.argv[2], 'so?', Path('/x')).reason)"
+    script = "import sys\nfrom pathlib import Path\nfrom pytest_loop.session.judge_service import ask_judge\nprint(ask_judge(sys.argv[1], sys.argv[2], 'so?', Path('/x')).reason)"
     done = subprocess.run([sys.executable, "-c", script, one.address, one.key], capture_output=True, check=True)
     assert done.stdout.decode() == "Grüße\n"
-    assert ask_judge(one.address, one.key, "and so?", None) == JudgeAnswer(
-        passed=True, reason="Grüße", evidence="line 1"
-    )
+    assert ask_judge(one.address, one.key, "and so?", None) == Answer(passed=True, reason="Grüße", evidence="line 1")
     assert asked == [("so?", Path("/x")), ("and so?", None)]
 
 
@@ -159,9 +158,9 @@ def test_a_temporary_folder_with_a_long_name_is_no_obstacle(
 import sys, tempfile, pathlib
 tempfile.tempdir = sys.argv[1]
 pathlib.Path(sys.argv[1]).mkdir()
-from pytest_loop.session.broker import Broker, JudgeAnswer, ask
-one = Broker(lambda question, artifact: JudgeAnswer(passed=True, reason=question))
-print(ask(one.address, one.key, "so?", None).reason)
+from pytest_loop.session.judge_service import JudgeAnswer, JudgeService, ask_judge
+one = JudgeService(lambda question, artifact: JudgeAnswer(passed=True, reason=question))
+print(ask_judge(one.address, one.key, "so?", None).reason)
 one.close()
 """
     done = subprocess.run(
@@ -173,9 +172,9 @@ one.close()
 def test_a_broker_without_descriptors_answers_when_it_has_some_again() -> None:
     script = """
 import json, resource, sys, time
-from pytest_loop.session.broker import Broker, JudgeAnswer
+from pytest_loop.session.judge_service import JudgeAnswer, JudgeService
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-one = Broker(lambda question, artifact: JudgeAnswer(passed=True, reason="at last"))
+one = JudgeService(lambda question, artifact: JudgeAnswer(passed=True, reason="at last"))
 files = []
 for _ in range(3):
     try:
@@ -192,7 +191,7 @@ sys.stdin.readline()
         assert child.stdin
         assert child.stdout
         address, key = json.loads(child.stdout.readline())
-        answers: list[JudgeAnswer] = []
+        answers: list[Answer] = []
         thread = threading.Thread(target=lambda: answers.append(ask_judge(address, key, "so?", None)))
         thread.start()
         time.sleep(0.3)
@@ -216,8 +215,8 @@ class Spoken:
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         self.requests.append(request)
-        if not watch.wanted():
-            raise StopAskedError("stopped")
+        if not watch.should_continue():
+            raise StopRequestedError("stopped")
         if request.artifact:
             request.artifact.write_text("the judge was here")
         return self.answers.pop(0)
@@ -242,13 +241,13 @@ def test_a_judge_sees_a_copy_of_the_document(tmp_path: Path) -> None:
     assert request.artifact.name == "guide.md"
     assert path.read_text() == "# Guide"
     assert request.schema
-    assert judge.spent == Usage(tokens=5)
-    assert judge.is_asked
+    assert judge.usage == Usage(tokens=5)
+    assert judge.was_asked
 
 
 def test_somebody_else_may_write_the_prompt(tmp_path: Path) -> None:
     agent = Spoken(YES)
-    Judge(agent, tmp_path, "nonce", own_prompt=lambda request: f"{request.step}?").answer("Is it good?", None)
+    Judge(agent, tmp_path, "nonce", make_prompt=lambda request: f"{request.step}?").answer("Is it good?", None)
     assert agent.requests[0].prompt == "JUDGE?"
 
 
@@ -260,7 +259,7 @@ def test_a_question_about_no_document_is_about_the_project(tmp_path: Path) -> No
     assert agent.requests[0].artifact is None
     assert "## Document" not in agent.requests[0].prompt
     assert agent.requests[0].key != agent.requests[1].key
-    assert judge.spent == Usage(tokens=10)
+    assert judge.usage == Usage(tokens=10)
 
 
 def test_a_document_that_is_not_there_does_not_pass_and_costs_nothing(tmp_path: Path) -> None:
@@ -286,5 +285,5 @@ def test_a_judge_whom_nobody_waits_for_stops(serve: Serve, tmp_path: Path) -> No
     judge = Judge(Spoken(YES), tmp_path, "nonce")
     one = JudgeService(judge.answer, judge.dismiss)
     one.close()
-    with pytest.raises(StopAskedError):
+    with pytest.raises(StopRequestedError):
         judge.answer("Is it good?", None)

@@ -10,7 +10,8 @@ from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Plan
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.session.redaction import RedactedSession
-from pytest_loop.session.runner import SessionError, SessionResult, SessionStoppedError
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import SessionError, SessionStoppedError
 
 SECRET = "s3cr3t-value"
 REDACT = Redactor({"API_TOKEN": SECRET})

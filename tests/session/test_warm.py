@@ -75,7 +75,7 @@ def test_a_session_that_dies_is_reported_where_it_died(project: Callable[..., An
     made.write("test_it.py", "import os, signal\ndef test_it(): os.kill(os.getpid(), signal.SIGKILL)\n")
     for _ in range(2):
         found = made.judge()
-        assert found.missing("test_it.py::test_it").text == "not verified: the session died here (signal 9)"
+        assert found.make_missing_evidence("test_it.py::test_it").text == "not verified: the session died here (signal 9)"
     made.write("test_it.py", "import os\ndef test_it(): os._exit(7)\n")
     assert made.judge().ending == "exit code 7"
 
@@ -419,7 +419,7 @@ def test_a_plugin_that_cannot_be_forked_makes_sessions_cold(
 def test_who_insists_hears_why_not(project: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     made = project()
     made.write("test_it.py", PASSES)
-    made.warm.is_needed = True
+    made.warm.is_required = True
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(SessionError, match="--loop-session=warm: forked processes cannot be trusted on win32"):
         made.judge()

@@ -198,9 +198,9 @@ def test_what_is_done_once_is_done_once_also_where_it_failed(tmp_path: Path, is_
 
     workers = [BuildOnce(folder), BuildOnce(folder)] if is_shared else [BuildOnce()]
     for one in (*workers, *workers):
-        one.done("a", works)
+        one.run("a", works)
         with pytest.raises(CheckError, match="no compiler"):
-            one.done("b", breaks)
+            one.run("b", breaks)
     assert calls == ["works", "breaks"]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.workspace.checkpoints import Checkpoint, Checkpoints
-from pytest_loop.workspace.file_tree import Scope, look
+from pytest_loop.workspace.file_tree import ScanScope, scan_files
 from pytest_loop.workspace.git import Git
 
 RUN = "guide-20260101-120000"
@@ -196,17 +196,17 @@ TRAPS = {
 def _everything(one: Repository) -> None:
     """All that is ever asked of git."""
     found = Checkpoints(one.root, RUN)
-    assert found.reason == ""
-    before = look(one.root, Scope())
+    assert found.unavailable_reason == ""
+    before = scan_files(one.root, ScanScope())
     first = found.write(0, before)
     one.edit()
     (one.root / "new.txt").write_text("new\n")
-    after = look(one.root, Scope(), before)
+    after = scan_files(one.root, ScanScope(), before)
     found.write(1, after)
     assert Checkpoints(one.root, RUN).restore(first, after).removed == ("new.txt",)
-    assert look(one.root, Scope(), before).digest == before.digest
-    assert len(found.found()) == 2
-    found.remove()
+    assert scan_files(one.root, ScanScope(), before).digest == before.digest
+    assert len(found.list_all()) == 2
+    found.remove_all()
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
@@ -226,7 +226,7 @@ def test_missing_object_is_not_fetched_even_where_git_would(repository: Reposito
     control = _ssh_command(repository)
     (repository.root / ".git" / "refs" / "heads" / "main").write_text(f"{MISSING}\n")
     found = Checkpoints(repository.root, RUN)
-    found.write(0, look(repository.root, Scope()))
+    found.write(0, scan_files(repository.root, ScanScope()))
     assert not repository.is_sprung
     control()
     assert repository.is_sprung
@@ -279,7 +279,7 @@ def test_variables_of_the_environment_lead_nowhere(
 
 
 def test_replaced_object_is_not_what_is_restored(repository: Repository) -> None:
-    before = look(repository.root, Scope())
+    before = scan_files(repository.root, ScanScope())
     found = Checkpoints(repository.root, RUN)
     first = found.write(0, before)
     evil = subprocess.run(
@@ -290,14 +290,14 @@ def test_replaced_object_is_not_what_is_restored(repository: Repository) -> None
     )
     assert repository.git("cat-file", "blob", f"{first.commit}:a.txt") == "evil\n", "the control"
     repository.edit()
-    found.restore(first, look(repository.root, Scope(), before))
+    found.restore(first, scan_files(repository.root, ScanScope(), before))
     assert (repository.root / "a.txt").read_text() == "first\n"
 
 
 @pytest.mark.parametrize("path", [".git/hooks/post-checkout", "sub/.GIT/config", "../outside"])
 def test_commit_that_somebody_made_up_writes_nothing_into_git_or_outside(repository: Repository, path: str) -> None:
     found = Checkpoints(repository.root, RUN)
-    before = look(repository.root, Scope())
+    before = scan_files(repository.root, ScanScope())
     found.write(0, before)
     blob = repository.git("rev-parse", "HEAD:a.txt").strip()
     tree = blob
@@ -324,6 +324,6 @@ def test_commit_that_somebody_made_up_writes_nothing_into_git_or_outside(reposit
 
 def test_git_hears_no_settings_but_ours(repository: Repository) -> None:
     repository.config("core.pager", str(repository.script))
-    said = Git.found(repository.root).said("config", "--get", "core.pager")
+    said = Git.locate(repository.root).query("config", "--get", "core.pager")
     assert said == "cat"
     assert repository.git("config", "--get", "core.pager").strip() == str(repository.script)

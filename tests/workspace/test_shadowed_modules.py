@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.workspace.file_tree import Scope, difference, look
-from pytest_loop.workspace.sealed_files import SealedFiles, patterns
-from pytest_loop.workspace.shadowed_modules import hiding
+from pytest_loop.workspace.file_tree import ScanScope, compare_trees, scan_files
+from pytest_loop.workspace.sealed_files import SealedFiles, build_seal_patterns
+from pytest_loop.workspace.shadowed_modules import select_shadowing_files
 
 
 @pytest.mark.parametrize(
@@ -38,12 +38,12 @@ def test_only_where_something_could_be_started(tmp_path: Path, path: str, hides:
     for name in ("shop/__init__.py", "tools/check.py"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
-    start = look(tmp_path, Scope())
+    start = scan_files(tmp_path, ScanScope())
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / path).touch()
-    found = difference(start, look(tmp_path, Scope(), start))
+    found = compare_trees(start, scan_files(tmp_path, ScanScope(), start))
     assert found.added == (path,)
-    assert hiding(tmp_path, start, found).added == ((path,) if hides else ())
+    assert select_shadowing_files(tmp_path, start, found).added == ((path,) if hides else ())
 
 
 def test_modules_of_the_project_itself_are_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,19 +53,19 @@ def test_modules_of_the_project_itself_are_not_installed(tmp_path: Path, monkeyp
     (tmp_path / "here/lib/tool.py").touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "here"))
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "src"), str(tmp_path / "here/lib"), ""])
-    start = look(tmp_path, Scope())
+    start = scan_files(tmp_path, ScanScope())
     (tmp_path / "cart.py").touch()
     (tmp_path / "tool.py").touch()
-    found = difference(start, look(tmp_path, Scope(), start))
-    assert hiding(tmp_path, start, found).added == ("tool.py",)
+    found = compare_trees(start, scan_files(tmp_path, ScanScope(), start))
+    assert select_shadowing_files(tmp_path, start, found).added == ("tool.py",)
 
 
 @pytest.mark.parametrize(("unsealed", "stays"), [((), False), (("!json.py",), True)], ids=["sealed", "unsealed"])
 def test_it_is_removed_unless_somebody_has_unsealed_it(tmp_path: Path, unsealed: tuple[str, ...], stays: bool) -> None:
     project = SealedFiles(tmp_path, tmp_path / ".loop/run", ("conftest.py", *unsealed))
-    project.begin()
+    project.record_start()
     (tmp_path / "json.py").touch()
-    found = [(one.kind, one.path, one.detail) for one in project.settle()]
+    found = [(one.kind, one.path, one.detail) for one in project.enforce_seal()]
     assert found == ([] if stays else [("sealed", "json.py", "was new, and was removed")])
     assert (tmp_path / "json.py").exists() is stays
     project.close()
@@ -73,11 +73,11 @@ def test_it_is_removed_unless_somebody_has_unsealed_it(tmp_path: Path, unsealed:
 
 def test_a_compiled_module_is_seen_though_git_ignores_it(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*.py[cod]\n")
-    project = SealedFiles(tmp_path, tmp_path / ".loop/run", patterns(()))
-    project.begin()
+    project = SealedFiles(tmp_path, tmp_path / ".loop/run", build_seal_patterns(()))
+    project.record_start()
     (tmp_path / "__pycache__").mkdir()
     for name in ("json.pyc", "__pycache__/shop.cpython-311.pyc"):
         (tmp_path / name).touch()
-    assert [one.path for one in project.settle()] == ["json.pyc"]
+    assert [one.path for one in project.enforce_seal()] == ["json.pyc"]
     assert not (tmp_path / "json.pyc").exists()
     project.close()

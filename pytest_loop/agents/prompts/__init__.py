@@ -13,6 +13,7 @@ from pytest_loop.core.model.run_state import RunState, Step
 from pytest_loop.core.reporting.outcome import attempt_line
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.sanitizer import fence_text
+from pytest_loop.core.text.wording import limit_lines
 from pytest_loop.errors import StateError
 
 FOLDER = Path(__file__).parent
@@ -35,7 +36,7 @@ PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 }
 
 
-def compose(
+def build_prompt(
     step: Step,
     state: RunState,
     nonce: str,
@@ -73,7 +74,7 @@ def compose(
         "sealed": ", ".join(state.sealed.patterns) if state.sealed else "",
         "allowed": ", ".join(state.sealed.allow) if state.sealed else "",
     }
-    return render(template or step.value, values, folder)
+    return render_template(template or step.value, values, folder)
 
 
 def _wanted_rules(state: RunState, wanted: Sequence[str]) -> str:
@@ -85,8 +86,7 @@ def _rules(state: RunState) -> str:
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
     shown = [rule for rule in state.criteria.active(state.phase) if not rule.holdout]
     rules = sorted(shown, key=lambda rule: rule.id not in unmet)
-    more = len(rules) - MOST_RULES
-    return "\n".join([*map(_told, rules[:MOST_RULES]), *([f"- and {more} more"] if more > 0 else [])])
+    return "\n".join(limit_lines([*map(_told, rules)], MOST_RULES))
 
 
 def _told(rule: RunRule) -> str:
@@ -97,7 +97,7 @@ def _told(rule: RunRule) -> str:
     return f"- {shorten(rule.id)} ({rule.severity.value}): {shorten(asked, LONGEST_RULE)}"
 
 
-def render(step: str, values: dict[str, str], folder: Path | None = None, own: Path | None = None) -> str:
+def render_template(step: str, values: dict[str, str], folder: Path | None = None, own: Path | None = None) -> str:
     """The prompt of a step; `folder` may hold a template of the user's own, such as `refine.md`, or `own` is one.
 
     Blocks are separated by empty lines: a block that names only what is empty is left out.
@@ -108,12 +108,12 @@ def render(step: str, values: dict[str, str], folder: Path | None = None, own: P
     return "\n\n".join(_filled(block, known, path) for block in blocks) + "\n"
 
 
-def check(folder: Path) -> None:
+def check_templates(folder: Path) -> None:
     """Say what is wrong with a user's own templates before the first of them is needed."""
     if not folder.is_dir():
         raise StateError(f"loop_prompts: expected a folder with templates such as refine.md, found none: {folder}")
     for step, names in PLACEHOLDERS.items():
-        render(step, dict.fromkeys(names, "x"), folder)
+        render_template(step, dict.fromkeys(names, "x"), folder)
 
 
 def _path(step: str, folder: Path | None) -> Path:

@@ -12,6 +12,7 @@ from pytest_loop.core.model.rules import Proof, Severity
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import list_names
 
 # How hard it is to take back what others build on.
 HARD = "1"
@@ -55,7 +56,7 @@ def _was_done_before(state: RunState) -> bool:
 
 
 def _first(names: list[str]) -> str:
-    return shorten(names[0], 80) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+    return list_names([shorten(name, 80) for name in names], 1)
 
 
 def judged_rules(state: RunState) -> Iterator[tuple[RunRule, Proof]]:

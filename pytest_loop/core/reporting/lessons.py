@@ -11,6 +11,7 @@ from pytest_loop.core.model.rules import Verdict
 from pytest_loop.core.model.run_state import Assessment, Event, Kind, RuleResult, RunState
 from pytest_loop.core.text.lengths import fit_tokens, shorten
 from pytest_loop.core.text.sanitizer import reveal_hidden
+from pytest_loop.core.text.wording import limit_lines
 
 MOST_OFFERED = 3
 MOST_LINES = 24
@@ -120,5 +121,5 @@ def _told(number: int, one: Lesson) -> str:
     more = f", and {one.others} more with it" if one.others else ""
     head = f"{number}. {shorten(one.rule)} said: {one.problem}\n   This edit mended it{more} ({shorten(one.name)}):"
     lines = [reveal_hidden(line[:_LONGEST_LINE]) for line in one.diff.split("\n")]
-    rest = [f"... and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
-    return fit_tokens("\n".join([head, *(f"   | {line}" for line in [*lines[:MOST_LINES], *rest])]), MOST_TOKENS)
+    shown = limit_lines(lines, MOST_LINES, "... and {} more lines")
+    return fit_tokens("\n".join([head, *(f"   | {line}" for line in shown)]), MOST_TOKENS)

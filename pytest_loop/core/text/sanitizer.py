@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from pytest_loop.core.text.terminal_text import shown
+from pytest_loop.core.text.terminal_emulation import render_visible_text
 
 # Characters without width, that change the direction of writing, or that only machines read.
 _HIDDEN = re.compile(
@@ -19,7 +19,7 @@ _SERVER_COMMAND = re.compile(r"##(?=\w*\[)")
 def clean_text(text: str) -> str:
     """Return the text as a terminal would show it, without erased, overwritten and hidden characters."""
     if not (text.isascii() and text.isprintable()):
-        text = shown(_HIDDEN.sub("", text).replace("\r\n", "\n"))
+        text = render_visible_text(_HIDDEN.sub("", text).replace("\r\n", "\n"))
         text = "\n".join([_keep_printable(line) for line in text.split("\n")]).strip("\n")
     return _SERVER_COMMAND.sub("# #", text.rstrip(" "))
 
