@@ -11,12 +11,12 @@ from pathlib import Path
 from side_by_side import pytest_command, table
 
 from pytest_loop.agents import prompts
-from pytest_loop.core.judging.assessment import assessment
-from pytest_loop.core.judging.critique import critique, rendered
-from pytest_loop.core.judging.draft import run_criteria
+from pytest_loop.core.judging.assessment import assess
+from pytest_loop.core.judging.critique import build_critique, render_critique
+from pytest_loop.core.judging.draft import build_run_criteria
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import Critique, RunState, Step, Target, Task
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.lengths import estimate_tokens
 from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.session.runner import SubprocessSession
@@ -133,12 +133,12 @@ def criticised(folder: Path) -> tuple[Critique, RunState]:
     """The critique of the same suite, judged as in a run, and the run that would ask for its repair."""
     words = pytest_command("-p", "no:cacheprovider")[3:]
     session = SubprocessSession(words, folder, 600, dict(os.environ), lambda _data: None)
-    judgement = session.evaluate(Order())
+    judgement = session.evaluate(SessionOrder())
     if judgement.plan is None or len(judgement.evidence) != FAILING:
         raise SystemExit(f"expected {FAILING} reports, found {len(judgement.evidence)}:\n{judgement.output[-4000:]}")
-    criteria = run_criteria(judgement.plan, {}, {})
-    one = assessment(criteria, Phase.A, judgement.group_by_rule(), "")
-    made = critique(criteria, one)
+    criteria = build_run_criteria(judgement.plan, {}, {})
+    one = assess(criteria, Phase.A, judgement.group_by_rule(), "")
+    made = build_critique(criteria, one)
     state = RunState(
         run_id="green-1",
         task_alias="green",
@@ -160,7 +160,7 @@ def main() -> None:
         write_suite(folder)
         said = estimate_tokens(printed(folder))
         made, state = criticised(folder)
-    text = fence_text(rendered(made), NONCE)
+    text = fence_text(render_critique(made), NONCE)
     whole = prompts.build_prompt(Step.REFINE, state, NONCE)
     if asked.show:
         print(text, end="\n\n")

@@ -9,7 +9,7 @@ from statistics import median
 
 from side_by_side import arguments, clean_environment, pytest_command, spread, table
 
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.session.warm.launcher import WarmLauncher
 
@@ -39,7 +39,7 @@ def session(folder: Path, *words: str) -> SubprocessSession:
 
 def seconds(one: SubprocessSession, count: int) -> float:
     started = time.perf_counter()
-    found = one.evaluate(Order())
+    found = one.evaluate(SessionOrder())
     assert found.exit_status == 0, found.output
     assert len(found.evidence) == count
     return time.perf_counter() - started

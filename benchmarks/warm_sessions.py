@@ -15,7 +15,7 @@ from statistics import median
 from content_rules import write_artifact, write_rules
 from side_by_side import arguments, clean_environment, pytest_command, spread, table
 
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.session.warm.launcher import WarmLauncher
 
@@ -102,7 +102,7 @@ def measured(case: Case, rounds: int) -> tuple[list[float], list[float]]:
         session = SubprocessSession(words, folder, 600.0, environment, lambda _data: None, launcher=server)
 
         def warm() -> None:
-            found = session.evaluate(Order())
+            found = session.evaluate(SessionOrder())
             assert found.exit_status == 0, found.output
 
         def cold() -> None:

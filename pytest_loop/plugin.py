@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.settings import command_line
+from pytest_loop.settings.session_settings import read_session_settings
 
 RULE_FILES = (".rules.yaml", ".rules.yml", ".rules.json", ".rules.toml")
 MANIFESTS = ("loop.manifest.json", "loop.manifest.yaml", "loop.manifest.yml", "loop.manifest.toml")
@@ -17,7 +18,7 @@ SESSION_VARIABLE = "PYTEST_LOOP_SESSION"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    command_line.declare(parser)
+    command_line.declare_options(parser)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -34,7 +35,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         from pytest_loop.session.judge import join_run
 
         join_run(early_config, text)
-    elif command_line.asks_for_a_run(values):
+    elif command_line.takes_over(values):
         capture: Any = early_config.pluginmanager.getplugin("capturemanager")
         capture.suspend_global_capture(in_=True)
         if values.loop_gate:
@@ -54,9 +55,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", command_line.RULE_MARK)
     worker_input = getattr(config, "workerinput", {})
     order_path = worker_input.get("loop_order")
-    options = command_line.options(config)
-    has_judge = options.judge or "loop_judge" in worker_input
-    if options.baseline is not None or has_judge or order_path or _belongs_to_run(config):
+    settings = read_session_settings(config)
+    has_judge = settings.judge or "loop_judge" in worker_input
+    if settings.baseline is not None or has_judge or order_path or _belongs_to_run(config):
         from pytest_loop.session import judge
 
         if order_path:
@@ -106,7 +107,7 @@ def _is_ordered_manifest(config: pytest.Config, path: Path) -> bool:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the rules of phase B in phase A, and order the others."""
-    if command_line.options(config).phase != "B":
+    if read_session_settings(config).phase != "B":
         late = [item for item in items if _is_phase_b(item)]
         config.hook.pytest_deselected(items=late)
         excluded = set(late)

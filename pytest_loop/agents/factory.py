@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents import acp_bridge
-from pytest_loop.agents.builtin_agent import NAME as BUILTIN
-from pytest_loop.agents.builtin_agent import SECONDS, BuiltinAgent
+from pytest_loop.agents.builtin_agent import BUILTIN, SECONDS, BuiltinAgent
 from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.command_agent import CommandAgent
 from pytest_loop.agents.presets import load_presets

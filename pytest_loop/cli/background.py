@@ -6,7 +6,7 @@ import codecs
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -17,8 +17,8 @@ from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.session.runner import START_SCRIPT
-from pytest_loop.settings.command_line import NO_ALIAS
-from pytest_loop.settings.settings import RunOptions
+from pytest_loop.settings.command_line import build_resume_arguments
+from pytest_loop.settings.settings import Settings
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
@@ -26,17 +26,15 @@ from pytest_loop.store.run_files import RunFiles
 PATIENCE = 60.0
 MOST_ATTEMPTS = 3
 _POLL = 0.05
-# What only the process says that begins a run; the one in the background goes on with it.
-_OF_THE_BEGINNING = ("--loop-task", "--loop-alias", "--loop-resume")
 
 
-def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str | None, say: PrintLine) -> int:
+def detach(files: RunFiles, arguments: Sequence[str], folder: Path, say: PrintLine) -> int:
     """Let a process of its own go on with a run that this one has begun; gives the exit code.
 
     It has a session of its own, so that no terminal ends it, and everything it says is in the log of the run.
     """
     files.release()
-    words = [*later_words(arguments, resumed), f"--loop-resume={files.alias}"]
+    words = [*build_resume_arguments(arguments), f"--loop-resume={files.alias}"]
     begin = files.log.length
     with files.log.open_for_appending() as log:
         process = subprocess.Popen(
@@ -56,28 +54,6 @@ def detach(files: RunFiles, arguments: Sequence[str], folder: Path, resumed: str
     say(f"{files.alias} works in the background: process {process.pid}, log {files.log.path}")
     say(f"follow it with pytest --loop-attach={files.alias}, end it with pytest --loop-stop --loop-alias={files.alias}")
     return 0
-
-
-def later_words(arguments: Sequence[str], resumed: str | None = None, keep: Sequence[str] = ()) -> Iterator[str]:
-    """The arguments of a person for the process that goes on: without what the run has taken from them already.
-
-    One that nobody listens to writes no result to its standard output; `keep` are options that stay all the same.
-    """
-    words = iter(arguments)
-    for word in words:
-        name, sign, value = word.partition("=")
-        if name == "--loop-detach" and name not in keep:
-            continue
-        if name in _OF_THE_BEGINNING:
-            is_followed = name != "--loop-resume" or resumed not in (None, NO_ALIAS)
-            if not sign and is_followed:
-                next(words, None)
-        elif name == "--loop-json" and name not in keep:
-            value = value if sign else next(words, "")
-            if value != "-":
-                yield f"{name}={value}"
-        else:
-            yield word
 
 
 def _wait(is_done: Callable[[], bool], patience: float = PATIENCE) -> bool:
@@ -110,16 +86,16 @@ def attempt(files: RunFiles, *, force: bool) -> int:
 # -- commands
 
 
-def carry_out(name: str, options: RunOptions, store: Store, say: PrintLine, stream: TextIO) -> int:
+def carry_out(name: str, settings: Settings, store: Store, say: PrintLine, stream: TextIO) -> int:
     """The exit code of a command: attach or pause."""
     if name == "attach":
-        return _attach(options, store, say, stream)
-    return _pause(options, store, say)
+        return _attach(settings, store, say, stream)
+    return _pause(settings, store, say)
 
 
-def _attach(options: RunOptions, store: Store, say: PrintLine, stream: TextIO) -> int:
+def _attach(settings: Settings, store: Store, say: PrintLine, stream: TextIO) -> int:
     """Show what a run says until nobody works on it; whoever leaves before leaves it at work."""
-    files = runs.chosen(store, options.alias or options.attach)
+    files = runs.chosen(store, settings.start.alias or settings.commands.attach)
     if not files.log.exists:
         raise StateError(f"{files.alias} has no log: only a run that was started with --loop-detach can be followed")
     try:
@@ -128,8 +104,8 @@ def _attach(options: RunOptions, store: Store, say: PrintLine, stream: TextIO) -
         say(f"\n{files.alias} goes on: end it with pytest --loop-stop --loop-alias={files.alias}")
         return int(pytest.ExitCode.INTERRUPTED)
     state, history = files.read()
-    if options.json:
-        runs.give(runs.result(files, state, history), options.json, say)
+    if settings.output.json:
+        runs.give(runs.result(files, state, history), settings.output.json, say)
     return _left(state, files, say)
 
 
@@ -155,9 +131,9 @@ def _left(state: RunState, files: RunFiles, say: PrintLine) -> int:
     return int(pytest.ExitCode.INTERRUPTED)
 
 
-def _pause(options: RunOptions, store: Store, say: PrintLine) -> int:
+def _pause(settings: Settings, store: Store, say: PrintLine) -> int:
     """Ask the process of a run to leave it where it stands."""
-    files = runs.at_work(store, options.alias or options.pause, "pause")
+    files = runs.at_work(store, settings.start.alias or settings.commands.pause, "pause")
     if not files.is_busy:
         say(f"nobody works on {files.alias}: {runs.shown_status(files.read()[0], files)}")
         return 0
@@ -165,6 +141,6 @@ def _pause(options: RunOptions, store: Store, say: PrintLine) -> int:
     is_left = _wait(lambda: not files.is_busy)
     words = f"paused {files.alias}" if is_left else f"asked {files.alias} to pause"
     say(f"{words}: go on with pytest --loop-resume={files.alias}")
-    if options.json:
-        runs.give(runs.result(files, *files.read()), options.json, say)
+    if settings.output.json:
+        runs.give(runs.result(files, *files.read()), settings.output.json, say)
     return 0

@@ -21,8 +21,8 @@ from pytest_loop.inference.synthesis import infer_criteria
 from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.inference.task_refusal import Refusal
 from pytest_loop.run import restore
-from pytest_loop.settings.command_line import NO_ALIAS
-from pytest_loop.settings.settings import RunOptions
+from pytest_loop.settings.command_line import NO_VALUE
+from pytest_loop.settings.settings import Settings
 from pytest_loop.show import run as show
 from pytest_loop.show.agents import agent_lines
 from pytest_loop.show.analysis import analysis_lines
@@ -37,10 +37,10 @@ _REFUSED = 4  # pytest's word for a command line that cannot be carried out
 Ask = Callable[[str], bool]
 
 
-def carry_out(name: str, options: RunOptions, store: Store, say: PrintLine, ask: Ask) -> int:
+def carry_out(name: str, settings: Settings, store: Store, say: PrintLine, ask: Ask) -> int:
     """The exit code of a command."""
     if name == "clean":
-        return _clean(options, store, say, ask)
+        return _clean(settings, store, say, ask)
     plain = {
         "status": _status,
         "list": _list,
@@ -52,20 +52,20 @@ def carry_out(name: str, options: RunOptions, store: Store, say: PrintLine, ask:
         "report": _report,
         "debrief": _debrief,
     }
-    return plain[name](options, store, say)
+    return plain[name](settings, store, say)
 
 
-def _agents(options: RunOptions, _store: Store, say: PrintLine) -> int:
+def _agents(settings: Settings, _store: Store, say: PrintLine) -> int:
     found = find_clients()
     for line in agent_lines(found):
         say(line)
-    if options.json:
-        give([one.model_dump(mode="json") for one in found], options.json, say)
+    if settings.output.json:
+        give([one.model_dump(mode="json") for one in found], settings.output.json, say)
     return 0
 
 
-def _infer(options: RunOptions, store: Store, say: PrintLine) -> int:
-    found = infer_criteria(parse_task(options.infer or ""), read_project(store.project))
+def _infer(settings: Settings, store: Store, say: PrintLine) -> int:
+    found = infer_criteria(parse_task(settings.commands.infer or ""), read_project(store.project))
     if isinstance(found, Refusal):
         say(str(found))
         return _REFUSED
@@ -73,13 +73,13 @@ def _infer(options: RunOptions, store: Store, say: PrintLine) -> int:
     return 0
 
 
-def _status(options: RunOptions, store: Store, say: PrintLine) -> int:
-    files = chosen(store, options.alias or options.status)
+def _status(settings: Settings, store: Store, say: PrintLine) -> int:
+    files = chosen(store, settings.start.alias or settings.commands.status)
     state, history = files.read()
-    if options.json:
-        give(result(files, state, history), options.json, say)
+    if settings.output.json:
+        give(result(files, state, history), settings.output.json, say)
         return 0
-    if options.status_block:
+    if settings.output.status_block:
         for line in status_block(state, show.following(state)):
             say(line)
         return 0
@@ -100,7 +100,7 @@ def _say_damage(history: History, say: PrintLine) -> None:
         say(f"damage: {problem}")
 
 
-def _list(options: RunOptions, store: Store, say: PrintLine) -> int:
+def _list(settings: Settings, store: Store, say: PrintLine) -> int:
     found: list[Found] = []
     broken: dict[str, str] = {}
     for files in store.list_runs():
@@ -109,9 +109,9 @@ def _list(options: RunOptions, store: Store, say: PrintLine) -> int:
             broken[files.alias] = str(one)
         else:
             found.append(one)
-    if options.json:
+    if settings.output.json:
         unreadable = [{"task_alias": alias, "status": None, "error": error} for alias, error in broken.items()]
-        give([*(result(*one) for one in found), *unreadable], options.json, say)
+        give([*(result(*one) for one in found), *unreadable], settings.output.json, say)
         return 0
     if not found and not broken:
         say(f"there is no run in {store.root}")
@@ -124,17 +124,17 @@ def _list(options: RunOptions, store: Store, say: PrintLine) -> int:
     return 0
 
 
-def _history(options: RunOptions, store: Store, say: PrintLine) -> int:
-    files = chosen(store, options.alias or options.history)
+def _history(settings: Settings, store: Store, say: PrintLine) -> int:
+    files = chosen(store, settings.start.alias or settings.commands.history)
     state, history = files.read()
     told = iteration_records.records(state, history.events)
-    if options.json:
+    if settings.output.json:
         whole = {
             "run": result(files, state, history) | {"analytics": iteration_records.analysis(state, told)},
             "iterations": [one.model_dump(mode="json") for one in told],
             "events": [event.model_dump(mode="json") for event in history.events],
         }
-        give(whole, options.json, say)
+        give(whole, settings.output.json, say)
         return 0
     for line in (*show.history_lines(history.events), *analysis_lines(state, told)):
         say(line.rstrip())
@@ -142,19 +142,19 @@ def _history(options: RunOptions, store: Store, say: PrintLine) -> int:
     return 0
 
 
-def _report(options: RunOptions, store: Store, say: PrintLine) -> int:
-    files = chosen(store, options.alias)
+def _report(settings: Settings, store: Store, say: PrintLine) -> int:
+    files = chosen(store, settings.start.alias)
     state, history = files.read()
-    report.write(options, state, history.events, say, shown_status(state, files))
+    report.write(settings, state, history.events, say, shown_status(state, files))
     _say_damage(history, say)
-    if options.json:
-        give(result(files, state, history), options.json, say)
+    if settings.output.json:
+        give(result(files, state, history), settings.output.json, say)
     return 0
 
 
-def _stop(options: RunOptions, store: Store, say: PrintLine) -> int:
-    files = at_work(store, options.alias, "stop")
-    words = Reason.USER_STOP.value if options.stop in (None, NO_ALIAS) else str(options.stop)
+def _stop(settings: Settings, store: Store, say: PrintLine) -> int:
+    files = at_work(store, settings.start.alias, "stop")
+    words = Reason.USER_STOP.value if settings.commands.stop in (None, NO_VALUE) else str(settings.commands.stop)
     if files.is_busy:
         files.request_stop(words)
         say(f"asked {files.alias} to stop ({words})")
@@ -162,8 +162,8 @@ def _stop(options: RunOptions, store: Store, say: PrintLine) -> int:
         say(f"{files.alias} is over already: {before.status.value}, {before.stop.reason}")
     else:
         say(f"stopped {files.alias} ({words})")
-    if options.json:
-        give(result(files, *files.read()), options.json, say)
+    if settings.output.json:
+        give(result(files, *files.read()), settings.output.json, say)
     return 0
 
 
@@ -193,8 +193,8 @@ def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
     return Event.of(state, kind.value, payload, read_clock())
 
 
-def _debrief(options: RunOptions, store: Store, say: PrintLine) -> int:
-    debriefed(chosen(store, options.alias), options.debrief, say)
+def _debrief(settings: Settings, store: Store, say: PrintLine) -> int:
+    debriefed(chosen(store, settings.start.alias), settings.workload.debrief, say)
     return 0
 
 
@@ -210,9 +210,9 @@ def debriefed(files: RunFiles, path: str, say: PrintLine) -> None:
     say(f"wrote {path}")
 
 
-def _restore(options: RunOptions, store: Store, say: PrintLine) -> int:
+def _restore(settings: Settings, store: Store, say: PrintLine) -> int:
     """The files of an iteration that the run has judged."""
-    files = chosen(store, options.alias)
+    files = chosen(store, settings.start.alias)
     if files.is_busy:
         raise StateError(f"{files.alias} is running: stop it first with --loop-stop --loop-alias {files.alias}")
     state, history = files.read()
@@ -220,24 +220,28 @@ def _restore(options: RunOptions, store: Store, say: PrintLine) -> int:
         raise StateError(f"{files.alias} has improved one document, whose versions are not kept")
     project = restore.opened(store.project, files, state.sealed)
     try:
-        done = restore.restored(project, history.events, options.restore or 0)
+        done = restore.restored(project, history.events, settings.commands.restore or 0)
     finally:
         project.close()
     for path, reason in done.lost:
         say(f"{path}: {reason}")
     counts = f"{len(done.restored)} written, {len(done.removed)} removed"
-    say(f"the files are those of iteration {options.restore} of {files.alias}: {counts}")
+    say(f"the files are those of iteration {settings.commands.restore} of {files.alias}: {counts}")
     return 1 if done.lost else 0
 
 
-def _clean(options: RunOptions, store: Store, say: PrintLine, ask: Ask) -> int:
-    wanted = store.list_runs() if options.clean == "all" else [store.get_existing_run(str(options.clean))]
+def _clean(settings: Settings, store: Store, say: PrintLine, ask: Ask) -> int:
+    wanted = (
+        store.list_runs()
+        if settings.commands.clean == "all"
+        else [store.get_existing_run(str(settings.commands.clean))]
+    )
     free = [files for files in wanted if not files.is_busy]
     kept = [files.alias for files in wanted if files not in free]
     for alias in kept:
         say(f"{alias} is running and stays: stop it first with --loop-stop --loop-alias {alias}")
     names = [files.alias for files in free]
-    if free and not options.yes and not ask(f"delete {', '.join(names)} for good?"):
+    if free and not settings.start.yes and not ask(f"delete {', '.join(names)} for good?"):
         say("nothing was deleted; --loop-yes deletes without asking")
         kept, names, free = [*kept, *names], [], []
     for files in free:
@@ -250,6 +254,6 @@ def _clean(options: RunOptions, store: Store, say: PrintLine, ask: Ask) -> int:
         say(f"deleted {', '.join(names)}")
     elif not wanted:
         say(f"there is no run in {store.root}")
-    if options.json:
-        give({"deleted": names, "kept": kept}, options.json, say)
+    if settings.output.json:
+        give({"deleted": names, "kept": kept}, settings.output.json, say)
     return 1 if kept else 0

@@ -15,19 +15,25 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.cli.task import Understood
-from pytest_loop.core.judging.draft import TESTS, is_module, run_criteria, with_baseline, with_modules
-from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan
+from pytest_loop.core.judging.draft import (
+    add_module_rules,
+    apply_baseline,
+    build_run_criteria,
+    is_module_rule,
+)
+from pytest_loop.core.model.rules import TESTS_SOURCE, Criteria, Outcome, Phase, Plan
 from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.rules.sources import TEMPLATES, list_templates
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.session.runner import Session, SessionError
-from pytest_loop.settings.command_line import child_arguments
-from pytest_loop.settings.settings import RunOptions
+from pytest_loop.settings.command_line import build_session_arguments
+from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import read_clock
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.sealed_files import SealedFiles, hash_site_files
+from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 LONGEST_TASK = 200_000
 
@@ -62,19 +68,19 @@ class NewRun:
 
     config: pytest.Config
     values: argparse.Namespace
-    options: RunOptions
+    settings: Settings
     root: Path
     understood: Understood
     kept: Path | None = None
 
     def artifact(self) -> Path | None:
         """The document that the person named, if any; it must stay inside the project."""
-        if not self.options.artifact:
+        if not self.settings.workspace.artifact:
             return None
-        path = (self.config.invocation_params.dir / self.options.artifact).resolve()
+        path = (self.config.invocation_params.dir / self.settings.workspace.artifact).resolve()
         if not path.is_relative_to(self.root.resolve()):
             raise pytest.UsageError(
-                f"--loop-artifact: expected a path inside {self.root}, found {self.options.artifact!r}"
+                f"--loop-artifact: expected a path inside {self.root}, found {self.settings.workspace.artifact!r}"
             )
         return path
 
@@ -85,16 +91,18 @@ class NewRun:
         """
         given = self.config.invocation_params.args
         paths = self.values.file_or_dir
-        judging = [*self.options.rules, *self._inferred()]
-        if self.options.template:
-            if self.options.template not in list_templates():
+        judging = [*self.settings.judging.rules, *self._inferred()]
+        if self.settings.judging.template:
+            if self.settings.judging.template not in list_templates():
                 names = ", ".join(list_templates())
-                raise pytest.UsageError(f"--loop-template: expected one of {names}, found {self.options.template!r}")
-            judging.append(str(TEMPLATES / f"{self.options.template}.rules.yaml"))
-        for rule in self.options.rules:
+                raise pytest.UsageError(
+                    f"--loop-template: expected one of {names}, found {self.settings.judging.template!r}"
+                )
+            judging.append(str(TEMPLATES / f"{self.settings.judging.template}.rules.yaml"))
+        for rule in self.settings.judging.rules:
             if not (self.config.invocation_params.dir / rule.partition("::")[0]).exists():
                 raise pytest.UsageError(f"--loop-rules: expected a file or folder, found {rule!r}")
-        words = child_arguments([str(word) for word in given], paths if judging else ())
+        words = build_session_arguments([str(word) for word in given], paths if judging else ())
         place = ("--rootdir", str(self.root), "-c", str(self.config.inipath or os.devnull))
         return (*words, *place, "--continue-on-collection-errors", *judging)
 
@@ -108,18 +116,23 @@ class NewRun:
     @property
     def is_judge_named(self) -> bool:
         """Whether the person said what judges."""
-        return bool(self.options.rules or self.options.template or self.options.artifact or self.values.file_or_dir)
+        return bool(
+            self.settings.judging.rules
+            or self.settings.judging.template
+            or self.settings.workspace.artifact
+            or self.values.file_or_dir
+        )
 
     def plan(self, session: Session, artifact: Path) -> Plan:
         """The rules, collected once to see what there is."""
         try:
-            judgement = session.evaluate(Order(artifact=str(artifact), phase=Phase.B), "--collect-only", "-q")
+            judgement = session.evaluate(SessionOrder(artifact=str(artifact), phase=Phase.B), "--collect-only", "-q")
         except SessionError as error:
             raise StateError(f"the rules cannot be collected: {error}") from None
         bad = [text for name, text in judgement.problems.items() if name.endswith(tuple(FORMATS))]
         if bad:
             raise StateError("the rules cannot be collected:\n" + "\n".join(bad))
-        found = with_modules(judgement.plan or Plan(), (one for one in judgement.problems if one.endswith(".py")))
+        found = add_module_rules(judgement.plan or Plan(), (one for one in judgement.problems if one.endswith(".py")))
         if not any(one.rules for one in found.criteria):
             raise NothingToJudgeError(
                 "there is nothing to judge: name rules with --loop-rules, --loop-template or paths"
@@ -128,19 +141,19 @@ class NewRun:
 
     def target(self, plan: Plan) -> Target:
         """Tests judge the files of the project; rules judge a document, unless the person says otherwise."""
-        options = self.options
-        if options.workspace or self.understood.proposal:
+        settings = self.settings
+        if settings.workspace.workspace or self.understood.proposal:
             return Target.WORKSPACE
-        is_named = bool(options.artifact or options.rules or options.template)
+        is_named = bool(settings.workspace.artifact or settings.judging.rules or settings.judging.template)
         return Target.ARTIFACT if is_named or any(map(self.is_rule_file, plan.criteria)) else Target.WORKSPACE
 
     def is_rule_file(self, criteria: Criteria) -> bool:
         """Whether these rules stand in a file that somebody wrote for the purpose."""
-        return criteria.source != TESTS and not (self.kept and criteria.source.endswith(self.kept.name))
+        return criteria.source != TESTS_SOURCE and not (self.kept and criteria.source.endswith(self.kept.name))
 
     def state(self, alias: str, artifact: Path, plan: Plan) -> RunState:
         """Where it begins."""
-        options = self.options
+        settings = self.settings
         created = read_clock()
         stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
         target = self.target(plan)
@@ -149,26 +162,28 @@ class NewRun:
             task_alias=alias,
             task=Task(prompt=self.understood.asked.text),
             max_iterations=self._max_iterations(),
-            max_completed_phase_seconds=options.max_seconds,
-            criteria=run_criteria(plan, self._thresholds() | options.thresholds, plan.sentences),
+            max_completed_phase_seconds=settings.limits.max_seconds,
+            criteria=build_run_criteria(plan, self._thresholds() | settings.judging.threshold, plan.sentences),
             created_at=created,
             updated_at=created,
             target=target,
             artifact=_shown(artifact, self.root),
-            agents=options.agents,
-            candidates=options.candidates,
-            judge=options.judge,
+            agents=settings.agents.agent,
+            candidates=settings.agents.candidates,
+            judge=settings.agents.judge,
             arguments=self.arguments(),
             inferred=self.understood.rules,
-            limits=Limits(usd=options.budget, tokens=options.max_tokens),
-            breakers=Breakers.model_validate(options.breakers),
+            limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
+            breakers=Breakers.model_validate(settings.breakers.values),
             artifact_hash=Artifact(artifact).compute_hash() if target is Target.ARTIFACT else "",
         )
 
     def _max_iterations(self) -> int:
         """What the command line says, else the words of the task, else the project, else the ini file."""
         said = self.understood.asked.iteration_limit or self.understood.context.max_iterations
-        return self.options.max_iterations if self.options.is_limit_given or not said else said
+        return (
+            self.settings.limits.max_iterations if "--loop-max-iterations" in self.settings.flags or not said else said
+        )
 
     def _thresholds(self) -> dict[str, str]:
         return {phase: repr(value) for phase, value in self.understood.context.thresholds.items()}
@@ -178,7 +193,7 @@ class NewRun:
         proof = project.record_start()
         looks = [self._look(state, session) for _ in range(2)]
         outcomes = [{key: max(found, key=lambda one: one.rank) for key, found in one.items()} for one, _ in looks]
-        criteria, unstable, unjudged = with_baseline(state.criteria, *outcomes)
+        criteria, unstable, unjudged = apply_baseline(state.criteria, *outcomes)
         seal = Sealed(
             patterns=project.sealed.patterns,
             allow=project.allow.patterns,
@@ -192,7 +207,7 @@ class NewRun:
 
     def _look(self, state: RunState, session: Session) -> tuple[dict[str, list[Outcome]], frozenset[str]]:
         try:
-            judgement = session.evaluate(Order(phase=Phase.B, canary=secrets.token_hex(8)))
+            judgement = session.evaluate(SessionOrder(phase=Phase.B, canary=secrets.token_hex(8)))
         except SessionError as error:
             raise StateError(f"the tests cannot be run: {error}") from None
         if judgement.canaries and not all(judgement.canaries):
@@ -200,7 +215,9 @@ class NewRun:
                 "a test that must fail does not fail here: something patches pytest, and nothing can be judged"
             )
         found = judgement.group_by_rule()
-        found |= {rule.key: judgement.find_module_evidence(rule.id) for rule in state.criteria.rules if is_module(rule)}
+        found |= {
+            rule.key: judgement.find_module_evidence(rule.id) for rule in state.criteria.rules if is_module_rule(rule)
+        }
         return {key: [one.outcome for one in pieces] for key, pieces in found.items()}, judgement.plugins
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_loop.core.judging.draft import is_test
+from pytest_loop.core.judging.draft import is_test_rule
 from pytest_loop.core.machine.stop_reasons import budgets
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_state import Manner, RunRule, RunState, Target
@@ -109,11 +109,11 @@ def reading(
 
 def _draft_rule(rule: RunRule) -> DraftRule:
     kind = _KINDS.get(rule.proof, rule.proof.value)
-    if is_test(rule):
+    if is_test_rule(rule):
         kind = "tests"
     elif isinstance(rule.check, str):
         kind = "sentence"
-    return DraftRule(rule.id, kind, is_blocking=rule.blocks, must_not=rule.must_not)
+    return DraftRule(rule.id, kind, is_blocking=rule.is_blocking, must_not=rule.must_not)
 
 
 def workflow_gate(state: RunState) -> str:

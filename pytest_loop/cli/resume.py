@@ -14,19 +14,19 @@ from pytest_loop.errors import BusyError, StateError
 from pytest_loop.processes import process_marks
 from pytest_loop.run import worktree
 from pytest_loop.run.questions import is_at_terminal
-from pytest_loop.settings.settings import RunOptions
+from pytest_loop.settings.settings import Settings
 from pytest_loop.show import run as show
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
 
-def resumed(store: Store, options: RunOptions, values: argparse.Namespace, say: PrintLine) -> tuple[RunState, RunFiles]:
+def resumed(store: Store, settings: Settings, values: argparse.Namespace, say: PrintLine) -> tuple[RunState, RunFiles]:
     """A run that is there, from where it stands; one that is over stays so unless a limit was raised."""
-    files = chosen(store, options.alias or options.resume)
-    attempt = background.attempt(files, force=options.force)
+    files = chosen(store, settings.start.alias or settings.commands.resume)
+    attempt = background.attempt(files, force=settings.start.force)
     try:
-        store.admit(files, is_new=False, force=options.force)
+        store.admit(files, is_new=False, force=settings.start.force)
     except BusyError as error:
         raise StateError(f"{error}: watch it with --loop-status={files.alias}, or end it with --loop-stop") from None
     process_marks.end_marked_processes(process_marks.compute_folder_mark(files.folder))  # left by a killed run
@@ -35,7 +35,7 @@ def resumed(store: Store, options: RunOptions, values: argparse.Namespace, say: 
     for problem in history.damage:
         say(f"{files.alias}: {problem}; going on from run.json")
     if state.is_over:
-        reopened = _reopened(state, options, values)
+        reopened = _reopened(state, settings, values)
         if reopened is None:
             say(f"{files.alias} is over: {state.status.value}, {state.stop.reason}")
             say(f"go on: {show.go_on(state)}")
@@ -52,24 +52,24 @@ def resumed(store: Store, options: RunOptions, values: argparse.Namespace, say: 
     return state, files
 
 
-def _reopened(state: RunState, options: RunOptions, values: argparse.Namespace) -> Event | None:
+def _reopened(state: RunState, settings: Settings, values: argparse.Namespace) -> Event | None:
     """The event that opens a run again which a limit has stopped, where that limit was raised."""
     raised: dict[str, Any] = {}
-    if options.is_limit_given and options.max_iterations > state.max_iterations:
-        raised["max_iterations"] = options.max_iterations
-    if options.max_seconds and options.max_seconds > (state.max_completed_phase_seconds or 0):
-        raised["max_completed_phase_seconds"] = options.max_seconds
+    if "--loop-max-iterations" in settings.flags and settings.limits.max_iterations > state.max_iterations:
+        raised["max_iterations"] = settings.limits.max_iterations
+    if settings.limits.max_seconds and settings.limits.max_seconds > (state.max_completed_phase_seconds or 0):
+        raised["max_completed_phase_seconds"] = settings.limits.max_seconds
     if values.loop_budget and values.loop_budget > (state.limits.usd or 0):
         raised["usd"] = values.loop_budget
     if values.loop_max_tokens and values.loop_max_tokens > (state.limits.tokens or 0):
         raised["tokens"] = values.loop_max_tokens
-    if state.notebook and options.on_regression in ("accept", "different"):
-        raised["on_regression"] = options.on_regression
-    if state.notebook and options.on_plateau == "continue":
-        raised["on_plateau"] = options.on_plateau
+    if state.notebook and settings.workload.on_regression in ("accept", "different"):
+        raised["on_regression"] = settings.workload.on_regression
+    if state.notebook and settings.workload.on_plateau == "continue":
+        raised["on_plateau"] = settings.workload.on_plateau
     fits = run_machine.REOPENED_BY.get(state.stop.reason, ())
-    is_reviewed = state.review is not None and (is_at_terminal() or options.yes)
-    confirmed = state.stop.reason == "unconfirmed" and (options.confirmed or is_reviewed)
+    is_reviewed = state.review is not None and (is_at_terminal() or settings.start.yes)
+    confirmed = state.stop.reason == "unconfirmed" and (settings.judging.confirmed or is_reviewed)
     if not confirmed and not any(name in fits for name in raised):
         return None
     return Event.of(state, Kind.LIMITS_RAISED.value, raised, read_clock())

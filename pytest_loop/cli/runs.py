@@ -11,7 +11,7 @@ from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.core.reporting import outcome
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
-from pytest_loop.settings.command_line import NO_ALIAS
+from pytest_loop.settings.command_line import NO_VALUE
 from pytest_loop.store.history import History
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
@@ -23,7 +23,7 @@ _CONDITIONS = {Owner.ALIVE: "", Owner.DEAD: "crashed", Owner.NONE: "paused"}
 
 def chosen(store: Store, alias: str | None) -> RunFiles:
     """The run that is meant: the one named, else the active one, else the latest."""
-    if alias and alias != NO_ALIAS:
+    if alias and alias != NO_VALUE:
         return store.find_run(alias)
     current = store.find_current_run()
     if current is not None and not _is_left_behind(current, store):
@@ -55,7 +55,7 @@ def read(files: RunFiles) -> Found | StateError:
 
 def at_work(store: Store, alias: str | None, doing: str) -> RunFiles:
     """The run that is named, or the one that is active: which of several is not for us to guess."""
-    if alias and alias != NO_ALIAS:
+    if alias and alias != NO_VALUE:
         return store.find_run(alias)
     busy = store.list_busy_runs()
     if len(busy) > 1:

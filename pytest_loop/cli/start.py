@@ -15,16 +15,16 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_loop.agents.builtin_agent import NAME as BUILTIN
+from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.installed_clients import choose_default_agent, list_unobservable_limits
 from pytest_loop.cli import background, commands, report, runs
 from pytest_loop.cli.draft import NewRun, NothingToJudgeError, task_of
 from pytest_loop.cli.readiness import Reading, reading
 from pytest_loop.cli.resume import resumed
 from pytest_loop.cli.task import Understood, check_measurable, heard, inferred, tests_of
-from pytest_loop.core.judging.draft import TESTS, is_test
+from pytest_loop.core.judging.draft import is_test_rule
 from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.rules import Plan
+from pytest_loop.core.model.rules import TESTS_SOURCE, Plan
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Target
 from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import LoopError
@@ -36,15 +36,16 @@ from pytest_loop.run.questions import is_at_terminal, line
 from pytest_loop.run.runner import Running
 from pytest_loop.session.bytecode import BytecodeCache
 from pytest_loop.session.runner import SubprocessSession
-from pytest_loop.settings.command_line import unknown_option
-from pytest_loop.settings.settings import RunOptions, project_root, run_options
+from pytest_loop.settings.command_line import find_unknown_flag
+from pytest_loop.settings.settings import Settings, find_root, read_settings
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
 from pytest_loop.workloads.new_experiment import NewExperiment
-from pytest_loop.workspace.sealed_files import BUILD_FILES, SealedFiles, build_seal_patterns
+from pytest_loop.workspace.seal import BUILD_FILES, build_seal_patterns
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass
@@ -53,25 +54,25 @@ class Front:
 
     config: pytest.Config
     values: argparse.Namespace
-    options: RunOptions
+    settings: Settings
     task: str = ""
     is_begun: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.is_begun = self.options.resume is not None
+        self.is_begun = self.settings.commands.resume is not None
 
     @property
     def root(self) -> Path:
-        return project_root(self.config, self.values)
+        return find_root(self.config, self.values)
 
     def main(self) -> int:
         """The exit code: pytest's own words."""
-        store = Store(self.root, self.options.folder)
-        if (name := self.options.command) in ("attach", "pause"):
-            return background.carry_out(name, self.options, store, self.say, self._stream)
+        store = Store(self.root, self.settings.start.dir)
+        if (name := self.settings.command) in ("attach", "pause"):
+            return background.carry_out(name, self.settings, store, self.say, self._stream)
         if name:
-            return commands.carry_out(name, self.options, store, self.say, self.ask)
-        report.check(self.options)
+            return commands.carry_out(name, self.settings, store, self.say, self.ask)
+        report.check(self.settings)
         try:
             with interrupt_on_signals():
                 if (code := self._elsewhere(store).carried_out(self.root)) is not None:
@@ -82,13 +83,13 @@ class Front:
                 if not state.is_over:
                     state = self.running.run(state, files, store)
                 worktree.hand_over(self.root, files, state, self.say)
-                if self.options.debrief:
-                    commands.debriefed(files, self.options.debrief, self.say)
-                if self.options.json:
+                if self.settings.workload.debrief:
+                    commands.debriefed(files, self.settings.workload.debrief, self.say)
+                if self.settings.output.json:
                     whole = outcome.result(state, files.read_history().events, str(files.history))
-                    runs.give(whole, self.options.json, self.say)
-                if self.options.report:
-                    report.write(self.options, state, files.read_history().events, self.say)
+                    runs.give(whole, self.settings.output.json, self.say)
+                if self.settings.output.report:
+                    report.write(self.settings, state, files.read_history().events, self.say)
                 return _exit_code(state)
         except KeyboardInterrupt:
             go_on = "the run can go on with pytest --loop-resume"
@@ -100,24 +101,24 @@ class Front:
     def _elsewhere(self, store: Store) -> worktree.Elsewhere:
         """Other processes for the same words."""
         place = self.config.invocation_params
-        return worktree.Elsewhere(store, self.options, [str(word) for word in place.args], Path(place.dir), self.say)
+        return worktree.Elsewhere(store, self.settings, [str(word) for word in place.args], Path(place.dir), self.say)
 
     @property
     def is_apart(self) -> bool:
         """Whether the run works in the background: the person says so in an option, or in the words of a new task."""
-        return self.options.detach or (bool(self.task) and parse_task(self.task).route is Route.BACKGROUND)
+        return self.settings.start.detach or (bool(self.task) and parse_task(self.task).route is Route.BACKGROUND)
 
     @cached_property
     def running(self) -> Running:
         """Who carries out what is decided here."""
         folder = Path(self.config.invocation_params.dir)
         named = self.values.loop_agent or ()
-        return Running(self.root, folder, self.options, named, self.config.hook, self._stream, self.say)
+        return Running(self.root, folder, self.settings, named, self.config.hook, self._stream, self.say)
 
     @property
     def _stream(self) -> TextIO:
         """Where a person reads; standard output may belong to a machine."""
-        return sys.stderr if self.options.json == "-" else sys.stdout
+        return sys.stderr if self.settings.output.json == "-" else sys.stdout
 
     def say(self, line: str) -> None:
         """Tell the person something."""
@@ -131,12 +132,12 @@ class Front:
     # -- a new run
 
     def _started(self, store: Store) -> tuple[RunState, RunFiles]:
-        if self.options.manifest:
+        if self.settings.workload.manifest:
             return self._begun_experiment(store)
-        self.task = task = task_of(self.config, self.options.task)
+        self.task = task = task_of(self.config, self.settings.start.task)
         self.running.check()
-        new = NewRun(self.config, self.values, self.options, self.root, self._heard(task))
-        alias = store.make_unique_alias(self.options.alias or make_alias(task))
+        new = NewRun(self.config, self.values, self.settings, self.root, self._heard(task))
+        alias = store.make_unique_alias(self.settings.start.alias or make_alias(task))
         files = store.get_run(alias)
         artifact = new.artifact() or files.artifact
         new, session, plan = self._planned(new, files, artifact)
@@ -147,20 +148,22 @@ class Front:
         if state.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
         state = run_machine.beginning(state)
-        draft = reading(state, self.options.allow, new.understood.context, says_when=new.understood.says_when)
+        draft = reading(
+            state, self.settings.workspace.allow, new.understood.context, says_when=new.understood.says_when
+        )
         state = state.model_copy(update={"manner": draft.manner})
         return self._begun(store, files, state, self._draft(new, state, plan, draft), {}, draft.question)
 
     def _begun_experiment(self, store: Store) -> tuple[RunState, RunFiles]:
         """A workload is tuned instead: its cases judge, and what may be edited is named by its manifest."""
-        new = NewExperiment(self.config, self.options, self.root, tuple(self.values.file_or_dir))
+        new = NewExperiment(self.config, self.settings, self.root, tuple(self.values.file_or_dir))
         self.running.check()
-        files = store.get_run(store.make_unique_alias(self.options.alias or make_alias(new.name)))
+        files = store.get_run(store.make_unique_alias(self.settings.start.alias or make_alias(new.name)))
         session = self.running.session(new.arguments(), time.time())
-        agents = self.options.agents or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
+        agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
         state, book, self.running.project = new.begun(files, session, agents)
         self.running.bytecode = BytecodeCache(self.root, is_new=True)
-        approved = "--loop-yes" if self.options.yes else "asked"
+        approved = "--loop-yes" if self.settings.start.yes else "asked"
         return self._begun(store, files, state, workload.draft_lines(state, book), new.payload(approved))
 
     def _begun(
@@ -186,7 +189,7 @@ class Front:
                 self.running.project.discard()
             files.remove_rules()
             raise
-        store.admit(files, is_new=True, force=self.options.force)
+        store.admit(files, is_new=True, force=self.settings.start.force)
         worktree.refuse_overlap(store, files, state)
         payload = {**payload, "state": state.model_dump(mode="json")}
         event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
@@ -197,8 +200,10 @@ class Front:
         return state, files
 
     def _heard(self, task: str) -> Understood:
-        agents = self.options.agents or (choose_default_agent(are_files_edited=True),)
-        can_judge = bool(self.options.judge) or any(one.partition(":")[0] not in ("", BUILTIN) for one in agents)
+        agents = self.settings.agents.agent or (choose_default_agent(are_files_edited=True),)
+        can_judge = bool(self.settings.agents.judge) or any(
+            one.partition(":")[0] not in ("", BUILTIN) for one in agents
+        )
         return heard(task, self.root, can_judge=can_judge)
 
     def _planned(self, new: NewRun, files: RunFiles, artifact: Path) -> tuple[NewRun, SubprocessSession, Plan]:
@@ -211,10 +216,10 @@ class Front:
         except NothingToJudgeError as error:
             nothing = error
         found = new.understood
-        are_tests_alone = all(one.source == TESTS for one in plan.criteria)
+        are_tests_alone = all(one.source == TESTS_SOURCE for one in plan.criteria)
         if new.is_judge_named:
             found = found.without_rules()
-            if are_tests_alone and not nothing and not self.options.artifact:
+            if are_tests_alone and not nothing and not self.settings.workspace.artifact:
                 check_measurable(found, self.root)
         elif are_tests_alone and not found.has_criteria:
             found = inferred(found, self.root)
@@ -244,30 +249,30 @@ class Front:
         """
         rules = state.criteria.rules
         paths = (one.partition("::")[0] for one in (*plan.items, *(rule.id for rule in rules)))
-        has_commands = any(rule.proof.is_run and not is_test(rule) for rule in rules)
+        has_commands = any(rule.proof.is_executed and not is_test_rule(rule) for rule in rules)
         self.running.project = SealedFiles(
             self.root,
             files.folder,
             build_seal_patterns(
                 filter(None, (*paths, *plan.judges, *(tests_of(self.root) if has_commands else ()))),
-                (*(BUILD_FILES if has_commands else ()), *self.options.seal),
-                self.options.unseal,
+                (*(BUILD_FILES if has_commands else ()), *self.settings.workspace.seal),
+                self.settings.workspace.unseal,
                 are_tests_added=new.understood.adds_tests,
             ),
-            self.options.allow,
+            self.settings.workspace.allow,
         )
         self.say("running the tests twice before the first edit ...")
         session.bytecode = self.running.bytecode = BytecodeCache(self.root, is_new=True)
         return new.sealed(state, self.running.project, session)
 
     def _resumed(self, store: Store) -> tuple[RunState, RunFiles]:
-        return resumed(store, self.options, self.values, self.say)
+        return resumed(store, self.settings, self.values, self.say)
 
     def _confirm(self, question: str) -> str:
         """Who has confirmed the draft: without that, nothing begins."""
-        if self.options.yes:
+        if self.settings.start.yes:
             return "--loop-yes"
-        if self.options.confirm == Confirm.NEVER.value:
+        if self.settings.start.confirm == Confirm.NEVER.value:
             return "loop_confirm"
         if self.ask(question):
             return "terminal"
@@ -283,10 +288,10 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         raise pytest.UsageError(
             "the plugin pytest-loop (a test repeater) is active and makes sessions run nothing: use -p no:loop"
         )
-    if unknown := unknown_option([str(word) for word in config.invocation_params.args]):
+    if unknown := find_unknown_flag([str(word) for word in config.invocation_params.args]):
         raise pytest.UsageError(unknown)
     try:
-        return Front(config, values, run_options(config, values)).main()
+        return Front(config, values, read_settings(config, values)).main()
     except NothingToJudgeError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)

@@ -23,7 +23,7 @@ from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.model import stop_message
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import Assessment, RunCriteria
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.core.text.sanitizer import fence_text
@@ -36,12 +36,12 @@ from pytest_loop.processes.child import Ending
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.session.judge_service import start_judge_for_run
-from pytest_loop.session.result import SessionResult, assess
+from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import ColdLauncher, SessionError, SubprocessSession
 from pytest_loop.session.warm import forked_process
 from pytest_loop.session.warm.direct_launcher import DirectLauncher
-from pytest_loop.settings.command_line import unknown_option
-from pytest_loop.settings.settings import RunOptions, project_root, run_options
+from pytest_loop.settings.command_line import find_unknown_flag
+from pytest_loop.settings.settings import Settings, find_root, read_settings
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.stop_blocks import BlockCounter
 
@@ -61,16 +61,16 @@ class Gate:
 
     config: pytest.Config
     values: argparse.Namespace
-    options: RunOptions
+    settings: Settings
     message: stop_message.Message
 
     @cached_property
     def root(self) -> Path:
-        return project_root(self.config, self.values)
+        return find_root(self.config, self.values)
 
     @cached_property
     def _blocks(self) -> BlockCounter:
-        return BlockCounter(Store(self.root, self.options.folder).root, self.message.session)
+        return BlockCounter(Store(self.root, self.settings.start.dir).root, self.message.session)
 
     def answer(self) -> str:
         """Block with what is to be mended; raises `AllowedError` where the agent may stop.
@@ -78,7 +78,7 @@ class Gate:
         Only rules decide. What cannot be judged, counted or read is no reason to keep anybody.
         """
         before = self._counted()
-        if before >= self.options.gate_blocks:
+        if before >= self.settings.commands.gate_blocks:
             self._blocks.reset()
             raise AllowedError(f"it was kept from stopping {before} times in a row: loop_gate_blocks lets go")
         try:
@@ -87,7 +87,9 @@ class Gate:
             self._blocks.reset()
             raise
         self._note(before + 1)
-        return stop_message.block(f"{reason}\n(kept from stopping {before + 1} of {self.options.gate_blocks} times)")
+        return stop_message.format_block_answer(
+            f"{reason}\n(kept from stopping {before + 1} of {self.settings.commands.gate_blocks} times)"
+        )
 
     def _counted(self) -> int:
         """How often it was kept from stopping; without a name of its own only its word ends it."""
@@ -109,7 +111,7 @@ class Gate:
         own = self._own_state()
         judgement = self._session()
         bad = [text for name, text in judgement.problems.items() if name.endswith(tuple(FORMATS))]
-        criteria, one = assess(judgement, self.options.thresholds, self.config.hook.pytest_loop_score)
+        criteria, one = assess_session(judgement, self.settings.judging.threshold, self.config.hook.pytest_loop_score)
         if criteria.rules and (reason := self._against(criteria, one, judgement)):
             return reason
         if not own.may_stop:
@@ -130,27 +132,27 @@ class Gate:
         return found
 
     def _session(self) -> SessionResult:
-        new = NewRun(self.config, self.values, self.options, self.root, Understood(parse_task("")))
+        new = NewRun(self.config, self.values, self.settings, self.root, Understood(parse_task("")))
         artifact = new.artifact()
-        court = start_judge_for_run(self.config, self.options)
-        order = Order(
+        court = start_judge_for_run(self.config, self.settings)
+        order = SessionOrder(
             phase=Phase.B,
             artifact=str(artifact or ""),
             canary=secrets.token_hex(8),
-            confirmed=self.options.confirmed,
-            judge=court.address if court else "",
+            confirmed_rules=self.settings.judging.confirmed,
+            judge_address=court.address if court else "",
             judge_key=court.key if court else "",
         )
-        is_warm = DirectLauncher.is_possible and self.options.session != "cold"
+        is_warm = DirectLauncher.is_possible and self.settings.judging.session != "cold"
         session = SubprocessSession(
             new.arguments(),
             Path(self.config.invocation_params.dir),
-            self.options.gate_timeout,
+            self.settings.commands.gate_timeout,
             os.environ,
             lambda _data: None,
             launcher=DirectLauncher() if is_warm else ColdLauncher(),
         )
-        late = f"the rules were not judged within {self.options.gate_timeout:g} s (loop_gate_timeout)"
+        late = f"the rules were not judged within {self.settings.commands.gate_timeout:g} s (loop_gate_timeout)"
         try:
             found = session.evaluate(order)
         except SessionError as error:
@@ -174,13 +176,13 @@ class Gate:
         return ""
 
     def _told(self, criteria: RunCriteria, one: Assessment) -> str:
-        made = critic.critique(criteria, one, (), self.options.critique_tokens)
+        made = critic.build_critique(criteria, one, (), self.settings.agents.critique_tokens)
         made = self.config.hook.pytest_loop_critique(evaluation=one, critique=made) or made
         threshold = float(criteria.phase[Phase.B].threshold)
         head = (
             f"The rules do not pass: score {one.score:.3g} of {threshold:g}, {one.passing} of {one.total} rules pass."
         )
-        said = fence_text(Redactor(os.environ)(critic.rendered(made)), secrets.token_hex(4))
+        said = fence_text(Redactor(os.environ)(critic.render_critique(made)), secrets.token_hex(4))
         return f"{head} Mend what fails, and do not change what judges.\n{said}"
 
 
@@ -211,14 +213,14 @@ def _gate(config: pytest.Config, values: argparse.Namespace) -> Gate:
         raise AllowedError("a run of pytest-loop is at work here, and judges by itself")
     if config.pluginmanager.has_plugin("loop"):
         raise AllowedError("the plugin pytest-loop (a test repeater) is active: use -p no:loop")
-    if unknown := unknown_option([str(word) for word in config.invocation_params.args]):
+    if unknown := find_unknown_flag([str(word) for word in config.invocation_params.args]):
         raise AllowedError(unknown)
-    found = stop_message.message(_heard().decode("utf-8", "replace"))
+    found = stop_message.parse_message(_heard().decode("utf-8", "replace"))
     if found is None:
         raise AllowedError("the message of the hook is not a JSON object")
-    options = run_options(config, values)
-    _ = options.command  # two of them are refused
-    return Gate(config, values, options, found)
+    settings = read_settings(config, values)
+    _ = settings.command  # two of them are refused
+    return Gate(config, values, settings, found)
 
 
 def _heard(descriptor: int = 0) -> bytes:

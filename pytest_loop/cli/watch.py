@@ -15,7 +15,7 @@ import pytest
 from pytest_loop.cli.draft import NewRun
 from pytest_loop.cli.task import Understood
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import PrintLine, list_names
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.task_phrases import parse_task
@@ -23,12 +23,12 @@ from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run.runner import Running
 from pytest_loop.session import judge_service
 from pytest_loop.session.bytecode import BytecodeCache
-from pytest_loop.session.result import assess
 from pytest_loop.session.runner import Session, SessionError
-from pytest_loop.settings.command_line import unknown_option
-from pytest_loop.settings.settings import RunOptions, project_root, run_options
+from pytest_loop.settings.command_line import find_unknown_flag
+from pytest_loop.settings.settings import Settings, find_root, read_settings
 from pytest_loop.store.project_runs import Store
-from pytest_loop.workspace.file_tree import FileTree, ScanScope, compare_trees, scan_files
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
+from pytest_loop.workspace.file_tree import FileTree, compare_trees
 
 POLL = 0.25
 _SHOWN = 5
@@ -45,7 +45,7 @@ class Watching:
     root: Path
     scope: ScanScope
     session: Session
-    order: Order
+    order: SessionOrder
     thresholds: Mapping[str, str]
     say: PrintLine
     ask: Callable[..., float | None]
@@ -89,7 +89,7 @@ class Watching:
 
     def _judge(self) -> None:
         try:
-            _, found = assess(self.session.evaluate(self.order), self.thresholds, self.ask)
+            _, found = assess_session(self.session.evaluate(self.order), self.thresholds, self.ask)
         except SessionError as error:
             self.has_passed = False
             self.say(f"{error}")
@@ -101,10 +101,10 @@ class Watching:
 
 def main(config: pytest.Config, values: argparse.Namespace) -> int:
     """Watch until the person interrupts; the exit code tells the last verdict."""
-    if unknown := unknown_option([str(word) for word in config.invocation_params.args]):
+    if unknown := find_unknown_flag([str(word) for word in config.invocation_params.args]):
         raise pytest.UsageError(unknown)
     try:
-        return _watched(config, values, run_options(config, values))
+        return _watched(config, values, read_settings(config, values))
     except LoopError as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -114,30 +114,30 @@ def _show(data: bytes) -> None:
     sys.stdout.flush()
 
 
-def _watched(config: pytest.Config, values: argparse.Namespace, options: RunOptions) -> int:
-    _ = options.command  # two of them are refused
-    root = project_root(config, values)
-    new = NewRun(config, values, options, root, Understood(parse_task("")))
+def _watched(config: pytest.Config, values: argparse.Namespace, settings: Settings) -> int:
+    _ = settings.command  # two of them are refused
+    root = find_root(config, values)
+    new = NewRun(config, values, settings, root, Understood(parse_task("")))
     folder = Path(config.invocation_params.dir)
-    running = Running(root, folder, options, (), config.hook, sys.stdout, lambda line: print(line, flush=True))
+    running = Running(root, folder, settings, (), config.hook, sys.stdout, lambda line: print(line, flush=True))
     session = running.session(new.arguments(), time.time())
     session.bytecode = running.bytecode = BytecodeCache(root, is_new=False)
     session.on_output = _show
-    seat = judge_service.start_judge_for_run(config, options)
+    seat = judge_service.start_judge_for_run(config, settings)
     try:
-        order = Order(
+        order = SessionOrder(
             phase=Phase.B,
             artifact=str(new.artifact() or ""),
-            confirmed=options.confirmed,
-            judge=seat.address if seat else "",
+            confirmed_rules=settings.judging.confirmed,
+            judge_address=seat.address if seat else "",
             judge_key=seat.key if seat else "",
-            reuse=options.reuse,
-            stop_early=options.stop_early,
+            can_reuse=not settings.judging.no_reuse,
+            can_stop_early=settings.judging.stop_early,
         )
-        runs = Store(root, options.folder).root
+        runs = Store(root, settings.start.dir).root
         inside = runs.relative_to(root).as_posix() if runs.is_relative_to(root) else ""
         own = config.hook.pytest_loop_score
-        watching = Watching(root, ScanScope(inside), session, order, options.thresholds, running.say, own)
+        watching = Watching(root, ScanScope(inside), session, order, settings.judging.threshold, running.say, own)
         try:
             with interrupt_on_signals():
                 watching.go_on()

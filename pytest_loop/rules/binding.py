@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, TESTS, Criteria, Phase, Plan, Rule, Severity, infer_phase
+from pytest_loop.core.model.rules import (
+    DEFAULT_THRESHOLDS,
+    TESTS_SOURCE,
+    Criteria,
+    Phase,
+    Plan,
+    Rule,
+    Severity,
+    infer_phase,
+)
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.checks.python_checks import Python, Tests, is_node_id
 from pytest_loop.rules.checks.registry import list_checks
@@ -41,12 +50,14 @@ class Binding:
             self._bind_marks(item)
             if all_tests and item.nodeid not in self.items:
                 self._bind(item, self._find_keys({"id": item.nodeid, "description": item.nodeid}))
-        marked_rules = tuple(self.rules[f"{TESTS}::{rule_id}"] for rule_id in self._marked)
+        marked_rules = tuple(self.rules[f"{TESTS_SOURCE}::{rule_id}"] for rule_id in self._marked)
         self._bind_selected(files, session.items, tests)
         self._bind_rule_items(session)
         criteria = [file.criteria for file in files]
         if marked_rules:
-            criteria.append(Criteria(name=TESTS, source=TESTS, thresholds=DEFAULT_THRESHOLDS, rules=marked_rules))
+            criteria.append(
+                Criteria(name=TESTS_SOURCE, source=TESTS_SOURCE, thresholds=DEFAULT_THRESHOLDS, rules=marked_rules)
+            )
         checks = ((key, loaded.check) for key, loaded in _iterate_rules(files))
         self.plan = Plan(
             criteria=tuple(criteria),
@@ -80,7 +91,7 @@ class Binding:
         if rule_id in self._keys_by_id and rule_id not in self._marked:
             return self._keys_by_id[rule_id]
         self._marked[rule_id] = {**fields, **self._marked.get(rule_id, {})}
-        return [self._add_rule(TESTS, build_rule(self._marked[rule_id]))]
+        return [self._add_rule(TESTS_SOURCE, build_rule(self._marked[rule_id]))]
 
     def _find_conflict(self, fields: dict[str, Any]) -> str | None:
         earlier = self._marked.get(fields["id"], {})
@@ -119,7 +130,7 @@ def _find_check_files(files: list[LoadedRuleFile], root: Path) -> set[str]:
     """Return the files of the project whose functions are checks."""
     slow = (loaded for _, loaded in _iterate_rules(files) if loaded.is_slow)
     checks = ((loaded.folder, check) for loaded in slow for check in list_checks(loaded.check))
-    paths = {check.file(folder, root) for folder, check in checks if isinstance(check, Python)}
+    paths = {check.find_file(folder, root) for folder, check in checks if isinstance(check, Python)}
     return {path.relative_to(root).as_posix() for path in paths if path and path.is_relative_to(root)}
 
 

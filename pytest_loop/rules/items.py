@@ -14,10 +14,10 @@ import pytest
 from pydantic import BaseModel
 
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
 from pytest_loop.rules.checks.check import Answer, Context, run_check
-from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSED, Kinds, build_check
+from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS, Kinds, build_check
 from pytest_loop.rules.document import Documents
 from pytest_loop.rules.repeats import RepeatVotes
 from pytest_loop.rules.reuse import VerdictCache
@@ -28,7 +28,7 @@ LOADED = pytest.StashKey[list[LoadedRuleFile]]()
 DOCUMENTS = pytest.StashKey[Documents]()
 VOTES = pytest.StashKey[RepeatVotes]()
 BAD_FILES = pytest.StashKey[int]()
-ORDER = pytest.StashKey[Order]()
+ORDER = pytest.StashKey[SessionOrder]()
 ASK = pytest.StashKey[Callable[..., Answer]]()
 REUSE = pytest.StashKey[VerdictCache]()
 _PASSED = Evidence(outcome=Outcome.PASSED)
@@ -65,7 +65,7 @@ class RuleFile(pytest.Module):
 
     def collect(self) -> Iterable[pytest.Item]:
         root = _find_root(self.config, self.path)
-        order = self.config.stash.get(ORDER, None) or Order()
+        order = self.config.stash.get(ORDER, None) or SessionOrder()
         kinds = self._collect_kinds()
         try:
             loaded = load_rule_file(self.path, root, kinds, self.nodeid or self.path.as_posix(), order.artifact or None)
@@ -76,8 +76,8 @@ class RuleFile(pytest.Module):
         make_context = cache(partial(self._make_context, root, loaded))
         for rule in loaded.rules:
             key = f"{loaded.criteria.source}::{rule.rule.id}"
-            context = make_context(rule.folder, rule.rule.id in order.confirmed)
-            if prepared := order.prepared.get(key):  # a check that an agent made of the rule's sentence
+            context = make_context(rule.folder, rule.rule.id in order.confirmed_rules)
+            if prepared := order.prepared_checks.get(key):  # a check that an agent made of the rule's sentence
                 rule = replace(rule, check=build_check(prepared, kinds), is_slow=True, raw=prepared)
             item_type = FixtureRuleItem if has_autouse or rule.fixtures else RuleItem
             yield from self._make_items(item_type, rule, key, context)
@@ -128,7 +128,7 @@ class RuleFile(pytest.Module):
 
 def _find_kind_problem(name: str, model: object, kinds: Kinds) -> str | None:
     """Return why a plugin's kind of check cannot be used, or None."""
-    if name in kinds or name in COMPOSED or name == "type":
+    if name in kinds or name in COMPOSITE_KINDS or name == "type":
         return f"a new name, found {name!r}, which exists already"
     if not (isinstance(model, type) and issubclass(model, BaseModel) and callable(getattr(model, "run", None))):
         return f"a pydantic model with run(context) for {name!r}, found {model!r}"

@@ -86,7 +86,7 @@ class MarkdownDocument:
         start = sum(len(row) + 1 for row in self.lines[:body]) + self._shift
         return Section(title, level, line + 1, text, start)
 
-    def section(self, title: str) -> Section | None:
+    def find_section(self, title: str) -> Section | None:
         """The first section with this heading, however it is written in capitals."""
         wanted = title.strip().lstrip("#").strip().casefold()
         return next((section for section in self.sections if section.title.casefold() == wanted), None)

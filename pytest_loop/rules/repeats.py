@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from pytest_loop.core.judging.votes import decision, needed
+from pytest_loop.core.judging.votes import count_needed_passes, decide_vote
 
 
 class RepeatVotes:
@@ -31,7 +31,7 @@ class RepeatVotes:
         votes = self._collect_votes(rule)
         passes = sum(votes.values())
         total = self._totals.get(rule, 1)
-        return decision(passes, len(votes) - passes, total, needed(need, total))
+        return decide_vote(passes, len(votes) - passes, total, count_needed_passes(need, total))
 
     def _collect_votes(self, rule: str) -> dict[int, bool]:
         votes = dict(self._votes.get(rule, {}))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
-from pytest_loop.core.judging.votes import is_need
+from pytest_loop.core.judging.votes import is_valid_need
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.checks.command_checks import split_command
 
@@ -48,7 +48,7 @@ _NEED_SCHEMA = {"anyOf": [{"enum": ["majority", "all", "any"]}, {"type": "number
 
 
 def _need(value: Any) -> Any:
-    if isinstance(value, bool) or not is_need(str(value)):
+    if isinstance(value, bool) or not is_valid_need(str(value)):
         words = "majority, all, any, a count or a share"
         raise ValueError(f"expected {words} for `need`, found {format_value(value)}")
     return value

@@ -15,7 +15,8 @@ from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.run_state import Assessment, SealFinding
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.store import disk
-from pytest_loop.workspace.file_tree import FileTree, ScanScope, scan_files
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
+from pytest_loop.workspace.file_tree import FileTree
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree, compute_folder_diff, copy_changes
 from pytest_loop.workspace.project_diff import ProjectDiff

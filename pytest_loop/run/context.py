@@ -19,7 +19,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """What a run needs to know beside its state."""
 
     root: Path
@@ -47,7 +47,7 @@ class Tools:
     `ask` is there where a person can be asked; `fresh` makes another agent of a rung for another folder.
     """
 
-    settings: Settings
+    settings: RunSettings
     files: RunFiles
     artifact: Artifact
     session: Session

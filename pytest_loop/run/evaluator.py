@@ -7,16 +7,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import Judge
-from pytest_loop.core.judging.assessment import assessment
-from pytest_loop.core.judging.draft import is_module, is_test
-from pytest_loop.core.judging.tampering import copied, is_void, parsed_machinery, suspicions
+from pytest_loop.core.judging.assessment import assess
+from pytest_loop.core.judging.draft import is_module_rule, is_test_rule
+from pytest_loop.core.judging.tampering import (
+    find_copied_literals,
+    find_suspicious_changes,
+    find_test_machinery,
+    is_void,
+)
 from pytest_loop.core.model.run_state import Assessment, RunState, Sealed, SealFinding, Usage
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.run.context import Tools
 from pytest_loop.session.judge_service import JudgeService
 from pytest_loop.session.result import SessionResult
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.sealed_files import SealedFiles, hash_site_files
+from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass
@@ -84,11 +90,11 @@ class Examination:
                 broker.close()
                 if judge.was_asked:
                     self.spend(judge.agent.name, judge.usage)
-        modules = [rule for rule in state.criteria.active(state.phase) if is_module(rule)]
+        modules = [rule for rule in state.criteria.get_active_rules(state.phase) if is_module_rule(rule)]
         reported = judgement.group_by_rule() | {rule.key: judgement.find_module_evidence(rule.id) for rule in modules}
         missing = judgement.make_missing_evidence()
         own = self.tools.hook.pytest_loop_score
-        made = assessment(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, own)
+        made = assess(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, own)
         return made, judgement
 
     def _remember(self, project: SealedFiles) -> None:
@@ -112,25 +118,25 @@ class Examination:
             yield SealFinding(kind="site", rule="the environment", detail="what every interpreter loads first changed")
         sources = project.list_changed_sources()
         if sources:
-            known = frozenset(name for text in project.read_product_sources() for name in parsed_machinery(text))
-            is_linted = not all(is_test(rule) for rule in self.state.criteria.rules)
-            yield from suspicions(sources, known, is_linted=is_linted)
-            yield from copied(sources, project.read_sealed_sources())
+            known = frozenset(name for text in project.read_product_sources() for name in find_test_machinery(text))
+            is_linted = not all(is_test_rule(rule) for rule in self.state.criteria.rules)
+            yield from find_suspicious_changes(sources, known, is_linted=is_linted)
+            yield from find_copied_literals(sources, project.read_sealed_sources())
 
-    def _order(self, broker: JudgeService | None, reuse: bool) -> Order:
+    def _order(self, broker: JudgeService | None, reuse: bool) -> SessionOrder:
         rules = self.state.criteria.by_id
         prepared = (self.state.prepared_checks or {}).get("checks", [])
-        return Order(
+        return SessionOrder(
             phase=self.state.phase,
             artifact="" if self.tools.project else str(self.tools.artifact.path),
             canary=secrets.token_hex(8) if self.tools.project else "",
-            prepared={rules[one["rule_id"]].key: one["check"] for one in prepared if one["rule_id"] in rules},
-            confirmed=self.tools.settings.confirmed,
-            judge=broker.address if broker else "",
+            prepared_checks={rules[one["rule_id"]].key: one["check"] for one in prepared if one["rule_id"] in rules},
+            confirmed_rules=self.tools.settings.confirmed,
+            judge_address=broker.address if broker else "",
             judge_key=broker.key if broker else "",
             manifest=self.state.notebook.manifest if self.state.notebook else "",
-            reuse=reuse,
-            stop_early=self.tools.settings.stop_early and self.state.notebook is None,
+            can_reuse=reuse,
+            can_stop_early=self.tools.settings.stop_early and self.state.notebook is None,
         )
 
     def _seated(self) -> Judge | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_loop.agents.protocol import AgentError, RepairTask, StopRequestedError, Watch
-from pytest_loop.agents.search_engine import make_search_order, run_search
-from pytest_loop.core.judging.draft import is_test
+from pytest_loop.agents.search_engine import search_edits
+from pytest_loop.core.judging.draft import is_test_rule
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.run_state import Assessment, RunState
 from pytest_loop.core.text.lengths import shorten
@@ -31,10 +31,14 @@ class Mending:
         """Nothing of it gives away rules that agents must not see."""
         self._reached = self.state.evaluation
         unmet = self._reached.unmet if self._reached else frozenset()
-        rules = [rule for rule in self.state.criteria.active(self.state.phase) if rule.id in unmet and not rule.holdout]
+        rules = [
+            rule
+            for rule in self.state.criteria.get_active_rules(self.state.phase)
+            if rule.id in unmet and not rule.holdout
+        ]
         return RepairTask(
             session_arguments=self.state.arguments,
-            failing_tests=tuple(rule.id for rule in rules if is_test(rule)),
+            failing_tests=tuple(rule.id for rule in rules if is_test_rule(rule)),
             editable=self.project.allow.patterns,
             files_hash=self.project.digest,
             remedies=tuple(dict.fromkeys(rule.remedy for rule in rules if rule.remedy)),
@@ -59,9 +63,9 @@ def suspects(case: RepairTask, root: Path, watch: Watch) -> tuple[str, ...]:
     """Lines that failing tests run and passing ones seldom do, the most suspicious first; none where that is open."""
     if not case.failing_tests:
         return ()
-    asked = make_search_order(case, root, case.failing_tests, LONGEST_LOOK).model_copy(update={"localise_only": True})
+    name = "the search for suspicious lines"
     try:
-        found = run_search(asked, watch, "the search for suspicious lines").localised[:MOST_SUSPECTS]
+        found = search_edits(case, root, LONGEST_LOOK, watch, name, localise_only=True).localised[:MOST_SUSPECTS]
     except StopRequestedError:
         raise
     except AgentError:

@@ -26,7 +26,7 @@ from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.project_context import render_notes
 from pytest_loop.processes import process_marks
 from pytest_loop.run import restore
-from pytest_loop.run.context import Settings, Tools
+from pytest_loop.run.context import RunSettings, Tools
 from pytest_loop.run.driver import Driver
 from pytest_loop.run.earlier_runs import remembered
 from pytest_loop.run.questions import Gates, is_at_terminal, line
@@ -35,7 +35,7 @@ from pytest_loop.session.history import SessionHistory
 from pytest_loop.session.redaction import RedactedSession
 from pytest_loop.session.runner import Launcher, SubprocessSession
 from pytest_loop.session.warm.launcher import make_launcher
-from pytest_loop.settings.settings import RunOptions
+from pytest_loop.settings.settings import Settings
 from pytest_loop.show import github, summary, workload
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
@@ -68,7 +68,7 @@ class Running:
 
     root: Path
     folder: Path
-    options: RunOptions
+    settings: Settings
     named: Sequence[str]
     hook: Any
     stream: TextIO
@@ -83,9 +83,12 @@ class Running:
 
     def check(self) -> None:
         """What can be seen to be wrong before anything is done: agents, and prompts of one's own."""
-        if self.options.prompts:
-            prompts.check_templates(self.root / self.options.prompts)
-        for name, specs in (("--loop-agent", self.options.agents), ("--loop-judge", (self.options.judge,))):
+        if self.settings.agents.prompts:
+            prompts.check_templates(self.root / self.settings.agents.prompts)
+        for name, specs in (
+            ("--loop-agent", self.settings.agents.agent),
+            ("--loop-judge", (self.settings.agents.judge,)),
+        ):
             for spec in filter(None, specs):
                 try:
                     self.factory.check(spec)
@@ -97,8 +100,12 @@ class Running:
         agents: list[Agent] = []
         judge: Agent | None = None
         try:
-            agents = [self.factory.make(spec) for spec in self.named or state.agents or self.options.agents]
-            judge = self.factory.make(self.options.judge or state.judge) if self.options.judge or state.judge else None
+            agents = [self.factory.make(spec) for spec in self.named or state.agents or self.settings.agents.agent]
+            judge = (
+                self.factory.make(self.settings.agents.judge or state.judge)
+                if self.settings.agents.judge or state.judge
+                else None
+            )
             driver = self._driver(state, files, store, agents, judge or (agents[0] if agents else None))
             with process_marks.mark_descendants(process_marks.compute_folder_mark(files.folder)), self._muted():
                 state = driver.run()
@@ -149,12 +156,12 @@ class Running:
     def _driver(
         self, state: RunState, files: RunFiles, store: Store, agents: list[Agent], judge: Agent | None
     ) -> Driver:
-        options = self.options
+        settings = self.settings
         artifact = Artifact(self.root / state.artifact)
         if state.sealed and self.project is None:
             self.project = restore.opened(self.root, files, state.sealed)
             self.bytecode = BytecodeCache(self.root, is_new=False)
-        live = self.live = Live(self.stream, tone(os.environ, options.verbosity, options.colour))
+        live = self.live = Live(self.stream, tone(os.environ, settings.verbosity, settings.color))
         live.stand(state)
         session = self.session(state.arguments, parse_time(state.created_at))
         session.on_output = RedactedStream(live.session, self.redact)
@@ -164,29 +171,29 @@ class Running:
             return files.can_continue
 
         session.is_wanted = is_wanted
-        settings = Settings(
+        run_settings = RunSettings(
             root=self.root,
-            plan_by_agent=options.plan == "agent",
-            prompts=self.root / options.prompts if options.prompts else None,
-            critique_tokens=options.critique_tokens,
-            localise=options.localise,
-            timeout=options.agent_timeout,
-            silence=options.agent_silence,
-            confirmed=options.confirmed,
+            plan_by_agent=settings.agents.plan == "agent",
+            prompts=self.root / settings.agents.prompts if settings.agents.prompts else None,
+            critique_tokens=settings.agents.critique_tokens,
+            localise=settings.agents.localise,
+            timeout=settings.agents.agent_timeout,
+            silence=settings.agents.agent_silence,
+            confirmed=settings.judging.confirmed,
             nonce=secrets.token_hex(4),
             redact=self.redact,
-            reuse=options.reuse,
-            stop_early=options.stop_early,
+            reuse=not settings.judging.no_reuse,
+            stop_early=settings.judging.stop_early,
             gate=workflow_gate(state),
             context=render_notes(known_context(self.root)),
-            lessons=remembered(store, files) if options.memory else (),
-            case_timeout=options.case_timeout,
+            lessons=remembered(store, files) if settings.agents.memory else (),
+            case_timeout=settings.workload.case_timeout,
         )
         self.is_wanted = lambda: files.read_stop_request() is None
-        gates = Gates(Confirm(options.confirm), options.yes, is_at_terminal(), self._ask)
+        gates = Gates(Confirm(settings.start.confirm), settings.start.yes, is_at_terminal(), self._ask)
         discreet = RedactedSession(session, self.redact)
         tools = Tools(
-            settings,
+            run_settings,
             files,
             artifact,
             discreet,
@@ -197,9 +204,9 @@ class Running:
             self.project,
             self._checkpoints(state),
             gates,
-            (lambda question: self._ask(question) or "") if gates.is_terminal and not options.yes else None,
+            (lambda question: self._ask(question) or "") if gates.is_terminal and not settings.start.yes else None,
             lambda rung, folder: self.factory.make_another(
-                (self.named or state.agents or options.agents)[rung], folder
+                (self.named or state.agents or settings.agents.agent)[rung], folder
             ),
         )
         return Driver(state, store, tools, self._listen)
@@ -216,7 +223,7 @@ class Running:
     def _keep_best(self, state: RunState, files: RunFiles) -> None:
         """The best files instead of the last, where the person wants that."""
         best = state.best
-        if self.project is None or self.options.keep != "best" or state.stop.passed or best is None:
+        if self.project is None or self.settings.workspace.keep != "best" or state.stop.passed or best is None:
             return
         if best.iteration != state.iteration:
             restore.restored(self.project, files.read_history().events, best.iteration)
@@ -226,7 +233,7 @@ class Running:
     @cached_property
     def factory(self) -> AgentFactory:
         """The factory of all agents of this run."""
-        record = self.folder / self.options.record if self.options.record else None
+        record = self.folder / self.settings.agents.record if self.settings.agents.record else None
         return AgentFactory(self.root, self.hook, self.redact, record)
 
     def check_candidates(self, state: RunState) -> None:
@@ -241,11 +248,12 @@ class Running:
     def session(self, arguments: tuple[str, ...], since: float) -> SubprocessSession:
         """A session with these arguments, which nobody hears yet, of a run that exists since then."""
         if self.launcher is None:
-            self.launcher = make_launcher(self.options.session, arguments, self.root, since, self._tell)
+            mode = self.settings.judging.session
+            self.launcher = make_launcher(mode, arguments, self.root, since, self._tell)
         return SubprocessSession(
             arguments,
             self.folder,
-            self.options.session_timeout,
+            self.settings.judging.session_timeout,
             os.environ,
             lambda _data: None,
             bytecode=self.bytecode,
@@ -267,13 +275,13 @@ class Running:
         """What has happened, in as many words as the person wants."""
         if self.live is None:
             return
-        if self.options.verbosity > 0:
+        if self.settings.verbosity > 0:
             self.live.write(next(show.history_lines([event])).rstrip())
         is_decisive = event.event in _DECISIVE
         book = state.notebook
         for told in workload.event_lines(event, state, book) if book else show.event_lines(event, state):
             (self.live.write if is_decisive else self.live.explain)(told)
-        if self.options.status_block and event.event in _BLOCKS:
+        if self.settings.output.status_block and event.event in _BLOCKS:
             self.live.write("\n".join(status_block(state, show.following(state))))
         self.live.stand(state)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_loop.agents import prompts
 from pytest_loop.agents.answers import PlanAnswer, PrepareAnswer, parse_blocked_claim, strip_fence, validate_answer
-from pytest_loop.agents.builtin_agent import NAME as BUILTIN
+from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.protocol import (
     Agent,
     AgentError,
@@ -77,7 +77,7 @@ class Work:
         if self.tools.settings.plan_by_agent and self.tools.agents:
             reply = self._ask(Step.PLAN, self._agent, schema=PlanAnswer.model_json_schema())
             return {"plan": validate_answer(reply, PlanAnswer).plan}
-        shown = [rule for rule in state.criteria.active(state.phase) if not rule.holdout]
+        shown = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
         return {"plan": list(plan_steps(shown, unmet))}
 
     def _produce(self) -> Payload:
@@ -214,7 +214,7 @@ class Work:
         if state.evaluation is None:
             return {"issues": []}
         most = self.tools.settings.critique_tokens
-        made = critic.critique(state.criteria, state.evaluation, state.attempts, most, state.review)
+        made = critic.build_critique(state.criteria, state.evaluation, state.attempts, most, state.review)
         if self.tools.project and self._is_localised():
             with self.tools.live.work("looking for suspicious lines"):
                 found = suspects(

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_loop.cli import background
 from pytest_loop.cli import runs as looking
-from pytest_loop.cli.background import later_words
-from pytest_loop.core.model.edit_scopes import overlap
+from pytest_loop.core.model.edit_scopes import can_overlap
 from pytest_loop.core.model.run_state import RunState, Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.session.runner import START_SCRIPT
-from pytest_loop.settings.settings import RunOptions
+from pytest_loop.settings.command_line import build_resume_arguments, build_worktree_arguments
+from pytest_loop.settings.settings import Settings
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
-from pytest_loop.workspace.file_tree import ScanScope
+from pytest_loop.workspace.file_scan import ScanScope
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.git_worktree import Worktree
-
-# What stays where the person is.
-_HERE = ("--loop-json", "--loop-record")
 
 
 def branch_of(alias: str) -> str:
@@ -44,31 +41,31 @@ class Elsewhere:
     """Other processes that carry out what a person asked this one for: in a work tree, or in the background."""
 
     store: Store
-    options: RunOptions
+    settings: Settings
     arguments: Sequence[str]
     folder: Path
     say: PrintLine
 
     def carried_out(self, root: Path) -> int | None:
         """The exit code; None where this process is the right one."""
-        options = self.options
-        if options.resume is not None:
-            files = looking.chosen(self.store, options.alias or options.resume)
+        settings = self.settings
+        if settings.commands.resume is not None:
+            files = looking.chosen(self.store, settings.start.alias or settings.commands.resume)
             if files.worktree.is_dir() and not is_inside(root, files):
-                words = later_words(self.arguments, options.resume, keep=("--loop-detach", "--loop-json"))
+                words = build_resume_arguments(self.arguments, keep=("--loop-detach", "--loop-json"))
                 return self._in_worktree(files, (*words, f"--loop-resume={files.alias}"))
-            return self.detached(files) if options.detach else None
-        if not options.worktree:
+            return self.detached(files) if settings.start.detach else None
+        if not settings.start.worktree:
             return None
         return self._started(
-            self.store.get_run(self.store.make_unique_alias(options.alias or make_alias(options.task)))
+            self.store.get_run(self.store.make_unique_alias(settings.start.alias or make_alias(settings.start.task)))
         )
 
     def detached(self, files: RunFiles) -> int:
         """Let another process go on with a run in the background."""
-        background.attempt(files, force=self.options.force)
-        code = background.detach(files, self.arguments, self.folder, self.options.resume, self.say)
-        if self.options.json == "-":
+        background.attempt(files, force=self.settings.start.force)
+        code = background.detach(files, self.arguments, self.folder, self.say)
+        if self.settings.output.json == "-":
             looking.give(looking.result(files, *files.read()), "-", self.say)
         return code
 
@@ -92,7 +89,7 @@ class Elsewhere:
     def _in_worktree(self, files: RunFiles, arguments: Sequence[str]) -> int:
         project = self.store.project
         there = Worktree(project, files.worktree).project
-        words = [*translated(arguments, project, there, self.folder), "-o", f"loop_dir={self.store.root}"]
+        words = [*build_worktree_arguments(arguments, project, there, self.folder), "-o", f"loop_dir={self.store.root}"]
         sys.stdout.flush()
         place = there / self.folder.relative_to(project) if self.folder.is_relative_to(project) else there
         process = subprocess.Popen([sys.executable, "-c", START_SCRIPT, *words], cwd=place)
@@ -101,22 +98,6 @@ class Elsewhere:
                 return process.wait()
             except KeyboardInterrupt:  # it is told, and leaves the run whole
                 process.terminate()
-
-
-def translated(arguments: Sequence[str], root: Path, there: Path, folder: Path) -> Iterator[str]:
-    """The words of the person for a process in the work tree: files of the project are those of the work tree."""
-    words = iter(arguments)
-    for word in words:
-        name, sign, value = word.partition("=")
-        if name == "--loop-worktree":
-            continue
-        if name in _HERE:
-            value = value if sign else next(words, "")
-            yield f"{name}={value if value == '-' else folder / value}"
-        elif value.startswith(f"{root}/"):
-            yield f"{name}={there}{value.removeprefix(str(root))}"
-        else:
-            yield f"{there}{word.removeprefix(str(root))}" if word.startswith(f"{root}/") else word
 
 
 def hand_over(root: Path, files: RunFiles, state: RunState, say: PrintLine) -> None:
@@ -149,7 +130,7 @@ def refuse_overlap(store: Store, files: RunFiles, state: RunState) -> None:
     mine = _scope(state, store)
     for other in store.list_busy_runs():
         theirs = _scope(other.read()[0], store) if other.alias != files.alias else None
-        if mine and theirs and mine[0] == theirs[0] and overlap(mine[1], theirs[1]):
+        if mine and theirs and mine[0] == theirs[0] and can_overlap(mine[1], theirs[1]):
             files.release()
             raise StateError(
                 f"the run {other.alias!r} may edit the same files: give this one a work tree of its own with "

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pytest_loop.core.model.rules import Evidence, Outcome
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 
 _MIN_SECONDS = 0.05
 
@@ -17,19 +17,19 @@ class SessionHistory:
 
     evidence: dict[str, Evidence] = field(default_factory=dict)
 
-    def extend_order(self, order: Order) -> Order:
+    def extend_order(self, order: SessionOrder) -> SessionOrder:
         """Return the order with durations, failures, and verdicts that may be reused."""
         items = self.evidence.items()
         reusable = {
             nodeid: evidence.model_dump(mode="json", exclude_defaults=True)
             for nodeid, evidence in items
-            if order.reuse and evidence.inputs
+            if order.can_reuse and evidence.inputs
         }
         return order.model_copy(
             update={
-                "seconds": {nodeid: piece.seconds for nodeid, piece in items if piece.seconds >= _MIN_SECONDS},
-                "failed": tuple(nodeid for nodeid, evidence in items if is_failure(evidence)),
-                "known": reusable,
+                "durations": {nodeid: piece.seconds for nodeid, piece in items if piece.seconds >= _MIN_SECONDS},
+                "failed_before": tuple(nodeid for nodeid, evidence in items if is_failure(evidence)),
+                "cached_evidence": reusable,
             }
         )
 

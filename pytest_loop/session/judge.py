@@ -14,11 +14,11 @@ import pytest
 
 from pytest_loop.session.durations import SLOW_SECONDS, load_durations, save_durations
 from pytest_loop.session.xdist import Controller, SharedFolder
-from pytest_loop.settings.command_line import Options, options
+from pytest_loop.settings.session_settings import SessionSettings, read_session_settings
 
 if TYPE_CHECKING:
     from pytest_loop.core.model.rules import Evaluation, Plan
-    from pytest_loop.core.model.session_order import Order
+    from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.rules.checks.check import Answer
     from pytest_loop.session.baseline import Baseline
     from pytest_loop.session.channel import Channel
@@ -48,24 +48,24 @@ class JudgingSession:
         self._close_judge: Callable[[], None] = lambda: None
 
     @cached_property
-    def options(self) -> Options:
-        return options(self.config)
+    def settings(self) -> SessionSettings:
+        return read_session_settings(self.config)
 
     @cached_property
     def baseline(self) -> Baseline | None:
         """The evaluation that `--loop-baseline` names; a file that cannot be used is a usage error."""
-        if self.options.baseline is None:
+        if self.settings.baseline is None:
             return None
         from pytest_loop.errors import SavedFileError
         from pytest_loop.session.baseline import load_baseline
 
         try:
-            return load_baseline(self.options.baseline)
+            return load_baseline(self.settings.baseline)
         except SavedFileError as error:
             raise pytest.UsageError(str(error)) from None
 
     @cached_property
-    def order(self) -> Order | None:
+    def order(self) -> SessionOrder | None:
         """The order of the run, if this session belongs to one."""
         if ORDER_PATH not in self.config.stash:
             return None
@@ -98,10 +98,10 @@ class JudgingSession:
         """Apply the order of the run, if there is one, and connect rules to the judge."""
         if self.order is not None:
             self._apply_order(self.order)
-        elif self.options.judge and not self.is_worker:
+        elif self.settings.judge and not self.is_worker:
             from pytest_loop.session.judge_service import start_judge
 
-            service = start_judge(self.config, self.options)
+            service = start_judge(self.config, self.settings)
             self._judge_address, self._close_judge = (service.address, service.key), service.close
         if self._judge_address is not None:
             from pytest_loop.rules.items import ASK
@@ -111,7 +111,7 @@ class JudgingSession:
             self.config.stash[ASK] = ask
         _ = self.baseline  # a file that cannot be used ends the session here
 
-    def _apply_order(self, order: Order) -> None:
+    def _apply_order(self, order: SessionOrder) -> None:
         from pytest_loop.rules.sources import INFERRED_FILE
         from pytest_loop.session.inferred_rules import InferredRules
 
@@ -119,10 +119,10 @@ class JudgingSession:
         arguments = map(str, self.config.invocation_params.args)
         if path := next((argument for argument in arguments if argument.endswith(INFERRED_FILE)), None):
             self.config.pluginmanager.register(InferredRules(Path(path)), "loop-inferred-rules")
-        if order.stop_early and not self.config.option.maxfail:
+        if order.can_stop_early and not self.config.option.maxfail:
             self.config.option.maxfail = 1
-        if order.judge:
-            self._judge_address = (order.judge, order.judge_key)
+        if order.judge_address:
+            self._judge_address = (order.judge_address, order.judge_key)
         if self.channel is not None:
             _ = self.recorder
 
@@ -133,7 +133,7 @@ class JudgingSession:
         if self.order is None:
             items[:] = order_rule_items(items, PastResults(load_durations(self.config)))
         else:
-            past = PastResults(self.order.seconds, frozenset(self.order.failed))
+            past = PastResults(self.order.durations, frozenset(self.order.failed_before))
             items[:] = order_items(items, past, is_distributed=self.is_worker)
 
     def make_plan(self, session: pytest.Session) -> None:
@@ -146,7 +146,7 @@ class JudgingSession:
 
         session.stash[VOTES] = RepeatVotes(self._folder.path if self.is_worker else None)
         if self.order is not None:
-            session.stash[REUSE] = VerdictCache(self.order.known)
+            session.stash[REUSE] = VerdictCache(self.order.cached_evidence)
         binding = Binding(session, all_tests=self.order is not None)
         failures = self.baseline.failures if self.baseline else frozenset()
         self.config.pluginmanager.register(Reports(binding, failures), "loop-reports")
@@ -176,7 +176,7 @@ class JudgingSession:
         if self._controller is None:
             send_plan = self.channel.send_plan if self.channel is not None else None
             self._controller = Controller(self.config, self._folder, send_plan, self._load_workers_plan)
-            seconds = self.order.seconds if self.order is not None else load_durations(self.config)
+            seconds = self.order.durations if self.order is not None else load_durations(self.config)
             if any(duration >= SLOW_SECONDS for duration in seconds.values()):
                 self._controller.limit_batches()
         self._controller.configure_worker(node)
@@ -208,12 +208,14 @@ class JudgingSession:
             self.plan = self.plan or self._controller.load_plan()
         if self.plan is None or not self.recorder.has_evidence:
             return
-        from pytest_loop.core.judging.score import rescored
+        from pytest_loop.core.judging.score import apply_custom_score
         from pytest_loop.core.model.rules import Phase
         from pytest_loop.session.reports import add_junit_scores
 
-        evaluations = self.recorder.make_evaluations(self.plan, Phase(self.options.phase))
-        self.evaluations = [rescored(evaluation, self.config.hook.pytest_loop_score) for evaluation in evaluations]
+        evaluations = self.recorder.make_evaluations(self.plan, Phase(self.settings.phase))
+        self.evaluations = [
+            apply_custom_score(evaluation, self.config.hook.pytest_loop_score) for evaluation in evaluations
+        ]
         add_junit_scores(self.config, self.evaluations)
         if self.order is None:
             save_durations(self.config, self.recorder.durations)
@@ -231,13 +233,13 @@ class JudgingSession:
         return None if self.baseline is None else self.baseline.find_regressions(self.evaluations)
 
     def _save_baseline(self, session: pytest.Session) -> None:
-        if self.options.save_baseline is None:
+        if self.settings.save_baseline is None:
             return
         from pytest_loop.errors import SavedFileError
         from pytest_loop.session.baseline import save_baseline
 
         try:
-            save_baseline(self.evaluations, self.options.save_baseline)
+            save_baseline(self.evaluations, self.settings.save_baseline)
         except SavedFileError as error:
             self._save_error = str(error)
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
@@ -287,8 +289,8 @@ def join_run(config: pytest.Config, text: str) -> None:
 
 def load_order(config: pytest.Config, path: Path) -> None:
     """Load the order of the run that this session belongs to."""
-    from pytest_loop.core.model.session_order import Order
+    from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.rules.items import ORDER
 
-    config.stash[ORDER] = Order.model_validate_json(path.read_bytes())
+    config.stash[ORDER] = SessionOrder.model_validate_json(path.read_bytes())
     config.stash[ORDER_PATH] = path

@@ -23,8 +23,8 @@ from pytest_loop.agents.protocol import AgentUnavailableError, Watch
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.errors import CheckError, LoopError
 from pytest_loop.rules.checks.check import Answer
-from pytest_loop.settings.command_line import Options
-from pytest_loop.settings.settings import RunOptions
+from pytest_loop.settings.session_settings import SessionSettings
+from pytest_loop.settings.settings import Settings
 
 MAX_TRIES = 3
 BACKOFF = 0.5
@@ -85,14 +85,14 @@ class JudgeService:
         return {"error": reason, "tries": tries}
 
 
-def start_judge(config: pytest.Config, options: Options) -> JudgeService:
+def start_judge(config: pytest.Config, settings: SessionSettings) -> JudgeService:
     """Start the judge that `--loop-judge` names in this process."""
     try:
-        agent = AgentFactory(config.rootpath, config.hook, Redactor(os.environ)).make(options.judge)
+        agent = AgentFactory(config.rootpath, config.hook, Redactor(os.environ)).make(settings.judge)
     except AgentUnavailableError as error:
         raise pytest.UsageError(f"--loop-judge: {error}") from None
-    watch = partial(Watch, options.agent_timeout, options.agent_silence)
-    judge = Judge(agent, config.rootpath, secrets.token_hex(4), watch, options.prompts, phase=options.phase)
+    watch = partial(Watch, settings.agent_timeout, settings.agent_silence)
+    judge = Judge(agent, config.rootpath, secrets.token_hex(4), watch, settings.prompts, phase=settings.phase)
 
     def close() -> None:
         judge.dismiss()
@@ -101,13 +101,14 @@ def start_judge(config: pytest.Config, options: Options) -> JudgeService:
     return JudgeService(judge.answer, close)
 
 
-def start_judge_for_run(config: pytest.Config, options: RunOptions) -> JudgeService | None:
-    """Start the judge that the options of a run name; None if they name none."""
-    if not options.judge:
+def start_judge_for_run(config: pytest.Config, settings: Settings) -> JudgeService | None:
+    """Start the judge that the settings of a run name; None if they name none."""
+    agents = settings.agents
+    if not agents.judge:
         return None
-    prompts = config.rootpath / options.prompts if options.prompts else None
-    timeouts = options.agent_timeout, options.agent_silence
-    return start_judge(config, Options("B", None, None, options.judge, prompts, *timeouts))
+    prompts = config.rootpath / agents.prompts if agents.prompts else None
+    timeouts = agents.agent_timeout, agents.agent_silence
+    return start_judge(config, SessionSettings("B", None, None, agents.judge, prompts, *timeouts))
 
 
 def ask_judge(address: str, key: str, question: str, artifact: Path | None) -> Answer:

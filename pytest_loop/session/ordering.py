@@ -73,7 +73,7 @@ def _group_items(items: Sequence[pytest.Item], past: PastResults) -> Iterator[_B
 def _is_blocking(item: pytest.Item) -> bool:
     """Return whether nothing can pass without this item from phase A on."""
     if isinstance(item, RuleItem):
-        return item.loaded.rule.blocks and item.loaded.rule.phase is Phase.A
+        return item.loaded.rule.is_blocking and item.loaded.rule.phase is Phase.A
     mark = item.get_closest_marker("loop_rule")
     severity = mark.kwargs.get("severity", "fail") if mark else "fail"
     return bool(severity == "fail" and find_phase(item) != Phase.B.value)

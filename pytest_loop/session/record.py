@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.judging.score import MISSING, evaluation
+from pytest_loop.core.judging.score import MISSING, evaluate_criteria
 from pytest_loop.core.model.rules import Evaluation, Evidence, Outcome, Phase, Plan
 
 _PASSED = Evidence(outcome=Outcome.PASSED)
@@ -51,7 +51,7 @@ class Recorder:
         for criteria in plan.criteria:
             rule_keys = {rule.id: f"{criteria.source}::{rule.id}" for rule in criteria.rules}
             reported = {rule_id: by_rule[key] for rule_id, key in rule_keys.items() if key in by_rule}
-            if (result := evaluation(criteria, phase, reported)).results:
+            if (result := evaluate_criteria(criteria, phase, reported)).results:
                 evaluations.append(result)
         return evaluations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_loop.core.model.rules import Evidence
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.redaction import Redactor, redact_values
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError
@@ -18,7 +18,7 @@ class RedactedSession:
     session: Session
     redact: Redactor
 
-    def evaluate(self, order: Order, *extra: str) -> SessionResult:
+    def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
         try:
             result = self.session.evaluate(order, *extra)
         except SessionError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.judging.score import verdict
+from pytest_loop.core.judging.score import decide_verdict
 from pytest_loop.core.model.rules import Evaluation, Evidence, Finding, Outcome, Rule, Severity, Verdict
 from pytest_loop.rules.binding import Binding
 from pytest_loop.rules.items import VOTES, FixtureRuleItem, RuleFailed, RuleItem
@@ -43,7 +43,7 @@ class Reports:
 
     def _apply(self, item: pytest.Item, report: pytest.TestReport, evidence: Evidence, rules: dict[str, Rule]) -> None:
         """Add the evidence to the report, and change the outcome if the rule does not block."""
-        main = max(rules.values(), key=lambda rule: (rule.blocks, rule.severity is Severity.WARN))
+        main = max(rules.values(), key=lambda rule: (rule.is_blocking, rule.severity is Severity.WARN))
         failed_before = all(key in self.baseline_failures for key in rules)
         is_call = report.when == "call" or not report.failed
         shown = _choose_status(item, evidence, main, failed_before) if is_call else "error"
@@ -58,7 +58,7 @@ class Reports:
         if evidence.outcome is Outcome.ASSUMED:
             report.outcome = "skipped"
             report.longrepr = (str(item.path), (item.reportinfo()[1] or 0) + 1, evidence.text)
-        _add_junit_properties(item, report, main, verdict(main, evidence.outcome))
+        _add_junit_properties(item, report, main, decide_verdict(main, evidence.outcome))
 
 
 def add_junit_scores(config: pytest.Config, evaluations: Sequence[Evaluation]) -> None:
@@ -127,7 +127,7 @@ def _choose_status(item: pytest.Item, evidence: Evidence, rule: Rule, failed_bef
         return "assumed"
     if failed_before:
         return "known"
-    if not rule.blocks:
+    if not rule.is_blocking:
         return "warned" if rule.severity is Severity.WARN else "info"
     return "missed" if _is_undecided(item, rule) else str(evidence.outcome.value)
 

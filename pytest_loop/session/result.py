@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_loop.core.judging.assessment import assessment
-from pytest_loop.core.judging.draft import is_module, run_criteria, with_modules
+from pytest_loop.core.judging.assessment import assess
+from pytest_loop.core.judging.draft import add_module_rules, build_run_criteria, is_module_rule
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, Plan
 from pytest_loop.core.model.run_state import Assessment, RunCriteria
 from pytest_loop.session.history import is_failure
@@ -89,15 +89,15 @@ class SessionResult:
             self.exit_status = int(message["exit_status"])
 
 
-def assess(
+def assess_session(
     result: SessionResult, thresholds: Mapping[str, str], score: Callable[..., float | None]
 ) -> tuple[RunCriteria, Assessment]:
     """Return the criteria and the assessment of one session outside a run; `score` may replace the usual score."""
-    plan = with_modules(result.plan or Plan(), (path for path in result.problems if path.endswith(".py")))
-    criteria = run_criteria(plan, thresholds, plan.sentences)
-    modules = {rule.key: result.find_module_evidence(rule.id) for rule in criteria.rules if is_module(rule)}
+    plan = add_module_rules(result.plan or Plan(), (path for path in result.problems if path.endswith(".py")))
+    criteria = build_run_criteria(plan, thresholds, plan.sentences)
+    modules = {rule.key: result.find_module_evidence(rule.id) for rule in criteria.rules if is_module_rule(rule)}
     evidence = result.group_by_rule() | modules
-    return criteria, assessment(criteria, Phase.B, evidence, "", None, result.make_missing_evidence(), score)
+    return criteria, assess(criteria, Phase.B, evidence, "", None, result.make_missing_evidence(), score)
 
 
 def _last_line(text: str) -> str:

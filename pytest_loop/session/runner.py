@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError
 from pytest_loop.processes import child
 from pytest_loop.session.bytecode import BYTECODE_VARIABLE, BytecodeCache
@@ -46,7 +46,7 @@ class LauncherDiedError(LoopError):
 class Session(Protocol):
     """Evaluate what an order names."""
 
-    def evaluate(self, order: Order, *extra: str) -> SessionResult:
+    def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
         """Run one session with `extra` arguments; raises `SessionError` if nothing was judged."""
 
 
@@ -96,14 +96,14 @@ class SubprocessSession:
     launcher: Launcher = field(default_factory=ColdLauncher)
     history: SessionHistory = field(default_factory=SessionHistory)
 
-    def evaluate(self, order: Order, *extra: str) -> SessionResult:
+    def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
         result = self._run(self.history.extend_order(order), extra)
-        if order.stop_early and result.plan is not None and result.has_failures:
+        if order.can_stop_early and result.plan is not None and result.has_failures:
             result.evidence |= self.history.find_earlier(result.plan.items, result.evidence)
         self.history.add(result.evidence)
         return result
 
-    def _run(self, order: Order, extra: tuple[str, ...]) -> SessionResult:
+    def _run(self, order: SessionOrder, extra: tuple[str, ...]) -> SessionResult:
         variables: dict[str, str] = {}
         if self.bytecode is not None:
             folder = self.bytecode.prepare(is_full=not self.launcher.has_loaded_pytest)
@@ -115,7 +115,7 @@ class SubprocessSession:
             return self._run_process(order, extra, variables, child.start_process)
 
     def _run_process(
-        self, order: Order, extra: tuple[str, ...], variables: Mapping[str, str], start: child.Starter
+        self, order: SessionOrder, extra: tuple[str, ...], variables: Mapping[str, str], start: child.Starter
     ) -> SessionResult:
         read_end, write_end = os.pipe()
         result = SessionResult()

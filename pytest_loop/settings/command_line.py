@@ -1,159 +1,137 @@
-"""The command line and the ini file: how options are declared and read; also the arguments of a child session."""
+"""Declares the options to pytest, and rewrites command lines for child processes."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
-from pytest_loop.settings.options import ALL, COMMANDS, SETTINGS, amount
+from pytest_loop.settings.options import OPTIONS
 
 RULE_MARK = (
     "loop_rule(id, severity='fail', weight=None, phase=None, description=None): bind this test to a rule; "
     "its verdict counts in the loop score"
 )
-NO_ALIAS = "\0"
-# Options of pytest that select by what its cache remembers.
-_BY_MEMORY = frozenset(
-    [
-        "--lf",
-        "--last-failed",
-        "--lfnf",
-        "--last-failed-no-failures",
-        "--ff",
-        "--failed-first",
-        "--nf",
-        "--new-first",
-        "--sw",
-        "--stepwise",
-        "--sw-skip",
-        "--stepwise-skip",
-        "--sw-reset",
-        "--stepwise-reset",
-    ]
-)
+# The value of a flag whose optional value is missing.
+NO_VALUE = "\0"
+FLAGS = {option.flag: option for option in OPTIONS if option.flag}
+# Options of pytest that select tests by the results of an earlier session.
+_CACHE_FLAG = r"--(lf|ff|nf|sw|last-failed|failed-first|new-first|stepwise)(nf|-no-failures|-skip|-reset)?"
+# Flags that the process which started a run has used up; the background process resumes that run.
+_START_FLAGS = ("--loop-task", "--loop-alias", "--loop-resume")
+# Flags whose files belong to the folder of the caller, also for a process in a work tree.
+_CALLER_FILES = ("--loop-json", "--loop-record")
 
 
-def declare(parser: pytest.Parser) -> None:
-    """Every `--loop-*` option with its ini twin."""
+def declare_options(parser: pytest.Parser) -> None:
+    """Declare every `--loop-*` flag and every ini key."""
     group = parser.getgroup("loop", "rules and agent loops (pytest-loop)")
-    for one in ALL:
-        if not one.metavar:
-            group.addoption(one.name, action="store_true", help=one.help)
-        elif one.many:
-            group.addoption(one.name, action="append", metavar=one.metavar, type=one.read, default=[], help=one.help)
-        elif one.optional:
-            group.addoption(one.name, nargs="?", const=NO_ALIAS, metavar=one.metavar, help=one.help)
-        else:
-            group.addoption(one.name, metavar=one.metavar, type=one.read, help=one.help)
-        if one.ini is not None and one.many:
-            parser.addini(one.dest, one.help, type="args", default=[])
-        elif one.ini is not None:
-            parser.addini(one.dest, one.help, default=one.ini)
-    for name, (text, default) in SETTINGS.items():
-        parser.addini(name, text, default=default)
+    for option in OPTIONS:
+        if option.flag and not option.metavar:
+            group.addoption(option.flag, action="store_true", help=option.description)
+        elif option.is_value_optional:
+            group.addoption(option.flag, nargs="?", const=NO_VALUE, metavar=option.metavar, help=option.description)
+        elif option.is_repeatable:
+            group.addoption(option.flag, action="append", metavar=option.metavar, default=[], help=option.description)
+        elif option.flag:
+            group.addoption(option.flag, metavar=option.metavar, type=option.parse, help=option.description)
+        if option.ini is not None and option.is_repeatable:
+            parser.addini(option.key, option.description, type="args", default=[])
+        elif option.ini is not None:
+            parser.addini(option.key, option.description, default=option.ini)
 
 
-def asks_for_a_run(values: argparse.Namespace) -> bool:
-    """Whether the command line is for a run or one of the commands around runs, and not for a session."""
+def takes_over(values: argparse.Namespace) -> bool:
+    """Return whether the command line is for a run or a command around runs, and not for a session."""
     if values.help or values.version:
         return False
-    starting = (values.loop_task, values.loop_manifest, values.loop_debrief, values.loop_report_open)
-    asked = (*starting, *(getattr(values, one.dest) for one in COMMANDS))
-    return any(value is not None and value is not False for value in asked)
+    return any(getattr(values, option.key) not in (None, False) for option in OPTIONS if option.takes_over)
 
 
-def unknown_option(words: Sequence[str]) -> str | None:
-    """A word that is nearly one of our options: a run takes over before pytest would complain."""
+def find_unknown_flag(arguments: Sequence[str]) -> str | None:
+    """Return an error message for a word that is nearly a flag: a run takes over before pytest would complain."""
     from difflib import get_close_matches
 
-    known = [one.name for one in ALL]
-    for word in words:
-        name = word.partition("=")[0]
-        if name.startswith("--loop") and name not in known:
-            near = ", ".join(get_close_matches(name, known, 3)) or "see pytest --help"
-            return f"unrecognized arguments: {word} (did you mean {near}?)"
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        if name.startswith("--loop") and name not in FLAGS:
+            suggestions = ", ".join(get_close_matches(name, FLAGS, 3)) or "see pytest --help"
+            return f"unrecognized arguments: {argument} (did you mean {suggestions}?)"
     return None
 
 
-class Reader:
-    """Reads options from the command line first, then from the ini file; what cannot be used is a usage error."""
+class Argument(NamedTuple):
+    """One argument of a command line: `words` are the one or two words that it is written with."""
 
-    def __init__(self, config: pytest.Config, values: argparse.Namespace) -> None:
-        self._config = config
-        self._values = values
-        self._options = {one.dest: one for one in ALL}
-
-    def get(self, name: str) -> Any:
-        value = getattr(self._values, name)
-        option = self._options[name]
-        if value not in (None, [], False) or option.ini is None:
-            return value
-        written = self._config.getini(name)
-        if isinstance(written, list):
-            return written
-        return self._read(name, str(written), option.read)
-
-    def setting(self, name: str, read: Callable[[str], Any] = str) -> Any:
-        return self._read(name, str(self._config.getini(name)), read)
-
-    def _read(self, name: str, text: str, read: Callable[[str], Any]) -> Any:
-        if not text:
-            return None
-        try:
-            return read(text)
-        except argparse.ArgumentTypeError as error:
-            raise pytest.UsageError(f"{name}: {error}") from None
+    name: str
+    value: str
+    words: tuple[str, ...]
 
 
-class Options(NamedTuple):
-    """What a session is asked to judge."""
+def split_arguments(arguments: Sequence[str]) -> Iterator[Argument]:
+    """Split a command line into arguments, each flag together with its value."""
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
+        name, sign, value = word.partition("=")
+        following = arguments[position + 1 : position + 2]
+        if not sign and following and _takes_word(name, following[0]):
+            yield Argument(name, following[0], (word, following[0]))
+            position += 2
+        else:
+            yield Argument(name, value, (word,))
+            position += 1
 
-    phase: str
-    baseline: Path | None
-    save_baseline: Path | None
-    judge: str
-    prompts: Path | None
-    agent_timeout: float
-    agent_silence: float
+
+def _takes_word(flag: str, word: str) -> bool:
+    """Return whether the word after a flag is its value."""
+    option = FLAGS.get(flag)
+    return option is not None and bool(option.metavar) and (option.takes_value or not word.startswith("-"))
 
 
-def options(config: pytest.Config) -> Options:
-    """The options of a session."""
-    reader = Reader(config, config.option)
-    folder = config.invocation_params.dir
-    baseline, saved = reader.get("loop_baseline"), reader.get("loop_save_baseline")
-    prompts = reader.setting("loop_prompts")
-    return Options(
-        phase=reader.get("loop_phase"),
-        baseline=folder / baseline if baseline else None,
-        save_baseline=folder / saved if saved else None,
-        judge=reader.get("loop_judge") or "",
-        prompts=config.rootpath / prompts if prompts else None,
-        agent_timeout=reader.get("loop_agent_timeout"),
-        agent_silence=reader.setting("loop_agent_silence", amount),
+def build_session_arguments(arguments: Sequence[str], excluded: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the arguments of a session: without flags of runs, and without `excluded` paths.
+
+    Flags that select by earlier results are left out, so that every evaluation judges all that the run began with.
+    """
+    return tuple(
+        argument.words[0]
+        for argument in split_arguments(arguments)
+        if not argument.name.startswith("--loop-")
+        and not re.fullmatch(_CACHE_FLAG, argument.name)
+        and argument.words[0] not in excluded
     )
 
 
-def child_arguments(arguments: Sequence[str], left_out: Sequence[str] = ()) -> tuple[str, ...]:
-    """The person's arguments without those of the run, and without `left_out` (paths that do not judge).
+def build_resume_arguments(arguments: Sequence[str], keep: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the arguments of a process that resumes a run, without the flags that started it.
 
-    What failed last time never decides what is judged: every evaluation looks at all that the run began with.
+    A process in the background writes no result to its standard output. Flags in `keep` stay.
     """
-    valued = {one.name for one in ALL if one.takes_value}
-    optional = {one.name for one in COMMANDS if one.optional}
-    kept: list[str] = []
-    words = iter(arguments)
-    for word in words:
-        name = word.partition("=")[0]
-        if not name.startswith("--loop-"):
-            if word not in left_out and name not in _BY_MEMORY:
-                kept.append(word)
-        elif name in valued and "=" not in word:
-            next(words, None)
-        elif name in optional and "=" not in word and left_out:
-            continue
-    return tuple(kept)
+    words: list[str] = []
+    for argument in split_arguments(arguments):
+        is_used_up = argument.name in (*_START_FLAGS, "--loop-detach") or argument[:2] == ("--loop-json", "-")
+        if argument.name in keep or not is_used_up:
+            words += argument.words
+    return tuple(words)
+
+
+def build_worktree_arguments(arguments: Sequence[str], root: Path, worktree: Path, folder: Path) -> tuple[str, ...]:
+    """Return the arguments of a process in a work tree: paths in `root` become paths in `worktree`."""
+    words: list[str] = []
+    for argument in split_arguments(arguments):
+        if argument.name in _CALLER_FILES:
+            words.append(f"{argument.name}={'-' if argument.value == '-' else folder / argument.value}")
+        elif argument.name != "--loop-worktree":
+            words += (_move_path(word, root, worktree) for word in argument.words)
+    return tuple(words)
+
+
+def _move_path(word: str, root: Path, worktree: Path) -> str:
+    """Replace the project's root at the start of a word, or of the value after its `=`."""
+    name, sign, value = ("", "", word) if word.startswith("/") else word.partition("=")
+    return f"{name}{sign}{worktree}{value.removeprefix(str(root))}" if value.startswith(f"{root}/") else word

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from pytest_loop.core.judging.critique import critique
+from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.core.model.run_state import Assessment, Issue, RuleResult, RunState
 from pytest_loop.core.text.lengths import shorten
@@ -44,7 +44,7 @@ def annotation_lines(state: RunState, folder: str = ".") -> Iterator[str]:
     one = state.evaluation
     if one is None:
         return
-    issues = {issue.rule_id: issue for issue in critique(state.criteria, one).issues}
+    issues = {issue.rule_id: issue for issue in build_critique(state.criteria, one).issues}
     blocking = frozenset(complaint.id for complaint in one.failed)
     places: dict[str, RuleResult] = {}
     for result in _ordered(one, blocking, tuple(issues)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pytest_loop.core.judging.critique import rendered
+from pytest_loop.core.judging.critique import render_critique
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.stop_reasons import budgets
 from pytest_loop.core.model.run_state import HASH_SHOWN, Event, Kind, Reason, RunCriteria, RunState, Target
@@ -71,7 +71,7 @@ def event_lines(event: Event, state: RunState) -> Iterator[str]:
     elif event.event in (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value):
         yield from (f"  {shorten(line, 300)}" for line in str(event.payload.get("said", "")).splitlines())
     elif event.event == Kind.CRITIQUE_DONE.value and state.critique:
-        yield from (f"  {line}" for line in rendered(state.critique).splitlines())
+        yield from (f"  {line}" for line in render_critique(state.critique).splitlines())
 
 
 def _iteration_lines(state: RunState) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pytest_loop.core.text.wording import list_names
 from pytest_loop.core.workload.analysis import Analysis
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement, Truth, trend
-from pytest_loop.core.workload.measurement import change
+from pytest_loop.core.workload.measurement import compare_measurements
 
 _SHOWN = 8
 _TRUTHS = {
@@ -86,7 +86,7 @@ def _measurement(event: Event, state: RunState, book: Notebook) -> Iterator[str]
     moved = ""
     if len(book.seen) > 1:
         before, after = book.seen[-2:]
-        happened = change(before, after)
+        happened = compare_measurements(before, after)
         moved = f" | {trend(before, after).value} (+{len(happened.fixed)} -{len(happened.regressions)})"
     yield f"{where} | {book.last}{moved}{void}"
     if book.last.failing:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 from pytest_loop.errors import CheckError
+from pytest_loop.store import disk
+from pytest_loop.store.lock import lock_folder
 
 
 class BuildOnce:
@@ -26,16 +29,13 @@ class BuildOnce:
 
 
 def _run_shared(folder: Path, name: str, action: Callable[[], None]) -> str:
-    from filelock import FileLock
-
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"once-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-    with FileLock(f"{path}.lock"):
-        if not path.exists():
-            draft = path.with_suffix(".draft")
-            draft.write_text(_run(action), encoding="utf-8")
-            draft.replace(path)
-        return path.read_text(encoding="utf-8")
+    place = folder / f"once-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    result = place / "result"
+    with lock_folder(place, patience=math.inf):
+        if not result.exists():
+            disk.write_atomically(result, _run(action).encode(), durable=False)
+        return result.read_text(encoding="utf-8")
 
 
 def _run(action: Callable[[], None]) -> str:

@@ -11,10 +11,10 @@ from pytest_loop.agents.answers import extract_data
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.run_state import Kind, RunState, Usage
-from pytest_loop.core.workload.analysis import Analysis, Ground, Option, edited, received
+from pytest_loop.core.workload.analysis import Analysis, AnalysisContext, Option, apply_edit, review_answer
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import RECOMMENDED, Decide, Decision
-from pytest_loop.core.workload.measurement import CaseResult, Measurement, result_of
+from pytest_loop.core.workload.measurement import CaseResult, Measurement, read_case_result
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError
 from pytest_loop.rules.syntax import ContentError, read_text
@@ -90,13 +90,13 @@ class Trial:
         return one.model_dump(mode="json", exclude_defaults=True) | {
             "score": one.score,
             "passed": one.passed,
-            "metrics": str(measurement.without(self.book.hidden)),
+            "metrics": str(measurement.exclude_cases(self.book.hidden)),
             "measurement": measurement.model_dump(mode="json", exclude_defaults=True),
         }
 
     def _result(self, case: str, judgement: SessionResult) -> CaseResult:
         nodeid = f"{self.book.manifest}::{case}"
-        found = result_of(case, judgement.evidence.get(nodeid) or judgement.make_missing_evidence(nodeid))
+        found = read_case_result(case, judgement.evidence.get(nodeid) or judgement.make_missing_evidence(nodeid))
         is_hidden = case in self.book.hidden
         return CaseResult(id=case, outcome=found.outcome, seconds=found.seconds) if is_hidden else found
 
@@ -105,14 +105,14 @@ class Trial:
     def _compose(self) -> Payload:
         """What a composer makes of the measurement; an answer with a flaw is sent back once, with what is wrong."""
         files = self._files()
-        ground = Ground(
+        ground = AnalysisContext(
             files=files,
             cases=frozenset(self.book.cases) - self.book.hidden,
             failing=self.book.last.failing if self.book.last else frozenset(),
             tried=self.book.tried,
         )
         reply, touched = self._asked(files)
-        found = received(extract_data(reply), ground)
+        found = review_answer(extract_data(reply), ground)
         if found.analysis is None:
             raise AgentError("; ".join(found.reasons))
         findings = [one.model_dump(exclude_defaults=True) for one in touched]
@@ -206,7 +206,7 @@ class Trial:
 
 def _edited(data: bytes, option: Option) -> bytes:
     """With the line ends that the file had."""
-    text = edited(data.decode("utf-8", "replace").replace("\r\n", "\n"), option)
+    text = apply_edit(data.decode("utf-8", "replace").replace("\r\n", "\n"), option)
     return (text.replace("\n", "\r\n") if b"\r\n" in data else text).encode("utf-8", "replace")
 
 

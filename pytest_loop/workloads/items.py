@@ -14,8 +14,8 @@ from pytest_loop.core.model.rules import Evidence, Finding, Outcome
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
 from pytest_loop.errors import CheckError, ManifestError, NotJudgedError
 from pytest_loop.rules.items import ASK, ORDER, RuleFailed, raise_collect_error, render_failure
-from pytest_loop.settings.command_line import Reader
-from pytest_loop.settings.options import amount
+from pytest_loop.settings.options import WorkloadSettings
+from pytest_loop.settings.session_settings import read_group
 from pytest_loop.workloads.build import BuildOnce
 from pytest_loop.workloads.cases import Case, Workload, workload
 from pytest_loop.workloads.manifest import load
@@ -46,7 +46,7 @@ class CaseRunner:
     def __init__(self, config: pytest.Config, workload: Workload) -> None:
         self.workload = workload
         self.line = workload.source.locate(("casePaths",))
-        timeout = Reader(config, config.option).setting("loop_case_timeout", amount)
+        timeout = read_group(WorkloadSettings, config, config.option).case_timeout
         self._pipeline = Pipeline(workload, timeout, config.stash.get(ASK, None))
         folder = getattr(config, "workerinput", {}).get("loop_folder")
         self._builds = config.stash.setdefault(_BUILDS, BuildOnce(Path(folder) if folder else None))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_loop.core.judging.votes import decision, needed
+from pytest_loop.core.judging.votes import count_needed_passes, decide_vote
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Remark
 from pytest_loop.errors import CheckError, LoopError, NotJudgedError
 from pytest_loop.processes import child
@@ -50,9 +50,11 @@ class Pipeline:
     def voted(self, case: Case) -> CaseResult:
         """What a case comes to; a noisy one is run until it is certain whether enough of its repeats pass."""
         total = self.manifest.repeat
-        need = needed(str(self.manifest.need), total)
+        need = count_needed_passes(str(self.manifest.need), total)
         results: list[CaseResult] = []
-        while decision(sum(one.passed for one in results), sum(not one.passed for one in results), total, need) is None:
+        while (
+            decide_vote(sum(one.passed for one in results), sum(not one.passed for one in results), total, need) is None
+        ):
             results.append(self.result(case))
             if results[-1].outcome is CaseOutcome.INFRASTRUCTURE:
                 return results[-1]

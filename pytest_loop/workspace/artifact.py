@@ -1,4 +1,4 @@
-"""One document: its text, its hash, and a copy that an agent may write into."""
+"""The document that a run improves."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MAX_SIZE = 8 * 1024 * 1024
 
 
 class Artifact:
-    """The document that a run improves."""
+    """One document: its text, its hash, and a copy that an agent may write into."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read_text(self) -> str | None:
-        """The text; None where there is no file yet."""
+        """Return the text, or None if the file does not exist yet."""
         try:
             if not self.path.exists():
                 return None
@@ -33,7 +33,7 @@ class Artifact:
             raise StateError(f"cannot read the artifact {self.path}: {error.strerror or error}") from None
 
     def compute_hash(self) -> str:
-        """SHA-256 of the file as it is; empty where there is none."""
+        """Return the SHA-256 of the file, or an empty string if it cannot be read."""
         try:
             return hashlib.sha256(self.path.read_bytes()).hexdigest()
         except OSError:
@@ -41,7 +41,7 @@ class Artifact:
 
     @contextmanager
     def make_scratch_copy(self) -> Iterator[Path]:
-        """A copy with the same name for an agent to write into: a crash in the middle leaves the artifact whole."""
+        """Copy the document under the same name for an agent to edit, so that a crash leaves the original intact."""
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             copy = Path(folder) / self.path.name
             if self.path.is_file():

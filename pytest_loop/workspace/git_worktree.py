@@ -1,4 +1,4 @@
-"""Work trees of git beside the person's own: the same files, with what is not committed, for somebody else to edit."""
+"""Git worktrees with a copy of the project's files, uncommitted changes included."""
 
 from __future__ import annotations
 
@@ -10,25 +10,16 @@ from pathlib import Path
 
 from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
-from pytest_loop.workspace.checkpoints import MAX_SIZE, git_mode
-from pytest_loop.workspace.file_tree import (
-    FileChanges,
-    FileKind,
-    FileTree,
-    ScanScope,
-    compare_trees,
-    read_entry,
-    scan_files,
-)
+from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
+from pytest_loop.workspace.file_tree import FileChanges, FileKind, FileTree, compare_trees
 from pytest_loop.workspace.git import Git, GitError
-from pytest_loop.workspace.git_objects import GitEntry
-from pytest_loop.workspace.git_repository import GitRepository
+from pytest_loop.workspace.git_repository import MAX_SIZE, GitRepository
 from pytest_loop.workspace.project_diff import ProjectDiff, compute_diff
 
 
 @dataclass(frozen=True)
 class Worktree:
-    """A work tree at `path` of the repository that the project at `root` lies in, there or in that very work tree."""
+    """A worktree at `path` of the repository that holds the project at `root`."""
 
     root: Path
     path: Path
@@ -39,67 +30,66 @@ class Worktree:
 
     @cached_property
     def _git(self) -> Git:
-        """Git where nobody takes the folder away from under it."""
+        """Git in the repository's own folder, which exists even if `root` is the worktree that is removed."""
         return replace(self._repository.git, folder=self._repository.objects.parent)
 
     @property
     def project(self) -> Path:
-        """Where the project lies in it."""
+        """The project's folder in the worktree."""
         return self.path / self._repository.prefix if self._repository.prefix else self.path
 
     @property
     def exists(self) -> bool:
         return (self.path / ".git").exists()
 
+    @property
+    def _start_file(self) -> Path:
+        """The file that holds the commit and the files at creation."""
+        return self.path.with_name(f"{self.path.name}.json")
+
     def create(self, scope: ScanScope, branch: str = "") -> None:
-        """Check out what is committed, on a new branch or on none, and lay what is not over it."""
+        """Check out HEAD on a new branch or on none, and copy uncommitted changes over it."""
         head = self._repository.read_head()
         if not head:
             raise GitError("the git repository has no commit yet: make one first")
-        where = ("-b", branch) if branch else ("--detach",)
-        self._git.run("worktree", "add", "--quiet", *where, str(self.path), head)
-        there = scan_files(self.root, scope)
-        copy_files(self.root, there, self.project)
-        disk.write_atomically(self._began, head.encode() + b"\n" + there.to_json())
-
-    @property
-    def _began(self) -> Path:
-        """What it began with: the commit, and the files that lay over it."""
-        return self.path.with_name(f"{self.path.name}.json")
+        branch_options = ("-b", branch) if branch else ("--detach",)
+        self._git.run("worktree", "add", "--quiet", *branch_options, str(self.path), head)
+        tree = scan_files(self.root, scope)
+        checked_out = scan_files(self.project, ScanScope(""), tree)
+        copy_changes(self.root, tree, compare_trees(checked_out, tree), self.project)
+        disk.write_atomically(self._start_file, head.encode() + b"\n" + tree.to_json())
 
     def commit_changes(self, branch: str, title: str) -> str:
-        """Commit what has changed since it was made onto its branch; gives the commit, empty where nothing has.
+        """Commit what changed since creation onto a branch; return the commit, or an empty string without changes.
 
-        What the person had not committed is part of it only in files that were changed further.
+        Changes that were uncommitted at creation are part of it only in files that were changed further.
         """
-        head, _, files = (disk.read_file(self._began) or b"").partition(b"\n")
-        start = FileTree.from_json(files)
-        now = scan_files(self.project, ScanScope(""), start)
-        edited = compare_trees(start, now)
-        if not edited.paths:
+        head, _, listing = (disk.read_file(self._start_file) or b"").partition(b"\n")
+        start = FileTree.from_json(listing)
+        tree = scan_files(self.project, ScanScope(""), start)
+        changes = compare_trees(start, tree)
+        if not changes.paths:
             return ""
-        entries = {path: now.entries[path] for path in (*edited.added, *edited.modified)}
-        contents = {path: read_entry(self.project, path, one, MAX_SIZE) for path, one in entries.items()}
-        found = GitRepository.find(self.project)
-        with found.open_objects() as objects:
-            stored = objects.store_contents({path: data for path, data in contents.items() if data is not None})
-            put = {path: GitEntry(git_mode(entries[path]), name) for path, name in stored.items()}
-            commit = objects.write_commit(head.decode(), title, put, list(edited.removed))
-        found.set_ref(f"refs/heads/{branch}", commit)
+        paths = (*changes.added, *changes.modified)
+        repository = GitRepository.find(self.project)
+        with repository.open_objects() as objects:
+            entries = objects.store_files(self.project, {path: tree.entries[path] for path in paths})
+            commit = objects.write_commit(head.decode(), title, entries, changes.removed)
+        repository.set_ref(f"refs/heads/{branch}", commit)
         return commit
 
     def remove(self, branch: str = "") -> None:
-        """Take it away, and a branch that nobody needs with it."""
-        with suppress(GitError):  # somebody took it away before
+        """Remove the worktree, and the given branch."""
+        with suppress(GitError):  # it may be gone already
             self._git.run("worktree", "remove", "--force", str(self.path))
         self._git.run("worktree", "prune")
-        disk.remove_file(self._began)
+        disk.remove_file(self._start_file)
         if branch:
             self._git.run("update-ref", "-d", f"refs/heads/{branch}")
 
 
 def compute_folder_diff(root: Path, before: FileTree, folder: Path, after: FileTree) -> ProjectDiff:
-    """What was changed in a folder that began with the files of another."""
+    """Compute what changed in a folder that started as a copy of another."""
     return compute_diff(
         before,
         after,
@@ -108,21 +98,12 @@ def compute_folder_diff(root: Path, before: FileTree, folder: Path, after: FileT
     )
 
 
-def copy_files(source: Path, there: FileTree, target: Path) -> None:
-    """Make the files of a folder those of another."""
-    copy_changes(source, there, compare_trees(scan_files(target, ScanScope(""), there), there), target)
-
-
-def copy_changes(source: Path, there: FileTree, found: FileChanges, target: Path) -> None:
-    """Make a change to the files of a folder: what is new or other in it comes from the source."""
-    for path in found.removed:
+def copy_changes(source: Path, tree: FileTree, changes: FileChanges, target: Path) -> None:
+    """Apply changes to the files of a folder, with the contents of `tree` in the source folder."""
+    for path in changes.removed:
         file_writer.remove_path(target, path)
-    for path in (*found.added, *found.modified):
-        entry = there.entries[path]
+    for path in (*changes.added, *changes.modified):
+        entry = tree.entries[path]
         data = read_entry(source, path, entry, sys.maxsize)
-        if data is None or entry.kind not in (FileKind.FILE, FileKind.LINK):
-            continue
-        if entry.kind is FileKind.LINK:
-            file_writer.write_link(target, path, data)
-        else:
-            file_writer.write_file(target, path, data, entry.mode)
+        if data is not None and entry.kind in (FileKind.FILE, FileKind.LINK):
+            file_writer.write_entry(target, path, entry, data)

@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import pytest
 
-from pytest_loop.cli.background import later_words
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from tests.acceptance.conftest import Pytest
@@ -236,24 +234,3 @@ def test_only_attempts_since_the_last_evaluation_count(project: Path) -> None:
     assert (other.count_attempts(1), other.count_attempts(2), other.pid) == (2, 0, str(os.getpid()))
     files.release()
     assert other.count_attempts(1) == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "resumed", "kept"),
-    [
-        ("--loop-task x -n2 --loop-detach", None, "-n2"),
-        ("--loop-task=x --loop-alias y tests", None, "tests"),
-        ("--loop-resume tests --loop-detach", "tests", ""),
-        ("--loop-resume --loop-detach -q", "\0", "-q"),
-        ("--loop-resume=x --loop-max-iterations 9", "x", "--loop-max-iterations 9"),
-        ("--loop-json - --loop-json=- --loop-yes", None, "--loop-yes"),
-        ("--loop-json out.json --loop-json=b.json", None, "--loop-json=out.json --loop-json=b.json"),
-    ],
-)
-def test_words_for_the_process_that_goes_on(words: str, resumed: Any, kept: str) -> None:
-    assert list(later_words(words.split(), resumed)) == kept.split()
-
-
-def test_options_that_are_to_stay_do() -> None:
-    words = ["--loop-resume=x", "--loop-detach", "--loop-json", "-"]
-    assert list(later_words(words, "x", keep=("--loop-detach", "--loop-json"))) == words[1:]

@@ -41,7 +41,7 @@ HOLDER = """
     from pytest_loop.store.project_runs import Store
 
     for alias in sys.argv[1:]:
-        Store(Path()).run(alias).take()
+        Store(Path()).get_run(alias).acquire()
     print("held", flush=True)
     time.sleep(60)
 """

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.run.worktree import translated
 from pytest_loop.store.project_runs import Store
 from tests.acceptance.conftest import Pytest
 from tests.acceptance.test_background import gone
@@ -175,16 +174,3 @@ def test_work_tree_needs_a_repository_with_a_commit(run: Pytest, project: Path) 
     assert "--loop-worktree: the project is not in a git work tree" in run(*words).stderr
     git(project, "init", "--quiet")
     assert "--loop-worktree: the git repository has no commit yet: make one first" in run(*words).stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("--loop-worktree -q tests", "-q tests"),
-        ("--loop-json out.json --loop-json=-", "--loop-json=/p/sub/out.json --loop-json=-"),
-        ("/p/tests -c /p/x.ini --rootdir=/p/sub /pq", "/t/tests -c /t/x.ini --rootdir=/t/sub /pq"),
-    ],
-)
-def test_words_for_a_process_in_the_work_tree(words: str, expected: str) -> None:
-    found = translated(words.split(), Path("/p"), Path("/t"), Path("/p/sub"))
-    assert list(found) == expected.split()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_loop.agents import installed_clients
-from pytest_loop.agents.builtin_agent import NAME as BUILTIN
+from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.core.model.run_state import Limits
 
 

@@ -287,7 +287,7 @@ def test_what_somebody_else_writes_into_its_pipe_is_no_answer(function: Function
 
 
 def test_an_answer_beyond_all_measure_is_refused(function: Function, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python_agent, "_LONGEST", 1_000_000)
+    monkeypatch.setattr(python_agent, "_MAX_LINE_BYTES", 1_000_000)
     with pytest.raises(AgentError, match="expected an answer of at most 8 MB, found more"):
         function("def work(request): return 'x' * 2_000_000").answer(ask(), Watch())
 

@@ -12,14 +12,14 @@ from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Trans
 RECORDINGS = Path(__file__).parent / "recordings"
 
 
-def told(name: str, exit_code: int = 0, *, is_whole: bool = True) -> ClientReport:
+def told(name: str, exit_code: int = 0, *, is_complete: bool = True) -> ClientReport:
     """What the reader of a client says about a recording; a file of its own beside it is what the client wrote."""
     report = RECORDINGS / f"{name}.report"
     transcript = Transcript(
         (RECORDINGS / f"{name}.stdout").read_text(encoding="utf-8"),
         report.read_text(encoding="utf-8") if report.exists() else "",
         exit_code,
-        is_whole,
+        is_complete,
     )
     return READERS[name.partition("-")[0]](transcript)
 
@@ -90,7 +90,7 @@ def test_gemini_has_no_login_where_its_exit_code_says_so() -> None:
 
 
 def test_a_sum_of_which_a_part_is_lost_is_unknown() -> None:
-    found = told("opencode", is_whole=False)
+    found = told("opencode", is_complete=False)
     assert (found.tokens, found.cost_usd) == (None, None)
     assert found.text == "Fixed."
     assert found.failure is None

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.judging.assessment import assessment
-from pytest_loop.core.judging.critique import critique
+from pytest_loop.core.judging.assessment import assess
+from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
@@ -85,7 +85,9 @@ class Story:
         if command.kind is Kind.EVALUATION_DONE:
             return self.judgement({})
         if command.kind is Kind.CRITIQUE_DONE and self.state.evaluation:
-            return critique(self.state.criteria, self.state.evaluation, self.state.attempts).model_dump(mode="json")
+            return build_critique(self.state.criteria, self.state.evaluation, self.state.attempts).model_dump(
+                mode="json"
+            )
         return {"reason": command.reason.value} if command.reason else {}
 
     def judgement(self, failing: Mapping[str, str], assumed: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -100,7 +102,7 @@ class Story:
                 evidence = Evidence(outcome=Outcome.PASSED)
             reported[rule.id] = [evidence]
         state = self.state
-        one = assessment(state.criteria, state.phase, reported, state.artifact_hash, state.evaluation)
+        one = assess(state.criteria, state.phase, reported, state.artifact_hash, state.evaluation)
         return one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score, "passed": one.passed}
 
     def judged(self, *failing: str, assumed: tuple[str, ...] = (), message: str = "no", **payload: Any) -> Story:

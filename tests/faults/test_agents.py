@@ -23,9 +23,9 @@ from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Evidence, Outcome, Plan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Task
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.processes import child
-from pytest_loop.run.context import Settings, Tools
+from pytest_loop.run.context import RunSettings, Tools
 from pytest_loop.run.driver import Driver
 from pytest_loop.session.result import SessionResult
 from pytest_loop.show.live import Live
@@ -40,7 +40,7 @@ RULE = RunRule(id="a.x.green", description="It is green", key=KEY)
 class WordSession:
     """Judges in no time: the one rule is that the document says `green`."""
 
-    def evaluate(self, order: Order, *_extra: str) -> SessionResult:
+    def evaluate(self, order: SessionOrder, *_extra: str) -> SessionResult:
         outcome = Outcome.PASSED if "green" in Path(order.artifact).read_text() else Outcome.FAILED
         evidence = Evidence(outcome=outcome, text="" if outcome is Outcome.PASSED else "expected green, found none")
         return SessionResult(plan=Plan(items={KEY: (KEY,)}), evidence={KEY: evidence}, exit_status=0)
@@ -104,7 +104,7 @@ class Project:
         plugins = pytest.PytestPluginManager()
         plugins.add_hookspecs(hookspecs)
         tools = Tools(
-            settings=Settings(root=self.path, **{"timeout": 20.0, "silence": 20.0, "nonce": "nonce", **settings}),
+            settings=RunSettings(root=self.path, **{"timeout": 20.0, "silence": 20.0, "nonce": "nonce", **settings}),
             files=files,
             artifact=Artifact(files.artifact),
             session=WordSession(),

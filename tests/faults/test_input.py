@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.settings.command_line import child_arguments
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_names import make_alias
 from tests.calling import Caller
@@ -176,16 +175,6 @@ def test_an_option_that_is_nearly_one_of_ours_is_refused(refused: Refused, optio
 
 def test_two_commands_at_once_are_refused(refused: Refused) -> None:
     assert "expected one command, found --loop-status and --loop-list" in refused("--loop-status", "--loop-list")
-
-
-def test_what_failed_last_time_does_not_decide_what_is_judged() -> None:
-    words = ["--lf", "tests", "--ff", "--stepwise", "--lfnf=none", "-x"]
-    assert child_arguments(words) == ("tests", "-x")
-
-
-def test_a_child_session_gets_the_arguments_that_are_not_for_the_run() -> None:
-    given = ["-q", "--loop-task", "--loop-yes", "tests", "--loop-agent=x", "-k", "a", "--loop-yes"]
-    assert child_arguments(given) == ("-q", "tests", "-k", "a")
 
 
 # -- paths

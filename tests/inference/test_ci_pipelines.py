@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.inference.project_files import Project
-from pytest_loop.inference.sources.ci_pipelines import expand_matrix, find_candidates
+from pytest_loop.inference.sources.ci_pipelines import expand_matrix, find_ci_candidates
 
 
 def found(**files: str) -> list[str]:
@@ -21,7 +21,7 @@ def found(**files: str) -> list[str]:
     project = Project.from_texts({paths[name]: dedent(text).lstrip("\n") for name, text in files.items()})
     return [
         f"{'!' if one.is_trivial else ''}{one.source.line}: {one.command}" + (f" in {one.folder}" if one.folder else "")
-        for one in find_candidates(project)
+        for one in find_ci_candidates(project)
     ]
 
 
@@ -185,4 +185,4 @@ _ANY = st.recursive(
 def test_no_file_of_ci_is_so_strange_that_it_hurts(data: Any) -> None:
     paths = (".github/workflows/a.yml", ".gitlab-ci.yml", ".circleci/config.yml")
     project = Project(frozenset(paths), dict.fromkeys(paths, ""), dict.fromkeys(paths, data))
-    assert isinstance(find_candidates(project), list)
+    assert isinstance(list(find_ci_candidates(project)), list)

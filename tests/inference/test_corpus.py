@@ -78,7 +78,7 @@ def test_what_is_inferred_is_a_rule_file_and_a_proposal_in_yaml(row: dict[str, A
         (tmp_path / "inferred.rules.yaml").write_text(text, encoding="utf-8")
         loaded = load_rule_file(tmp_path / "inferred.rules.yaml", tmp_path)
         assert [one.rule.id for one in loaded.rules] == [one.entry["id"] for one in made]
-        assert all(one.rule.blocks for one in loaded.rules)
+        assert all(one.rule.is_blocking for one in loaded.rules)
     else:
         assert text == ""
     told = yaml.safe_load(render_proposal(found))["proposed_completion"]
@@ -95,8 +95,8 @@ def test_what_is_refused(row: dict[str, Any], tmp_path: Path) -> None:
     assert isinstance(found, Refusal)
     for piece in row["refused"]:
         assert piece in str(found)
-    assert len(found.suggest_rewordings) == 3
-    for way in found.suggest_rewordings:
+    assert len(found.rewordings) == 3
+    for way in found.rewordings:
         again = inferred(row, tmp_path, way)
         assert isinstance(again, Proposal), way
         assert again.confidence is Confidence.HIGH, way

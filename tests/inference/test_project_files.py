@@ -87,7 +87,7 @@ def test_damage_is_named_and_the_rest_is_used() -> None:
     )
     assert len(found.problems) == 1
     assert found.problems[0].startswith("package.json cannot be read: Expecting property name")
-    assert {one.command for one in sources.find_candidates(found)} >= {"ruff check .", "make test"}
+    assert {one.command for one in sources.find_manifest_candidates(found)} >= {"ruff check .", "make test"}
 
 
 def test_a_place_in_a_text() -> None:
@@ -143,5 +143,5 @@ def test_no_manifest_is_so_strange_that_it_hurts(one: Any, other: Any) -> None:
     found = Project.from_texts({"package.json": json.dumps(one), "mise.toml": "", "pyproject.toml": ""})
     strange: dict[str, Any] = {"pyproject.toml": {"tool": other}, "mise.toml": {"tasks": other}}
     data = {**found.data, **strange}
-    for candidate in sources.find_candidates(Project(found.files, found.texts, data)):
+    for candidate in sources.find_manifest_candidates(Project(found.files, found.texts, data)):
         assert candidate.command

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.inference.stop_check import StopAnswer, decide_stop, stuck_count
+from pytest_loop.inference.stop_check import StopAnswer, count_stuck_rounds, decide_stop
 
 MET = {"met": True, "verification": "execution output"}
 
@@ -54,11 +54,17 @@ def test_nothing_that_can_be_read_is_in_nobodys_way(text: str | None, expected: 
 
 def test_six_times_the_same_is_stuck() -> None:
     """Vector 11."""
-    assert stuck_count([["a"]] * 6) == 5
-    assert stuck_count([["a"]] * 5) == 4
-    assert stuck_count([["a", "b"], ["b", "a"]]) == 1
-    assert stuck_count([["a"], ["b"], ["b"]]) == 1
-    assert stuck_count([["a"], []]) == stuck_count([[], []]) == stuck_count([["a"]]) == stuck_count([]) == 0
+    assert count_stuck_rounds([["a"]] * 6) == 5
+    assert count_stuck_rounds([["a"]] * 5) == 4
+    assert count_stuck_rounds([["a", "b"], ["b", "a"]]) == 1
+    assert count_stuck_rounds([["a"], ["b"], ["b"]]) == 1
+    assert (
+        count_stuck_rounds([["a"], []])
+        == count_stuck_rounds([[], []])
+        == count_stuck_rounds([["a"]])
+        == count_stuck_rounds([])
+        == 0
+    )
 
 
 @settings(deadline=None)

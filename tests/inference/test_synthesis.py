@@ -13,10 +13,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.inference import coverage_checks
 from pytest_loop.inference.candidate_selection import choose_candidates
 from pytest_loop.inference.command_candidate import Candidate, Confidence, Goal, Layer, Source, find_weakest
-from pytest_loop.inference.inferred_criteria import parse_pytest_selection
+from pytest_loop.inference.inferred_criteria import (
+    find_coverage_pattern,
+    parse_pytest_selection,
+    read_coverage_threshold,
+)
 from pytest_loop.inference.installed_tools import find_installed
 from pytest_loop.inference.project_files import Project, read_project
 from pytest_loop.inference.proposal import (
@@ -297,15 +300,15 @@ def test_what_pytest_is_to_collect(command: str, folder: str, expected: object) 
 )
 def test_where_the_number_stands(command: str, printed: str | None, number: str | None) -> None:
 
-    pattern = coverage_checks.find_output_pattern(offered(command), Project())
+    pattern = find_coverage_pattern(offered(command), Project())
     found = re.search(pattern, printed, re.MULTILINE) if pattern and printed else None
     assert (found[1] if found else None) == number
 
 
 def test_an_unknown_tool_of_a_python_project_prints_as_coverage_does() -> None:
-    assert coverage_checks.find_output_pattern(
-        offered("make cov"), Project.from_texts({"test_a.py": ""})
-    ) == coverage_checks.find_output_pattern(offered("pytest"), Project())
+    assert find_coverage_pattern(offered("make cov"), Project.from_texts({"test_a.py": ""})) == find_coverage_pattern(
+        offered("pytest"), Project()
+    )
 
 
 def test_a_number_that_nobody_can_read_is_left_to_the_command() -> None:
@@ -323,7 +326,7 @@ def test_a_number_that_nobody_can_read_is_left_to_the_command() -> None:
     ],
 )
 def test_what_a_project_asks_of_itself(files: dict[str, str], expected: Threshold | None) -> None:
-    assert coverage_checks.read_configured_threshold(Project.from_texts(files), "") == expected
+    assert read_coverage_threshold(Project.from_texts(files), "") == expected
 
 
 @settings(deadline=None)
@@ -335,7 +338,7 @@ def test_every_text_gets_an_answer(text: str) -> None:
     found = infer_criteria(parse_task(text), project, lambda name: name)
     if isinstance(found, Refusal):
         assert found.missing
-        assert len(found.suggest_rewordings) == 3
+        assert len(found.rewordings) == 3
     else:
         assert found.criteria
         assert found.rationale

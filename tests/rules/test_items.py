@@ -70,7 +70,7 @@ def run_with_warning(pytester: pytest.Pytester, rule_file: WriteRules) -> Callab
     def run(*arguments: str) -> pytest.RunResult:
         rule_file(WARNING_RULES)
         (pytester.path / "doc.md").write_text("Title\n")
-        patterns._compiled.cache_clear()
+        patterns._compile.cache_clear()
         re.purge()
         return pytester.runpytest("-p", "no:cacheprovider", "-W", "default", *arguments)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_loop.core.judging.score import evaluation
+from pytest_loop.core.judging.score import evaluate_criteria
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, Severity, Verdict
 from pytest_loop.errors import NotJudgedError
 from pytest_loop.rules.checks.check import Context, run_check
@@ -134,13 +134,15 @@ def test_a_template_has_its_rules(tmp_path: Path, template: str) -> None:
 
 def scored(folder: Path, template: str, phase: Phase, *failing: str) -> Any:
     criteria = loaded(folder, template).criteria
-    return evaluation(criteria, phase, {rule.id: [FAILED if rule.id in failing else PASSED] for rule in criteria.rules})
+    return evaluate_criteria(
+        criteria, phase, {rule.id: [FAILED if rule.id in failing else PASSED] for rule in criteria.rules}
+    )
 
 
 def test_an_api_without_error_responses_still_passes_phase_a(tmp_path: Path) -> None:
     done = scored(tmp_path, "api-spec", Phase.A, "a.completeness.errors")
     assert (done.score, done.passed) == (Fraction(6, 7), True)
-    assert [one.rule.id for one in done.having(Verdict.WARN)] == ["a.completeness.errors"]
+    assert [one.rule.id for one in done.select_results(Verdict.WARN)] == ["a.completeness.errors"]
 
 
 def test_an_api_with_three_warnings_misses_phase_b_without_a_blocker(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import ColdLauncher, SubprocessSession
 from pytest_loop.session.warm.launcher import WarmLauncher
@@ -49,7 +49,7 @@ class Project:
         session = SubprocessSession(
             self.words, self.path, self.timeout, os.environ, lambda _data: None, launcher=launcher
         )
-        return session.evaluate(Order(), *extra)
+        return session.evaluate(SessionOrder(), *extra)
 
     def outcomes(self, *, is_warm: bool = True) -> dict[str, str]:
         """What became of each test; of a module that cannot be imported, too."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Plan
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.session.redaction import RedactedSession
 from pytest_loop.session.result import SessionResult
@@ -23,7 +23,7 @@ class Ready:
 
     found: SessionResult | SessionError
 
-    def evaluate(self, _order: Order, *extra: str) -> SessionResult:
+    def evaluate(self, _order: SessionOrder, *extra: str) -> SessionResult:
         if isinstance(self.found, SessionError):
             raise self.found
         self.found.output += f"{extra}"
@@ -36,7 +36,7 @@ def test_nothing_that_was_found_has_a_secret_in_it() -> None:
     passed = Evidence(outcome=Outcome.PASSED)
     plan = Plan(items={"x": ("x",)})
     found = SessionResult(plan, {"x": failed, "y": passed}, {"b.py": SECRET}, exit_status=1, output=SECRET)
-    judgement = RedactedSession(Ready(found), REDACT).evaluate(Order(), "-x")
+    judgement = RedactedSession(Ready(found), REDACT).evaluate(SessionOrder(), "-x")
     assert SECRET not in repr(judgement)
     assert judgement.evidence["y"] is passed
     assert judgement.evidence["x"] == Evidence(
@@ -52,5 +52,5 @@ def test_nothing_that_was_found_has_a_secret_in_it() -> None:
 @pytest.mark.parametrize("kind", [SessionError, SessionStoppedError])
 def test_a_session_that_could_not_be_carried_out_says_so_without_it(kind: type[SessionError]) -> None:
     with pytest.raises(kind, match=r"^it died: \[API_TOKEN\]$") as caught:
-        RedactedSession(Ready(kind(f"it died: {SECRET}")), REDACT).evaluate(Order())
+        RedactedSession(Ready(kind(f"it died: {SECRET}")), REDACT).evaluate(SessionOrder())
     assert type(caught.value) is kind

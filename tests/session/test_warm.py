@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.processes import process_marks
 from pytest_loop.session.runner import SessionError, SubprocessSession
 from tests.conftest import SELDOM_AMONG_WORKERS
@@ -75,7 +75,9 @@ def test_a_session_that_dies_is_reported_where_it_died(project: Callable[..., An
     made.write("test_it.py", "import os, signal\ndef test_it(): os.kill(os.getpid(), signal.SIGKILL)\n")
     for _ in range(2):
         found = made.judge()
-        assert found.make_missing_evidence("test_it.py::test_it").text == "not verified: the session died here (signal 9)"
+        assert (
+            found.make_missing_evidence("test_it.py::test_it").text == "not verified: the session died here (signal 9)"
+        )
     made.write("test_it.py", "import os\ndef test_it(): os._exit(7)\n")
     assert made.judge().ending == "exit code 7"
 
@@ -471,6 +473,6 @@ def test_cold_is_cold(project: Callable[..., Any]) -> None:
     made = project()
     made.write("test_it.py", PASSES)
     session = SubprocessSession(made.words, made.path, 60.0, os.environ, lambda _data: None)
-    assert session.evaluate(Order()).exit_status == 0
+    assert session.evaluate(SessionOrder()).exit_status == 0
     assert made.server is None
     assert sys.platform != "linux" or process_marks.MARK not in os.environ

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from pytest_loop.core.judging.assessment import assessment
+from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.machine.progress import judged
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
 from pytest_loop.core.model.run_state import Event, RunCriteria, RunRule, RunState, Status, Stop, Task
@@ -45,9 +45,7 @@ class Told:
             else [Evidence(outcome=Outcome.PASSED)]
             for rule in self.state.criteria.rules
         }
-        one = assessment(
-            self.state.criteria, self.state.phase, reported, f"{len(self.events):08}", self.state.evaluation
-        )
+        one = assess(self.state.criteria, self.state.phase, reported, f"{len(self.events):08}", self.state.evaluation)
         self.happens(
             "evaluation_done", one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score} | fields
         )

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.workspace.content_archive import ContentArchive
-from pytest_loop.workspace.file_tree import ScanScope, compare_trees, read_entry, scan_files
+from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
+from pytest_loop.workspace.file_tree import compare_trees
 from pytest_loop.workspace.project_diff import compute_diff
 
 PATHS = st.sampled_from(["a", "b", "a/a", "a/b", "b/a", "a/a/a", "b/\n"])

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.errors import StateError
-from pytest_loop.workspace import checkpoints as module
-from pytest_loop.workspace import git_objects
+from pytest_loop.workspace import git_repository
 from pytest_loop.workspace.checkpoints import Checkpoint, Checkpoints
-from pytest_loop.workspace.file_tree import FileTree, ScanScope, scan_files
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
+from pytest_loop.workspace.file_tree import FileTree
 from pytest_loop.workspace.git import Git, GitError
 
 Write = Callable[..., Path]
@@ -119,7 +119,7 @@ def test_another_process_goes_on_with_the_chain(repository: Path, write: Write) 
 def test_what_becomes_something_else_is_that_in_the_next_checkpoint(
     repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "MAX_SIZE", 100)
+    monkeypatch.setattr(git_repository, "MAX_SIZE", 100)
     found, _, before = _written(repository)
     for name in ("src/a.py", "new.py"):
         (repository / name).unlink()
@@ -129,58 +129,12 @@ def test_what_becomes_something_else_is_that_in_the_next_checkpoint(
     between = scan_files(repository, ScanScope(), before)
     second = found.write(1, between)
     assert _files(repository, second.commit) == {"new.py/inner": "x"}
-    assert second.left_out == ("src/a.py", "src/b.py")
     write("other", "x")
-    assert found.write(2, scan_files(repository, ScanScope(), before)).left_out == ("src/a.py", "src/b.py")
+    third = found.write(2, scan_files(repository, ScanScope(), before))
+    assert _files(repository, third.commit) == {"new.py/inner": "x", "other": "x"}
 
 
-@pytest.mark.parametrize("fresh", [True, False])
-def test_restoring_brings_files_back_and_loses_nothing(repository: Path, write: Write, fresh: bool) -> None:
-    write("tool", "#!/bin/sh\n", 0o750)
-    (repository / "link").symlink_to("src")
-    found, first, before = _written(repository)
-    write("src/a.py", "worse\n")
-    write("src/made.py", "made by the agent\n")
-    (repository / "tool").chmod(0o644)
-    (repository / "link").unlink()
-    (repository / "link").mkdir()
-    write("link/inner", "x\n")
-    (repository / "new.py").unlink()
-    found.write(1, scan_files(repository, ScanScope(), before))
-    write("src/b.py", "the person's own\n")
-    write("notes.txt", "the person's own\n")
-    now = scan_files(repository, ScanScope(), before)
-    state = _of_git(repository)
-    restorer = Checkpoints(repository, RUN) if fresh else found
-    done = restorer.restore(restorer.list_all()[0], now)
-    assert done.written == ("link", "new.py", "src/a.py", "src/b.py", "tool")
-    assert done.removed == ("link/inner", "src/made.py")
-    assert done.left_alone == ("notes.txt",), "no checkpoint holds it"
-    assert _of_git(repository) == state
-    (repository / "notes.txt").unlink()
-    assert scan_files(repository, ScanScope(), before).digest == before.digest
-    assert _files(repository, done.saved)["src/b.py"] == "the person's own"
-    assert [one.number for one in found.list_all()] == [0, 1]
-    second = restorer.restore(restorer.list_all()[1], scan_files(repository, ScanScope(), before))
-    assert _git(repository, "rev-parse", f"{second.saved}^") == done.saved, "what was saved stays within reach"
-    assert first.commit == found.list_all()[0].commit
-
-
-def test_restoring_leaves_alone_what_could_not_be_saved(
-    repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_SIZE", 100)
-    found, first, before = _written(repository)
-    write("src/a.py", "x" * 101)
-    write("large", "x" * 101)
-    (repository / "src" / "b.py").unlink()
-    os.mkfifo(repository / "src" / "b.py")
-    done = found.restore(first, scan_files(repository, ScanScope(), before))
-    assert (done.written, done.removed, done.left_alone) == (("src/b.py",), (), ("large", "src/a.py"))
-    assert (repository / "src" / "a.py").stat().st_size == 101
-
-
-def test_any_name_is_stored_and_restored(repository: Path, write: Write, odd_name: bytes) -> None:
+def test_any_name_is_stored(repository: Path, write: Write, odd_name: bytes) -> None:
     write(odd_name, "one")
     write(b"in " + odd_name + b"/" + odd_name, "one")
     found, first, before = _written(repository)
@@ -189,24 +143,20 @@ def test_any_name_is_stored_and_restored(repository: Path, write: Write, odd_nam
     after = scan_files(repository, ScanScope(), before)
     found.write(1, after)
     assert set(_files(repository, f"{REFS}1")) == {*after.entries}
-    found.restore(first, after)
-    assert scan_files(repository, ScanScope(), before).digest == before.digest
+    assert set(_files(repository, first.commit)) == {*before.entries}
 
 
-def test_many_contents_are_stored_and_restored_in_parts(
-    repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for where in (module, git_objects):
-        monkeypatch.setattr(where, "MOST_AT_ONCE", 2)
+def test_many_contents_are_stored_in_batches(repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_repository, "BATCH_FILES", 2)
     for number in range(5):
         write(f"{number}", f"{number}\n")
     found, first, before = _written(repository)
     for number in range(5):
         write(f"{number}", "same\n")
-    after = scan_files(repository, ScanScope(), before)
-    found.write(1, after)
-    assert len(found.restore(first, after).written) == 5
-    assert scan_files(repository, ScanScope(), before).digest == before.digest
+    second = found.write(1, scan_files(repository, ScanScope(), before))
+    numbers = "01234"
+    assert [_files(repository, first.commit)[number] for number in numbers] == [*numbers]
+    assert [_files(repository, second.commit)[number] for number in numbers] == ["same"] * 5
 
 
 def test_contents_are_stored_as_they_are_whatever_git_would_make_of_them(repository: Path, write: Write) -> None:
@@ -219,8 +169,7 @@ def test_contents_are_stored_as_they_are_whatever_git_would_make_of_them(reposit
 
 
 def test_removing_forgets_the_refs_of_this_run_only(repository: Path) -> None:
-    found, first, tree = _written(repository)
-    found.restore(first, tree)
+    found, _, tree = _written(repository)
     other = Checkpoints(repository, f"{RUN}-2")
     other.write(0, tree)
     found.remove_all()
@@ -309,10 +258,9 @@ def test_repository_may_be_in_any_state(repository: Path, made: Callable[[Path],
     (root / "more.py").write_text("more\n")
     after = scan_files(root, ScanScope(), before)
     found.write(1, after)
-    done = found.restore(first, after)
-    assert (done.written, done.removed, done.left_alone) == (("src/b.py",), ("more.py",), ())
-    assert scan_files(root, ScanScope(), before).digest == before.digest
-    assert set(_files(root, f"{REFS}1")) == {*after.entries}
+    assert _files(root, first.commit).keys() == before.entries.keys()
+    assert _files(root, f"{REFS}1").keys() == after.entries.keys()
+    assert _files(root, f"{REFS}1")["src/b.py"] == "worse"
     _git(root, "fsck")
 
 
@@ -328,10 +276,8 @@ def test_project_in_a_folder_of_a_repository_is_stored_at_its_place(repository: 
     (root / "it.py").unlink()
     (root / "new.py").write_text("new\n")
     after = scan_files(root, ScanScope(), before)
-    found.write(1, after)
-    done = found.restore(first, after)
-    assert (done.written, done.removed) == (("it.py",), ("new.py",))
-    assert (repository / "src" / "a.py").read_text() == "edited\n"
+    second = found.write(1, after)
+    assert set(_files(repository, second.commit)) == {"src/a.py", "src/b.py", 'sub "folder"\n/new.py'}
 
 
 def test_submodules_are_left_alone(repository: Path, write: Write, tmp_path: Path) -> None:
@@ -346,14 +292,10 @@ def test_submodules_are_left_alone(repository: Path, write: Write, tmp_path: Pat
     assert "vendor/library/lib.py" in before.entries
     entry = _git(repository, "ls-tree", first.commit, "vendor/library")
     assert entry.split() == ["160000", "commit", _git(library, "rev-parse", "HEAD"), "vendor/library"]
-    assert first.left_out == ()
     write("vendor/library/lib.py", "edited\n")
     write("vendor/library/more.py", "edited\n")
     after = scan_files(repository, ScanScope(), before)
     found.write(1, after)
-    done = Checkpoints(repository, RUN).restore(first, after)
-    assert (done.written, done.removed, done.left_alone) == ((), (), ())
-    assert (repository / "vendor" / "library" / "lib.py").read_text() == "edited\n"
     assert _git(repository, "ls-tree", f"{REFS}1", "vendor/library") == entry
 
 
@@ -412,17 +354,6 @@ def test_git_that_waits_is_ended_at_the_deadline(repository: Path) -> None:
     assert (
         Checkpoints(repository, RUN, deadline=0.5).unavailable_reason == "git rev-parse did not end within 0.5 seconds"
     )
-
-
-def test_content_that_is_gone_is_named(repository: Path, write: Write) -> None:
-    write("src/a.py", "only here\n")
-    found, first, before = _written(repository)
-    name = _git(repository, "rev-parse", f"{first.commit}:src/a.py")
-    write("src/a.py", "else\n")
-    (repository / ".git" / "objects" / name[:2] / name[2:]).unlink()
-    with pytest.raises(GitError, match=r"src/a\.py|" + name):
-        found.restore(first, scan_files(repository, ScanScope(), before))
-    assert (repository / "src" / "a.py").read_text() == "else\n"
 
 
 @pytest.mark.parametrize("run_id", ["", "../x", "a b", "-x", "a..b", "x.lock", ".x", "x.", "a/b", "a\n", "x~1", "ü"])

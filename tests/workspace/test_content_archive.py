@@ -12,7 +12,8 @@ import pytest
 from pytest_loop.errors import StateError
 from pytest_loop.workspace import file_writer
 from pytest_loop.workspace.content_archive import ContentArchive, RestoreResult
-from pytest_loop.workspace.file_tree import FileChanges, FileTree, ScanScope, compare_trees, scan_files
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
+from pytest_loop.workspace.file_tree import FileChanges, FileTree, compare_trees
 from pytest_loop.workspace.path_patterns import PathPatterns
 
 Write = Callable[..., Path]
@@ -223,7 +224,7 @@ def test_what_is_too_large_or_changes_meanwhile_is_named(project: Path, write: W
     os.mkfifo(project / "pipe")
     tree = scan_files(project, SCOPE)
     write("changed", "y")
-    with ContentArchive(project / ".loop" / "before.bin", largest=100) as kept:
+    with ContentArchive(project / ".loop" / "before.bin", max_size=100) as kept:
         assert kept.add_files(project, tree) == ("changed", "large", "pipe")
 
 
@@ -231,9 +232,9 @@ def test_where_room_ends_the_sealed_come_first(project: Path, write: Write) -> N
     write("a", "a" * 100)
     write("z", "z" * 100)
     tree = scan_files(project, SCOPE)
-    with ContentArchive(project / ".loop" / "before.bin", room=200) as kept:
+    with ContentArchive(project / ".loop" / "before.bin", max_total=200) as kept:
         assert kept.add_files(project, tree, PathPatterns(["z"])) == ("a",)
-    with ContentArchive(project / ".loop" / "none.bin", room=0) as kept:
+    with ContentArchive(project / ".loop" / "none.bin", max_total=0) as kept:
         assert kept.add_files(project, tree, PathPatterns(["z"])) == ("a",), "the sealed one is in memory"
 
 

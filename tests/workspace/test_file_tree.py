@@ -13,16 +13,8 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.errors import StateError
-from pytest_loop.workspace.file_tree import (
-    FileChanges,
-    FileEntry,
-    FileKind,
-    FileTree,
-    ScanScope,
-    compare_trees,
-    read_entry,
-    scan_files,
-)
+from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
+from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, compare_trees
 from pytest_loop.workspace.path_patterns import PathPatterns
 
 Write = Callable[..., Path]

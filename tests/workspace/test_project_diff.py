@@ -11,7 +11,8 @@ from textwrap import dedent
 import pytest
 
 from pytest_loop.workspace.content_archive import ContentArchive
-from pytest_loop.workspace.file_tree import FileChanges, ScanScope, read_entry, scan_files
+from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
+from pytest_loop.workspace.file_tree import FileChanges
 from pytest_loop.workspace.project_diff import NO_CHANGE, ProjectDiff, compute_diff, render_document_diff
 
 Write = Callable[..., Path]

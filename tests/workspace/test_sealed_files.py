@@ -11,7 +11,8 @@ import pytest
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.errors import StateError
 from pytest_loop.workspace.path_patterns import PathPatterns
-from pytest_loop.workspace.sealed_files import SealedFiles, build_seal_patterns, hash_site_files
+from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 FILES = {"shop.py": "x = 1\n", "tests/test_shop.py": "def test(): pass\n", "tests/data.txt": "data", "README.md": "hi"}
 TESTS = ["tests/test_shop.py"]

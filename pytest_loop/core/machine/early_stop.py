@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pytest_loop.core.machine.score_trend import is_flat
-from pytest_loop.core.model.rules import weight
+from pytest_loop.core.model.rules import sum_weights
 from pytest_loop.core.model.run_state import Assessment, RunState
 
 # What is not even as good as this is neither ended by confidence nor chosen because it passed, whatever the threshold.
@@ -43,8 +43,8 @@ def is_confident(state: RunState, one: Assessment) -> bool:
 
 def confidence(state: RunState, one: Assessment) -> Fraction:
     """The share of the active weight that passes and rests on more than an opinion."""
-    rules = state.criteria.active(one.phase)
+    rules = state.criteria.get_active_rules(one.phase)
     others = {result.id for result in one.rule_results}
-    whole = weight(rules)
-    sure = weight(rule for rule in rules if rule.id not in others and rule.proof.is_strong)
+    whole = sum_weights(rules)
+    sure = sum_weights(rule for rule in rules if rule.id not in others and rule.proof.is_strong)
     return sure / whole if whole else Fraction(0)

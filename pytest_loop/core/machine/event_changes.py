@@ -91,7 +91,7 @@ def unprepared(state: RunState) -> tuple[str, ...]:
     prepared = {check.get("rule_id") for check in (state.prepared_checks or {}).get("checks", ())}
     return tuple(
         rule.id
-        for rule in state.criteria.active(state.phase)
+        for rule in state.criteria.get_active_rules(state.phase)
         if isinstance(rule.check, str) and rule.id not in prepared
     )
 
@@ -124,7 +124,7 @@ def _answered(state: RunState, payload: Payload) -> Changes:
 def _phase_switched(state: RunState, _payload: Payload) -> Changes:
     """Another denominator: gains start anew. A phase without rules is decided from the evaluation that is there."""
     changes: Changes = {"phase": Phase.B, "stagnation_count": 0, "last_score": 0.0}
-    if state.criteria.has_second_phase or state.evaluation is None:
+    if state.criteria.has_phase_b or state.evaluation is None:
         return changes
     again = rescored(state.evaluation, state.criteria.phase[Phase.B].threshold)
     best = Best(iteration=state.iteration, score=again.score, phase=Phase.B)

@@ -29,7 +29,7 @@ def is_borne_out(reason: Reason, state: RunState) -> bool:
 def _asked(state: RunState) -> frozenset[Reason]:
     if state.current_step is Place.CRITIQUE and is_ready_for_b(state):
         # B decides. Where it adds no rules that costs nothing, so that nothing may come in between.
-        return INTERRUPTIONS if state.criteria.has_second_phase else frozenset()
+        return INTERRUPTIONS if state.criteria.has_phase_b else frozenset()
     if state.current_step is Place.CRITIQUE and state.notebook and due_note(state.notebook):
         return frozenset()
     if state.current_step is Place.CRITIQUE:

@@ -17,7 +17,7 @@ from pytest_loop.core.model.evaluation import (
     SealFinding,
 )
 from pytest_loop.core.model.rules import Phase, Value
-from pytest_loop.core.model.run_criteria import Level, RunCriteria, RunRule, levels
+from pytest_loop.core.model.run_criteria import Level, RunCriteria, RunRule, build_levels
 from pytest_loop.core.model.vocabulary import Kind, Opinion, Place, Reason, Status, Step, Target
 from pytest_loop.core.workload.experiment_state import Notebook
 
@@ -56,7 +56,7 @@ __all__ = [
     "Task",
     "Trouble",
     "Usage",
-    "levels",
+    "build_levels",
 ]  # fmt: skip
 
 HASH_SHOWN = 8

@@ -64,7 +64,7 @@ def judged_rules(state: RunState) -> Iterator[tuple[RunRule, Proof]]:
     one = state.evaluation
     if one is None:
         return
-    for rule in state.criteria.active(one.phase):
+    for rule in state.criteria.get_active_rules(one.phase):
         if rule.severity is not Severity.INFO:
             yield rule, _rests_on(rule, rule.id in one.assumptions)
 

@@ -259,14 +259,14 @@ def _judged(state: RunState) -> dict[str, Any]:
     """What the last evaluation says; its score is the final one only if it speaks of this artifact in this phase."""
     one = state.evaluation
     if one is None:
-        total = len(state.criteria.active(state.phase))
+        total = len(state.criteria.get_active_rules(state.phase))
         nothing: dict[str, Any] = {"failed": [], "warnings": [], "regressions": [], "void": False, "findings": []}
         return {"score": None, "last_evaluated_score": None, "rules": {"total": total, "passed": 0}, **nothing}
     is_final = artifact_status(state) is ArtifactStatus.EVALUATED and one.phase is state.phase
     return {
         "score": one.score if is_final else None,
         "last_evaluated_score": one.score,
-        "rules": {"total": one.total or len(state.criteria.active(one.phase)), "passed": one.passing},
+        "rules": {"total": one.total or len(state.criteria.get_active_rules(one.phase)), "passed": one.passing},
         "failed": [failed.id for failed in one.failed],
         "warnings": [warning.id for warning in one.warnings],
         "regressions": list(one.regressions),

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.core.workload.analysis import Analysis, Option, Tried
+from pytest_loop.core.workload.analysis import Analysis, Option, TriedEdit
 from pytest_loop.core.workload.hypotheses import (
     Decision,
     Hypothesis,
@@ -23,7 +23,7 @@ from pytest_loop.core.workload.hypotheses import (
     hypothesis,
     judged,
 )
-from pytest_loop.core.workload.measurement import CaseResult, Measurement, change, suggested
+from pytest_loop.core.workload.measurement import CaseResult, Measurement, compare_measurements, suggest_cases
 
 Payload = Mapping[str, Any]
 
@@ -54,7 +54,7 @@ class Notebook(Value):
     hypotheses: tuple[Hypothesis, ...] = ()
     judgements: tuple[Judgement, ...] = ()
     edit: Option | None = None
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[TriedEdit, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)
     analysis: Analysis | None = None
     decision: Decision | None = None
@@ -65,7 +65,7 @@ class Notebook(Value):
     @cached_property
     def seen(self) -> tuple[Measurement, ...]:
         """What a composer may know, which is also what decides how the experiment goes on."""
-        return tuple(one.without(self.hidden) for one in self.measurements)
+        return tuple(one.exclude_cases(self.hidden) for one in self.measurements)
 
     @property
     def last(self) -> Measurement | None:
@@ -134,7 +134,7 @@ def weighed(book: Notebook) -> Payload:
 
 def worse(book: Notebook, action: OnRegression) -> Payload:
     """The cases that became worse and better with the last edit, and what is done about it."""
-    happened = change(book.seen[-2], book.seen[-1])
+    happened = compare_measurements(book.seen[-2], book.seen[-1])
     return {
         "regressions": list(happened.regressions),
         "fixed": list(happened.fixed),
@@ -159,7 +159,7 @@ def _short(one: Measurement) -> Measurement:
 def _baseline(book: Notebook, payload: Payload) -> dict[str, Any]:
     """The first measurement also says what to look at, where the person has not."""
     found = _measured(book, payload)
-    focus, guards = suggested(found["measurements"][-1], book.hidden)
+    focus, guards = suggest_cases(found["measurements"][-1], book.hidden)
     return {**found, "focus": book.focus or focus, "guards": book.guards or guards}
 
 
@@ -174,7 +174,7 @@ def _decided(book: Notebook, payload: Payload) -> dict[str, Any]:
     if not payload.get("option") or book.last is None:
         return {"decision": decision}
     option = Option.model_validate(payload["option"])
-    tried = Tried(edit=option.edit, failing=book.last.failing)
+    tried = TriedEdit(edit=option.edit, failing=book.last.failing)
     return {"decision": decision, "edit": option, "tried": (*book.tried, tried)}
 
 

@@ -25,13 +25,13 @@ def read_document(artifact: Path, workspace: Path) -> Document:
     try:
         return documents.read(artifact)
     except ContentError as error:
-        raise AssertionError(f"{documents.shown(artifact)}:{error.line}: {error}") from None
+        raise AssertionError(f"{documents.display_path(artifact)}:{error.line}: {error}") from None
 
 
 def read_data(source: Document) -> Any:
     """The data in the artifact; where there is none, the failure says why."""
     try:
-        return source.data(None)
+        return source.load_data(None)
     except ContentError as error:
         raise AssertionError(f"{source.line(error.line)}: {error}") from None
 

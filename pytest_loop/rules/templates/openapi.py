@@ -14,7 +14,7 @@ from referencing import Registry, Resource, Specification
 from referencing.exceptions import Unresolvable
 
 from pytest_loop.rules.document import Document
-from pytest_loop.rules.line_numbers import LineLookup, build_line_lookup
+from pytest_loop.rules.line_numbers import LineLookup, parse_with_lines
 from pytest_loop.rules.syntax import FORMATS, parse, read_text, stringify_keys
 from pytest_loop.rules.templates import artifact_reader
 
@@ -114,7 +114,7 @@ class Spec:
 
     @cached_property
     def _line(self) -> LineLookup:
-        return build_line_lookup(self._source.text, self._source.format(None))
+        return parse_with_lines(self._source.text, self._source.detect_format(None)).find_line
 
     def at(self, *path: str | int) -> str:
         return self._source.line(self._line(path))

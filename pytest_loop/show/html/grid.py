@@ -134,7 +134,7 @@ def _cell(rule: RunRule, one: Round, found: dict[str, RuleResult]) -> str:
         return PASSED if one.found.phase.includes(rule.phase) else INACTIVE
     verdict = found[rule.id].verdict
     if verdict is Verdict.FAIL:
-        return FAILED if rule.blocks else TRACKED if rule.severity is Severity.INFO else WARNED
+        return FAILED if rule.is_blocking else TRACKED if rule.severity is Severity.INFO else WARNED
     return OPEN if verdict is Verdict.NA else WARNED
 
 

@@ -103,7 +103,7 @@ def test_a_value_that_is_no_text_is_a_secret_too() -> None:
 
 def test_without_secrets_nothing_changes() -> None:
     assert Redactor({})("anything") == "anything"
-    assert Redactor({}).open_end("anything") == 0
+    assert Redactor({}).measure_open_end("anything") == 0
 
 
 # -- how they may look
@@ -196,7 +196,7 @@ def test_all_texts_of_a_value_are_redacted() -> None:
 )
 def test_the_beginning_of_a_secret_may_go_on(text: str, length: int) -> None:
     found = Redactor({"A_TOKEN": "first-value"})
-    assert found.open_end(text) == length
+    assert found.measure_open_end(text) == length
 
 
 # -- how fast

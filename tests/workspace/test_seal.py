@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.workspace.file_tree import ScanScope, compare_trees, scan_files
-from pytest_loop.workspace.sealed_files import SealedFiles, build_seal_patterns
-from pytest_loop.workspace.shadowed_modules import select_shadowing_files
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
+from pytest_loop.workspace.file_tree import compare_trees
+from pytest_loop.workspace.seal import build_seal_patterns, select_shadowing_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @pytest.mark.parametrize(
