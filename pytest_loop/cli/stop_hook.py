@@ -36,7 +36,7 @@ from pytest_loop.processes.child import Ending
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.session.judge_service import start_judge_for_run
-from pytest_loop.session.result import SessionResult
+from pytest_loop.session.result import SessionResult, assess_session
 from pytest_loop.session.runner import ColdLauncher, SessionError, SubprocessSession
 from pytest_loop.session.warm import forked_process
 from pytest_loop.session.warm.direct_launcher import DirectLauncher

@@ -23,6 +23,7 @@ from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run.runner import Running
 from pytest_loop.session import judge_service
 from pytest_loop.session.bytecode import BytecodeCache
+from pytest_loop.session.result import assess_session
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import find_unknown_flag
 from pytest_loop.settings.settings import Settings, find_root, read_settings
