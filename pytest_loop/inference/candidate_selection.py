@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Confidence, Layer
+from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Confidence, Layer, Source
 from pytest_loop.inference.command_lines import is_part, normalize_command
 from pytest_loop.inference.tool_purposes import Purpose, split_names
 
@@ -35,6 +35,10 @@ class Choice:
     @property
     def is_guess(self) -> bool:
         return all(candidate.is_guess for candidate in self.chosen)
+
+    @property
+    def agreeing_sources(self) -> tuple[Source, ...]:
+        return tuple(candidate.source for candidate in self.agreeing)
 
 
 def choose_candidates(
@@ -74,10 +78,22 @@ def _limit_to_scope(pool: Sequence[Candidate], task: str) -> list[Candidate]:
     """Return the commands in the folders, or of the suites, that the task names; all if it names none."""
     text = task.lower()
     folders = {candidate.folder for candidate in pool if _is_named(candidate.folder.lower(), text)}
-    scoped = [one for one in pool if any(f"{one.folder}/".startswith(f"{folder}/") for folder in folders)] or list(pool)
-    suites = _SUITES.intersection(re.findall(r"[a-z0-9]+", text))
-    words = {one: re.findall(r"[a-z0-9]+", f"{one.command} {one.folder}".lower()) for one in scoped}
-    return [one for one in scoped if suites.intersection(words[one])] or scoped
+    scoped = [candidate for candidate in pool if any(_is_below(candidate.folder, folder) for folder in folders)]
+    suites = _SUITES.intersection(_split_words(text))
+    limited = scoped or list(pool)
+    return [
+        candidate
+        for candidate in limited
+        if suites.intersection(_split_words(f"{candidate.command} {candidate.folder}"))
+    ] or limited
+
+
+def _split_words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def _is_below(folder: str, parent: str) -> bool:
+    return folder == parent or folder.startswith(f"{parent}/")
 
 
 def _is_named(folder: str, text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import yaml
@@ -83,7 +83,9 @@ class Proposal:
     @property
     def needs_human_confirmation(self) -> bool:
         """Whether a person has to confirm it even if inferred criteria were accepted in advance."""
-        has_problems = bool(self.warnings or self.unmeasured) or any(one.missing_tool for one in self.criteria)
+        has_problems = bool(self.warnings or self.unmeasured) or any(
+            criterion.missing_tool for criterion in self.criteria
+        )
         return self.confidence is Confidence.LOW or has_problems
 
 
@@ -109,9 +111,11 @@ class ProposedRule:
 def build_rules(proposal: Proposal) -> tuple[ProposedRule, ...]:
     """Return the criteria as rules; the project's tests need none."""
     return tuple(
-        ProposedRule({"id": one.id, "description": one.description, "check": one.check}, one.sources)
-        for one in proposal.criteria
-        if not one.is_project_tests
+        ProposedRule(
+            {"id": criterion.id, "description": criterion.description, "check": criterion.check}, criterion.sources
+        )
+        for criterion in proposal.criteria
+        if not criterion.is_project_tests
     )
 
 
@@ -132,9 +136,7 @@ def render_proposal(proposal: Proposal) -> str:
         "verification_command": proposal.verification_command,
         "rationale": list(proposal.rationale),
         "confidence": proposal.confidence.value,
-        "alternatives_considered": [
-            {"criterion": one.criterion, "rejected_because": one.rejected_because} for one in proposal.alternatives
-        ],
+        "alternatives_considered": [asdict(alternative) for alternative in proposal.alternatives],
         "max_iterations_suggestion": proposal.max_iterations,
         "needs_human_confirmation": proposal.needs_human_confirmation,
     }
@@ -142,7 +144,9 @@ def render_proposal(proposal: Proposal) -> str:
         "warnings": list(proposal.warnings),
         "unmeasured": list(proposal.unmeasured),
         "cannot_run_here": [
-            f"{one.command}: {one.missing_tool} is not here" for one in proposal.criteria if one.missing_tool
+            f"{criterion.command}: {criterion.missing_tool} is not here"
+            for criterion in proposal.criteria
+            if criterion.missing_tool
         ],
         "rewordings": list(proposal.rewordings),
     }

@@ -61,8 +61,8 @@ _PRE_CHECK = (
 def assess_reversibility(task: str, paths: Iterable[str] = ()) -> Reversibility:
     """Assess a task by its words, by the paths or globs it may change, and by the paths that it names."""
     allowed = list(paths)
-    named = [match[0] for match in PATH.finditer(task)]
-    hard_path = next(filter(_HARD_PATH.search, (*allowed, *named)), "")
+    mentioned = [match[0] for match in PATH.finditer(task)]
+    hard_path = next(filter(_HARD_PATH.search, (*allowed, *mentioned)), "")
     if hard := hard_path or _find_words(_HARD, task):
         return Reversibility(Reversal.HARD, f"{hard}: others build on it", _PRE_CHECK)
     quick, slow = _find_words(_QUICK, task), _find_words(_SLOW, task)

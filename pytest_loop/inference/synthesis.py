@@ -78,7 +78,7 @@ class _Inference:
             build_criterion(Candidate(*pair, Layer.TASK, Source("the task")), self.project, self.intent.threshold)
             for pair in zip(self.task.commands, purposes, strict=True)
         ]
-        goal = next(goal for goal, known in PURPOSES.items() if purposes[0] in known)
+        goal = next(goal for goal, needed in PURPOSES.items() if purposes[0] in needed)
         commands = " and ".join(f"`{command}`" for command in self.task.commands)
         return self._build_proposal(
             goal if self.intent.is_ambiguous else self.intent.goal,
@@ -165,7 +165,7 @@ class _Inference:
             rewordings = suggest_rewordings(self.task, self.intent, self.project, self.candidates)
         return Proposal(
             goal,
-            tuple(mark_missing_tool(one, self.project, self.find) for one in assign_distinct_ids(criteria)),
+            tuple(mark_missing_tool(criterion, self.project, self.find) for criterion in assign_distinct_ids(criteria)),
             confidence,
             rationale,
             alternatives=tuple(dict.fromkeys(rejected)),
@@ -186,9 +186,9 @@ class _Inference:
             else "no word of the task names a class: what works has to keep working"
         ]
         demand = find_ci_demand(self.project)
-        in_ci = [one.purpose for one in self.candidates if one.layer is Layer.CI and not one.is_trivial]
         takes_ci = demand or self.intent.goal is Goal.REGRESSION_GATE
-        added = [purpose for purpose in in_ci if takes_ci and purpose in _GATE_PURPOSES]
+        in_ci = (candidate for candidate in self.candidates if candidate.layer is Layer.CI and not candidate.is_trivial)
+        added = [candidate.purpose for candidate in in_ci if takes_ci and candidate.purpose in _GATE_PURPOSES]
         if demand and added:
             reasons.append(f"{demand} says that nothing is done until CI passes")
         return tuple(dict.fromkeys((*self.intent.purposes, *added))), tuple(reasons)
@@ -200,9 +200,7 @@ class _Inference:
 
     def _build_criteria(self, choices: Sequence[Choice]) -> list[Criterion]:
         return [
-            build_criterion(
-                candidate, self.project, self._find_threshold(choice), [one.source for one in choice.agreeing]
-            )
+            build_criterion(candidate, self.project, self._find_threshold(choice), choice.agreeing_sources)
             for choice in choices
             for candidate in choice.chosen
         ]
@@ -250,17 +248,18 @@ class _Inference:
     def _list_reasons(self, choices: Sequence[Choice]) -> Iterator[str]:
         tests = self.project.find_tests()
         for choice in choices:
-            for one in choice.chosen:
-                place = f"{one.source} ({one.layer.value})"
-                if one.is_guess:
-                    place = f"a guess from {one.source.path}"
-                elif one.source.path in tests:
-                    place = f"there are tests ({one.source.path})"
-                yield f"{one.purpose.value}: {place}"
-            yield from (f"{one.source} says the same ({one.layer.value})" for one in choice.agreeing)
-            for one in choice.opposing:
+            for candidate in choice.chosen:
+                place = f"{candidate.source} ({candidate.layer.value})"
+                if candidate.is_guess:
+                    place = f"a guess from {candidate.source.path}"
+                elif candidate.source.path in tests:
+                    place = f"there are tests ({candidate.source.path})"
+                yield f"{candidate.purpose.value}: {place}"
+            for other in choice.agreeing:
+                yield f"{other.source} says the same ({other.layer.value})"
+            for other in choice.opposing:
                 trusted = choice.chosen[0].source.path
-                yield f"{one.source} differs: `{one.command}` ({one.layer.value}); {trusted} is believed"
+                yield f"{other.source} differs: `{other.command}` ({other.layer.value}); {trusted} is believed"
             if any(candidate.is_trivial for candidate in choice.chosen):
                 yield TRIVIAL_REASON
 

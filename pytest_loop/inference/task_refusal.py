@@ -116,7 +116,9 @@ def _list_similar_tasks(task: ParsedTask, intent: Intent, candidates: Sequence[C
         yield f"add a test that {task.completion}, and fix it until `{tests}` passes"
     for purpose in intent.purposes:
         ranked = _rank(purpose, candidates)
-        offered = [render_command(one) for one in ranked if not (one.is_guess and intent.is_ambiguous)]
+        offered = [
+            render_command(candidate) for candidate in ranked if not (candidate.is_guess and intent.is_ambiguous)
+        ]
         for command in (offered or _list_usual_commands(purpose, intent, candidates))[:2]:
             if purpose is Purpose.COVERAGE:
                 threshold = intent.threshold or DEFAULT_COVERAGE
@@ -153,13 +155,15 @@ def _list_project_tasks(project: Project, candidates: Sequence[Candidate]) -> It
 
 def _find_root_command(purpose: Purpose, candidates: Sequence[Candidate]) -> str | None:
     ranked = _rank(purpose, candidates)
-    return next((one.command for one in ranked if not (one.is_guess or one.folder)), None)
+    return next((candidate.command for candidate in ranked if not (candidate.is_guess or candidate.folder)), None)
 
 
 def _rank(purpose: Purpose, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the commands for a purpose, the most trusted first and guesses last."""
     relevant = (candidate for candidate in candidates if candidate.purpose is purpose and not candidate.is_trivial)
-    return sorted(relevant, key=lambda one: (one.is_guess, TRUST_ORDER.index(one.layer), one.rank))
+    return sorted(
+        relevant, key=lambda candidate: (candidate.is_guess, TRUST_ORDER.index(candidate.layer), candidate.rank)
+    )
 
 
 def _find_module(project: Project) -> str | None:

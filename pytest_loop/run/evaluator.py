@@ -17,7 +17,7 @@ from pytest_loop.core.judging.tampering import (
 )
 from pytest_loop.core.model.run_state import Assessment, RunState, Sealed, SealFinding, Usage
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.run.context import Tools
+from pytest_loop.run.context import RunContext
 from pytest_loop.session.judge_service import JudgeService
 from pytest_loop.session.result import SessionResult
 from pytest_loop.workspace.git import GitError
@@ -32,7 +32,7 @@ class Examination:
     `judgement` is what the session said.
     """
 
-    tools: Tools
+    tools: RunContext
     state: RunState
     wanted: Callable[[], bool]
     spend: Callable[[str, Usage], None]
@@ -74,7 +74,7 @@ class Examination:
 
     def _judged(self, artifact_hash: str) -> tuple[Assessment, SessionResult]:
         """One session, and what it says about every rule; what would be a success is judged whole."""
-        found = self._session(artifact_hash, reuse=self.tools.settings.reuse)
+        found = self._session(artifact_hash, reuse=not self.tools.settings.judging.no_reuse)
         if found[0].passed and found[1].has_reused_evidence:
             return self._session(artifact_hash, reuse=False)
         return found
@@ -131,12 +131,12 @@ class Examination:
             artifact="" if self.tools.project else str(self.tools.artifact.path),
             canary=secrets.token_hex(8) if self.tools.project else "",
             prepared_checks={rules[one["rule_id"]].key: one["check"] for one in prepared if one["rule_id"] in rules},
-            confirmed_rules=self.tools.settings.confirmed,
+            confirmed_rules=self.tools.settings.judging.confirmed,
             judge_address=broker.address if broker else "",
             judge_key=broker.key if broker else "",
             manifest=self.state.notebook.manifest if self.state.notebook else "",
             can_reuse=reuse,
-            can_stop_early=self.tools.settings.stop_early and self.state.notebook is None,
+            can_stop_early=self.tools.settings.judging.stop_early and self.state.notebook is None,
         )
 
     def _seated(self) -> Judge | None:
@@ -146,8 +146,8 @@ class Examination:
         return Judge(
             self.tools.judge,
             self.tools.settings.root,
-            self.tools.settings.nonce,
-            lambda: self.tools.watch(self.wanted),
+            self.tools.nonce,
+            lambda: self.tools.make_watch(self.wanted),
             self.tools.settings.prompts,
             lambda request: self.tools.hook.pytest_loop_make_prompt(request=request),
             self.state.iteration,

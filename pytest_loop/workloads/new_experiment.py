@@ -41,10 +41,11 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 class NewExperiment:
     """What the words on a command line come to where a workload is to be tuned."""
 
-    config: pytest.Config
     settings: Settings
-    root: Path
-    paths: tuple[str, ...]
+
+    @property
+    def root(self) -> Path:
+        return self.settings.root
 
     @cached_property
     def found(self) -> Workload:
@@ -78,7 +79,7 @@ class NewExperiment:
         return self.found.source.manifest.workload_id
 
     def _inside(self, option: str, name: str) -> Path:
-        path = (self.config.invocation_params.dir / name).resolve()
+        path = (self.settings.folder / name).resolve()
         root = self.root.resolve()
         if not path.is_relative_to(root):
             raise pytest.UsageError(f"{option}: expected a path inside {self.root}, found {name!r}")
@@ -86,12 +87,11 @@ class NewExperiment:
 
     def arguments(self) -> tuple[str, ...]:
         """The arguments of every session: the person's own, and all cases or those that are wanted."""
-        given = [str(word) for word in self.config.invocation_params.args]
-        place = ("--rootdir", str(self.root), "-c", str(self.config.inipath or os.devnull))
         path = str(self.found.source.path)
         is_whole = len(self.roles.run) == len(self.found.cases)
         cases = (path,) if is_whole else tuple(f"{path}::{case}" for case in self.roles.run)
-        return (*build_session_arguments(given, self.paths or ("",)), *place, *cases)
+        arguments = build_session_arguments(self.settings.arguments, self.settings.paths)
+        return (*arguments, *self.settings.location_arguments, *cases)
 
     def begun(
         self, files: RunFiles, session: Session, agents: tuple[str, ...]

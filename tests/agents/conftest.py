@@ -38,7 +38,7 @@ def program(tmp_path: Path) -> Callable[..., CommandAgent]:
 
     def make(script: str, words: str = "") -> CommandAgent:
         (tmp_path / "agent.py").write_text(dedent(script))
-        return CommandAgent(f"{sys.executable} agent.py {words}", "the agent")
+        return CommandAgent(f"{sys.executable} agent.py {words}", tmp_path, "the agent")
 
     return make
 

@@ -141,7 +141,7 @@ def test_tests_that_cannot_be_collected_are_said(project: Path) -> None:
 
 
 def test_an_engine_without_an_answer_is_an_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_loop.agents.search_engine.ENGINE", "this")
+    monkeypatch.setattr("pytest_loop.agents.builtin_agent.ENGINE", "this")
     with pytest.raises(AgentError, match="ended without a result"):
         ask(BuiltinAgent(), project)
 

@@ -324,9 +324,16 @@ def test_somebody_may_ask_for_the_end_while_it_waits(client: Client, ask: Ask) -
     assert time.monotonic() - begun < 30
 
 
-def test_a_client_that_is_not_there_says_so(ask: Ask) -> None:
-    agent = ClientAgent(Preset(program="no-such-client", checked="1", format="codex"))
-    assert agent.name == "no-such-client"
-    assert agent.find_problem() == "cannot run 'no-such-client': no such command is installed here"
-    with pytest.raises(AgentUnavailableError, match="cannot run 'no-such-client'"):
+def test_a_client_that_is_not_installed_is_unavailable(ask: Ask, tmp_path: Path) -> None:
+    program = tmp_path / "client"
+    preset = Preset(program=str(program), checked="1", format="codex")
+    message = f"cannot run '{program}': no such command is installed here (--loop-agents lists those that are)"
+    with pytest.raises(AgentUnavailableError) as error:
+        ClientAgent(preset)
+    assert str(error.value) == message
+    program.touch(0o755)
+    agent = ClientAgent(preset)
+    assert agent.name == str(program)
+    program.unlink()
+    with pytest.raises(AgentUnavailableError, match=r"cannot run '.*/client': there is no such file"):
         agent.answer(ask(), Watch())

@@ -88,8 +88,8 @@ def test_variables_say_what_is_asked(program: Program, ask: Ask, tmp_path: Path)
     assert found.text == f"REFINE 2 B {tmp_path}/scratch/doc.md {tmp_path}\n{tmp_path}\n"
 
 
-def test_there_is_no_shell(ask: Ask) -> None:
-    assert CommandAgent("echo $HOME '*' a;b | cat").answer(ask(), Watch()).text == "$HOME * a;b | cat\n"
+def test_there_is_no_shell(ask: Ask, tmp_path: Path) -> None:
+    assert CommandAgent("echo $HOME '*' a;b | cat", tmp_path).answer(ask(), Watch()).text == "$HOME * a;b | cat\n"
 
 
 def test_the_artifact_may_be_edited_in_place(program: Program, ask: Ask) -> None:
@@ -143,17 +143,21 @@ def test_somebody_may_ask_for_the_end(program: Program, ask: Ask) -> None:
         ("say 'hello", 'expected a command, found "say \'hello" (No closing quotation)'),
     ],
 )
-def test_words_that_are_no_command_say_so(words: str, message: str) -> None:
+def test_words_that_are_no_command_say_so(tmp_path: Path, words: str, message: str) -> None:
     with pytest.raises(AgentUnavailableError) as error:
-        CommandAgent(words)
+        CommandAgent(words, tmp_path)
     assert str(error.value) == message
 
 
 def test_a_command_that_is_not_there_is_not_asked_again(ask: Ask, tmp_path: Path) -> None:
-    agent = CommandAgent("{workspace}/none x")
+    with pytest.raises(AgentUnavailableError) as error:
+        CommandAgent("{workspace}/tool x", tmp_path)
+    assert str(error.value) == f"cannot run '{tmp_path}/tool': there is no such file"
+    (tmp_path / "tool").touch(0o755)
+    agent = CommandAgent("{workspace}/tool x", tmp_path)
+    (tmp_path / "tool").unlink()
     with pytest.raises(AgentUnavailableError, match="there is no such file"):
         agent.answer(ask(), Watch())
-    assert agent.find_problem(tmp_path) == f"cannot run '{tmp_path}/none': there is no such file"
     agent.close()
 
 

@@ -315,7 +315,7 @@ def test_a_function_that_cannot_be_found_is_not_asked_again(
 
 def test_a_project_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(AgentUnavailableError, match=r"cannot start Python in .*/none: No such file or directory"):
-        PythonAgent("a:b", tmp_path).answer(AgentRequest("PLAN", "", tmp_path / "none"), Watch())
+        PythonAgent("json:loads", tmp_path).answer(AgentRequest("PLAN", "", tmp_path / "none"), Watch())
 
 
 @pytest.mark.parametrize("reference", ["", "module", "module:", ":function"])

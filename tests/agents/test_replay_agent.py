@@ -62,7 +62,7 @@ def test_what_was_recorded_is_played_again(ask: Ask, tmp_path: Path) -> None:
     recorded.close()
     assert here.closed
     request = ask("REFINE", artifact="old")
-    again = ReplayAgent(tmp_path / "run.jsonl")
+    again = ReplayAgent("run.jsonl", tmp_path)
     assert [_said(again, ask(step)) for step in ("PRODUCE", "PRODUCE", "REFINE", "REFINE", "PLAN")] == first
     assert request.artifact
     assert request.artifact.read_bytes() == "edited\r\n\ufffd".encode()
@@ -82,7 +82,7 @@ def test_questions_that_come_in_any_order_get_their_own_answers(ask: Ask, tmp_pa
     recorded = RecordedAgent(Here(lambda request: f"answer to {request.key}"), tmp_path / "run.jsonl")
     for key in ("one", "two", "two"):
         recorded.answer(ask("JUDGE", key=key), Watch())
-    again = ReplayAgent(tmp_path / "run.jsonl")
+    again = ReplayAgent("run.jsonl", tmp_path)
     assert [again.answer(ask("JUDGE", key=key), Watch()).text for key in ("two", "one", "two")] == [
         "answer to two",
         "answer to one",
@@ -96,7 +96,7 @@ def test_a_run_that_goes_on_leaves_out_iterations_that_are_over(ask: Ask, tmp_pa
     recorded = RecordedAgent(Here(lambda request: f"text {request.iteration}"), tmp_path / "run.jsonl")
     for iteration in (1, 2, 3):
         recorded.answer(ask("REFINE", iteration=iteration), Watch())
-    again = ReplayAgent(tmp_path / "run.jsonl")
+    again = ReplayAgent("run.jsonl", tmp_path)
     assert again.answer(ask("REFINE", iteration=2), Watch()).text == "text 2"
 
 
@@ -123,14 +123,14 @@ def test_a_file_that_is_no_recording_says_so(tmp_path: Path, text: str | None, m
     if text is not None:
         path.write_text(text)
     with pytest.raises(AgentUnavailableError) as error:
-        ReplayAgent(path)
+        ReplayAgent(path.name, path.parent)
     assert str(error.value).startswith(message.format(path))
 
 
 def test_an_answer_that_is_none_says_so_and_new_fields_are_ignored(ask: Ask, tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"reply": {"text": "x", "later": 5}}, {"reply": {"text": 5}}, {"reply": None}, {}]
     (tmp_path / "run.jsonl").write_text("\n".join(json.dumps({"step": "PLAN", **row}) for row in rows))
-    agent = ReplayAgent(tmp_path / "run.jsonl", "played")
+    agent = ReplayAgent("run.jsonl", tmp_path, "played")
     assert agent.answer(ask("PLAN"), Watch()).text == "x"
     for _ in range(2):
         with pytest.raises(AgentUnavailableError, match="played holds something for PLAN that is no answer"):

@@ -29,7 +29,7 @@ from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.agents.protocol import make_reply as as_reply
 from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Plan, Rule
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.run import runner
+from pytest_loop.run import sessions
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.store import clock
@@ -175,7 +175,7 @@ def _become(folder: Path, arguments: list[str], fault: Fault, output: Path, is_q
 
 def _run(folder: Path, arguments: list[str], is_quick: bool) -> int:
     os.chdir(folder)
-    vars(runner)["SubprocessSession"] = QuickSession if is_quick else SubprocessSession
+    vars(sessions)["SubprocessSession"] = QuickSession if is_quick else SubprocessSession
     try:
         return int(pytest.main(["-p", "pytest_loop.plugin", *arguments], plugins=[Quick()] if is_quick else []))
     except SystemExit as end:

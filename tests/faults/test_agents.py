@@ -25,13 +25,16 @@ from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Task
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.processes import child
-from pytest_loop.run.context import RunSettings, Tools
+from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
 from pytest_loop.session.result import SessionResult
+from pytest_loop.settings.options import AgentSettings
+from pytest_loop.settings.settings import make_default_settings
 from pytest_loop.show.live import Live
 from pytest_loop.store.project_runs import Store
 from pytest_loop.workspace.artifact import Artifact
 
+LIMITS = {"agent_timeout": 20.0, "agent_silence": 20.0}
 KEY = "it.rules.yaml::a.x.green"
 SENTENCE = RunRule(id="a.x.green", description="It is green", key=KEY, check="It is green.")
 RULE = RunRule(id="a.x.green", description="It is green", key=KEY)
@@ -103,8 +106,9 @@ class Project:
         stream = io.StringIO()
         plugins = pytest.PytestPluginManager()
         plugins.add_hookspecs(hookspecs)
-        tools = Tools(
-            settings=RunSettings(root=self.path, **{"timeout": 20.0, "silence": 20.0, "nonce": "nonce", **settings}),
+        tools = RunContext(
+            settings=make_default_settings(self.path, agents=AgentSettings(**{**LIMITS, **settings})),
+            nonce="nonce",
             files=files,
             artifact=Artifact(files.artifact),
             session=WordSession(),
@@ -261,7 +265,7 @@ def test_an_agent_that_hangs_is_ended(
     project: Project, monkeypatch: pytest.MonkeyPatch, script: str, message: str
 ) -> None:
     monkeypatch.setattr(child, "GRACE_PERIOD", 0.5)
-    limits: dict[str, Any] = {"silence": 0.7} if "nothing" in message else {"timeout": 1.0}
+    limits: dict[str, Any] = {"agent_silence": 0.7} if "nothing" in message else {"agent_timeout": 1.0}
     told = project.run(project.script(script), **limits)
     assert told.is_failed
     assert [message in trouble for trouble in told.troubles] == [True, True]
@@ -269,7 +273,7 @@ def test_an_agent_that_hangs_is_ended(
 
 
 def test_a_function_that_hangs_is_ended(project: Project) -> None:
-    told = project.run(project.function("import time\ndef work(request): time.sleep(60)"), timeout=1.0)
+    told = project.run(project.function("import time\ndef work(request): time.sleep(60)"), agent_timeout=1.0)
     assert told.is_failed
     assert told.troubles == ["python:my_agent:work did not end within 1 s"] * 2
 
@@ -305,7 +309,7 @@ def test_nobody_writes_after_the_agent_has_ended(project: Project, leave: str) -
 
 def test_nobody_writes_after_the_deadline(project: Project) -> None:
     script = FORK.format(leave=DAEMON, delay=1.5, then="time.sleep(60)")
-    told = project.run(project.script(script, "{artifact}"), timeout=1.0)
+    told = project.run(project.script(script, "{artifact}"), agent_timeout=1.0)
     time.sleep(0.8)
     assert not (project.path.parent / "late").exists()
     assert told.artifact is None
@@ -314,7 +318,7 @@ def test_nobody_writes_after_the_deadline(project: Project) -> None:
 
 def test_an_agent_that_changes_our_artifact_behind_our_back_has_not_answered(project: Project) -> None:
     script = "import time; open('.loop/do-it/artifact.md', 'w').write('green'); time.sleep(60)"
-    told = project.run(project.script(script), silence=1.0)
+    told = project.run(project.script(script), agent_silence=1.0)
     assert told.is_failed
     assert told.state.stop.passed is False
 
@@ -427,7 +431,7 @@ def test_the_second_answer_may_mend_the_first(project: Project) -> None:
 
 
 def test_a_plan_that_is_none_fails_the_run(project: Project) -> None:
-    told = project.run('command:echo \'{"plan": ["one step"]}\'', plan_by_agent=True)
+    told = project.run('command:echo \'{"plan": ["one step"]}\'', plan="agent")
     assert told.is_failed
     assert all("expected JSON with plan, found plan" in trouble for trouble in told.troubles)
 

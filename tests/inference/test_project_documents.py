@@ -1,4 +1,4 @@
-"""Texts for agents: what they say verifies a change, and what they only show."""
+"""Documents name commands, and Markdown is read as blocks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from pytest_loop.inference.command_candidate import Layer, Source
 from pytest_loop.inference.markdown_blocks import BlockKind, find_list_items, find_table_rows, parse_blocks
-from pytest_loop.inference.markdown_commands import find_markdown_commands
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.sources.project_documents import (
     UseCase,
     find_agent_file_candidates,
     find_ci_demand,
+    find_markdown_commands,
     find_record_candidates,
     find_use_cases,
 )
@@ -120,11 +120,11 @@ def test_files_for_agents_apply_to_their_folders() -> None:
         ("CI runs nightly", None),
     ],
 )
-def test_a_demand_for_ci(text: str, line: int | None) -> None:
+def test_a_demand_for_ci_is_found_in_text(text: str, line: int | None) -> None:
     assert find_ci_demand(Project.from_texts({"CLAUDE.md": text})) == (Source("CLAUDE.md", line) if line else None)
 
 
-def test_use_cases_by_their_ids() -> None:
+def test_use_cases_are_found_by_their_ids() -> None:
     project = Project.from_texts(
         {
             ".aiwg/requirements/UC-004-login.md": dedent("""\
@@ -143,7 +143,7 @@ def test_use_cases_by_their_ids() -> None:
     ]  # fmt: skip
 
 
-def test_commands_in_records() -> None:
+def test_records_name_commands() -> None:
     project = Project.from_texts(
         {".aiwg/testing/test-strategy.md": "gate: `tox -e lint`", ".aiwg/other.md": "`pytest -q`"}
     )
