@@ -1,4 +1,4 @@
-"""Rules that a run keeps in its own folder: they judge too, although pytest passes hidden folders by."""
+"""Collection of the rules that a run inferred, which it keeps in a hidden folder that pytest would skip."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 
-class KeptRules:
-    """Lets pytest into the folder of one rule file, and to nothing else that runs keep."""
+class InferredRules:
+    """Make pytest collect one rule file, and nothing else in the folder of runs."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
