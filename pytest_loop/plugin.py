@@ -165,6 +165,6 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
         return None
     if noted["shown"] == "passed" and _belongs_to_a_run(config):
         return "passed", "", ""  # nobody watches the letters of such a session
-    from pytest_loop.show.status import status
+    from pytest_loop.show.report_status import choose_report_status
 
-    return status(noted, config.get_verbosity())
+    return choose_report_status(noted, config.get_verbosity())

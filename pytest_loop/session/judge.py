@@ -261,10 +261,10 @@ class Judging:
         yield
         if not self.evaluations:
             return
-        from pytest_loop.show.terminal import score_lines
+        from pytest_loop.show.score_section import render_score_section
 
         terminalreporter.write_sep("=", "loop score")
-        for line in score_lines(self.evaluations, self._worse()):
+        for line in render_score_section(self.evaluations, self._worse()):
             terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
         if self.trouble:
             terminalreporter.write_line(f"ERROR: {self.trouble}", red=True)

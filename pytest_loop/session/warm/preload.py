@@ -17,8 +17,8 @@ _MACHINERY = (
     "pytest_loop.rules.protocol",
     "pytest_loop.session.reports",
     "pytest_loop.rules.toml_lines",
-    "pytest_loop.show.status",
-    "pytest_loop.show.terminal",
+    "pytest_loop.show.report_status",
+    "pytest_loop.show.score_section",
     "pytest_loop.session.judge",
 )
 # What only some sessions need: those with cases, and those with workers.
