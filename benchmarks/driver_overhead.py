@@ -25,7 +25,7 @@ from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunState, Ta
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
-from pytest_loop.session.runner import Judgement
+from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.settings import make_default_settings
 from pytest_loop.show.live import Live
 from pytest_loop.store.project_runs import Store
@@ -63,11 +63,11 @@ class Still:
         self.passed = {nodeid: Evidence(outcome=Outcome.PASSED) for nodeid in self.plan.items}
         self.calls = 0
 
-    def evaluate(self, _order: SessionOrder, *_extra: str) -> Judgement:
+    def evaluate(self, _order: SessionOrder, *_extra: str) -> SessionResult:
         self.calls += 1
         failing = list(self.plan.items)[self.calls % 50 : self.calls % 50 + FAILING]
         wrong = {one: _failed(one, self.calls) for one in failing}
-        return Judgement(plan=self.plan, evidence=self.passed | wrong, finished=1)
+        return SessionResult(plan=self.plan, evidence=self.passed | wrong, exit_status=1)
 
 
 def _failed(nodeid: str, call: int) -> Evidence:

@@ -17,7 +17,7 @@ from pytest_loop.core.model.run_state import RunState, Status
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.run.console import Console
-from pytest_loop.session.runner import START
+from pytest_loop.session.runner import START_SCRIPT
 from pytest_loop.settings.command_line import build_resume_arguments
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.lock import Owner
@@ -39,7 +39,7 @@ def detach(files: RunFiles, settings: Settings, print_line: PrintLine) -> int:
     log_start = files.log.length
     with files.log.open_for_appending() as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", START, *arguments],
+            [sys.executable, "-c", START_SCRIPT, *arguments],
             cwd=settings.folder,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -13,7 +13,7 @@ from pytest_loop.cli.runs import find_run
 from pytest_loop.errors import StateError
 from pytest_loop.run.console import Console
 from pytest_loop.run.worktree import get_branch, is_inside
-from pytest_loop.session.runner import START
+from pytest_loop.session.runner import START_SCRIPT
 from pytest_loop.settings.command_line import build_resume_arguments, build_worktree_arguments
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.project_runs import Store
@@ -73,7 +73,7 @@ class Delegation:
         words = [*build_worktree_arguments(arguments, project, worktree, folder), "-o", f"loop_dir={self.store.root}"]
         sys.stdout.flush()
         child_folder = worktree / folder.relative_to(project) if folder.is_relative_to(project) else worktree
-        process = subprocess.Popen([sys.executable, "-c", START, *words], cwd=child_folder)
+        process = subprocess.Popen([sys.executable, "-c", START_SCRIPT, *words], cwd=child_folder)
         while True:
             try:
                 return process.wait()

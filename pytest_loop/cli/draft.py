@@ -16,7 +16,7 @@ from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run.sessions import SessionFactory
-from pytest_loop.session.runner import ChildSession, Session, SessionError
+from pytest_loop.session.runner import Session, SessionError, SubprocessSession
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.run_files import RunFiles
@@ -34,7 +34,7 @@ class Draft:
     settings: Settings
     context: TaskContext
     artifact: Path
-    session: ChildSession
+    session: SubprocessSession
     plan: Plan
     rule_file: Path | None = None
 

@@ -69,8 +69,9 @@ def _evaluate(state: RunState, session: Session) -> Baseline:
         raise StateError(
             "a test that must fail does not fail here: something patches pytest, and nothing can be judged"
         )
-    evidence = judgement.by_rule()
-    evidence |= {rule.key: judgement.of_module(rule.id) for rule in state.criteria.rules if is_module_rule(rule)}
+    evidence = judgement.group_by_rule()
+    modules = filter(is_module_rule, state.criteria.rules)
+    evidence |= {rule.key: judgement.find_module_evidence(rule.id) for rule in modules}
     outcomes = {
         key: max((piece.outcome for piece in pieces), key=lambda outcome: outcome.rank)
         for key, pieces in evidence.items()

@@ -33,11 +33,11 @@ from pytest_loop.processes import process_marks
 from pytest_loop.processes.child import Ending
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.rules.syntax import FORMATS
-from pytest_loop.session.assess import judged
-from pytest_loop.session.judge_service import seated
-from pytest_loop.session.runner import ChildSession, Judgement, SessionError
-from pytest_loop.session.warm import fork
-from pytest_loop.session.warm.direct import Here
+from pytest_loop.session.judge_service import start_judge_for_run
+from pytest_loop.session.result import SessionResult, assess_session
+from pytest_loop.session.runner import ColdLauncher, SessionError, SubprocessSession
+from pytest_loop.session.warm import forked_process
+from pytest_loop.session.warm.direct_launcher import DirectLauncher
 from pytest_loop.settings.command_line import find_unknown_flag
 from pytest_loop.settings.settings import Settings, read_settings
 from pytest_loop.store.project_runs import Store
@@ -73,7 +73,7 @@ def main(config: pytest.Config, values: argparse.Namespace) -> NoReturn:
     if reason:
         print(f"the agent may stop: {reason}", file=sys.stderr, flush=True)
     write_answer(answer)
-    fork.end(0)
+    forked_process.exit_process(0)
 
 
 def _make_hook(config: pytest.Config, values: argparse.Namespace) -> StopHook:
@@ -138,7 +138,8 @@ class StopHook:
         agent_state = self._read_agent_state()
         judgement = self._run_session()
         problems = [text for path, text in judgement.problems.items() if path.endswith(tuple(FORMATS))]
-        criteria, assessment = judged(judgement, self.settings.judging.threshold, self.config.hook.pytest_loop_score)
+        score = self.config.hook.pytest_loop_score
+        criteria, assessment = assess_session(judgement, self.settings.judging.threshold, score)
         if criteria.rules and (reason := self._find_objection(criteria, assessment, judgement)):
             return reason
         if not agent_state.may_stop:
@@ -158,23 +159,24 @@ class StopHook:
             raise AllowedError(f"{_AGENT_STATE}: {answer.reason}")
         return answer
 
-    def _run_session(self) -> Judgement:
+    def _run_session(self) -> SessionResult:
         settings, timeout = self.settings, self.settings.commands.gate_timeout
         artifact = find_artifact(settings)
-        session = ChildSession(
+        is_warm = DirectLauncher.is_possible and settings.judging.session != "cold"
+        session = SubprocessSession(
             build_judging_arguments(settings),
             settings.folder,
             timeout,
             os.environ,
             lambda _data: None,
-            warm=Here() if Here.is_possible and settings.judging.session != "cold" else None,
+            launcher=DirectLauncher() if is_warm else ColdLauncher(),
         )
-        judge = seated(self.config, settings)
+        judge = start_judge_for_run(self.config, settings)
         order = SessionOrder(
             phase=Phase.B,
             artifact=str(artifact or ""),
             canary=secrets.token_hex(8),
-            confirmed_rules=settings.judging.confirmed,
+            confirmed_rules=settings.judging.confirm,
             judge_address=judge.address if judge else "",
             judge_key=judge.key if judge else "",
         )
@@ -190,9 +192,9 @@ class StopHook:
             raise AllowedError(too_late)
         return judgement
 
-    def _find_objection(self, criteria: RunCriteria, assessment: Assessment, judgement: Judgement) -> str:
+    def _find_objection(self, criteria: RunCriteria, assessment: Assessment, judgement: SessionResult) -> str:
         """Return what the rules object to, empty if they pass."""
-        if judgement.finished is not None and not (judgement.canaries and all(judgement.canaries)):
+        if judgement.exit_status is not None and not (judgement.canaries and all(judgement.canaries)):
             return "A test that must fail did not fail: something patches pytest, and nothing can be judged. Undo that."
         if not assessment.is_reached:
             return self._render_failure(criteria, assessment)

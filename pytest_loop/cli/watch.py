@@ -21,7 +21,7 @@ from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run.console import Console
 from pytest_loop.run.sessions import SessionFactory
 from pytest_loop.session import judge_service
-from pytest_loop.session.assess import judged
+from pytest_loop.session.result import assess_session
 from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import find_unknown_flag
 from pytest_loop.settings.settings import Settings, read_settings
@@ -49,13 +49,13 @@ def _watch(config: pytest.Config, settings: Settings) -> int:
     sessions = SessionFactory(settings, console.print_line)
     session = sessions.make(build_judging_arguments(settings), time.time())
     session.bytecode = sessions.cache_bytecode(is_new=False)
-    session.heard = _write_output
+    session.on_output = _write_output
     artifact = find_artifact(settings)
-    judge = judge_service.seated(config, settings)
+    judge = judge_service.start_judge_for_run(config, settings)
     order = SessionOrder(
         phase=Phase.B,
         artifact=str(artifact or ""),
-        confirmed_rules=settings.judging.confirmed,
+        confirmed_rules=settings.judging.confirm,
         judge_address=judge.address if judge else "",
         judge_key=judge.key if judge else "",
         can_reuse=not settings.judging.no_reuse,
@@ -142,7 +142,7 @@ class Watcher:
     def judge(self) -> None:
         """Run one session, and print its verdict."""
         try:
-            _, assessment = judged(self.session.evaluate(self.order), self.thresholds, self.score)
+            _, assessment = assess_session(self.session.evaluate(self.order), self.thresholds, self.score)
         except SessionError as error:
             self.has_passed = False
             self.print_line(f"{error}")

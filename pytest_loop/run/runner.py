@@ -29,8 +29,8 @@ from pytest_loop.run.earlier_runs import remembered
 from pytest_loop.run.questions import Gates
 from pytest_loop.run.reporter import RunReporter
 from pytest_loop.run.sessions import SessionFactory
-from pytest_loop.session.redaction import DiscreetSession
-from pytest_loop.session.runner import ChildSession
+from pytest_loop.session.redaction import RedactedSession
+from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import parse_time
 from pytest_loop.store.project_runs import Store
@@ -131,7 +131,7 @@ class Runner:
             settings,
             files,
             Artifact(settings.root / state.artifact),
-            DiscreetSession(self._make_session(state, files, reporter), self.redact),
+            RedactedSession(self._make_session(state, files, reporter), self.redact),
             agents,
             judge or (agents[0] if agents else None),
             self.hook,
@@ -153,16 +153,16 @@ class Runner:
         cleanup.callback(agent.close)
         return agent
 
-    def _make_session(self, state: RunState, files: RunFiles, reporter: RunReporter) -> ChildSession:
+    def _make_session(self, state: RunState, files: RunFiles, reporter: RunReporter) -> SubprocessSession:
         """Return the session of the run, shown live and stopped with the run."""
         session = self.sessions.make(state.arguments, parse_time(state.created_at))
-        session.heard = RedactedStream(reporter.live.session, self.redact)
+        session.on_output = RedactedStream(reporter.live.session, self.redact)
 
         def should_continue() -> bool:
             reporter.live.tick()
             return files.can_continue
 
-        session.wanted = should_continue
+        session.is_wanted = should_continue
         return session
 
     def _find_checkpoints(self, state: RunState, reporter: RunReporter) -> Checkpoints | None:

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass, field
 
 from pytest_loop.core.text.wording import PrintLine
-from pytest_loop.session.bytecode import Bytecode
-from pytest_loop.session.history import Memory
-from pytest_loop.session.runner import ChildSession
-from pytest_loop.session.warm.client import Warm
+from pytest_loop.session.bytecode import BytecodeCache
+from pytest_loop.session.history import SessionHistory
+from pytest_loop.session.runner import Launcher, SubprocessSession
+from pytest_loop.session.warm.launcher import make_launcher
 from pytest_loop.settings.settings import Settings
 
 
@@ -19,36 +19,35 @@ class SessionFactory:
 
     settings: Settings
     print_line: PrintLine
-    bytecode: Bytecode | None = None
-    _warm: Warm | None = None
-    _memory: Memory = field(default_factory=Memory)
+    bytecode: BytecodeCache | None = None
+    _launcher: Launcher | None = None
+    _history: SessionHistory = field(default_factory=SessionHistory)
 
-    def make(self, arguments: tuple[str, ...], started_at: float) -> ChildSession:
+    def make(self, arguments: tuple[str, ...], started_at: float) -> SubprocessSession:
         """Return a session with these arguments, whose output is dropped, for a run that exists since `started_at`."""
         judging = self.settings.judging
-        if self._warm is None and judging.session != "cold":
-            is_required = judging.session == "warm"
-            self._warm = Warm(arguments, self.settings.root, started_at, is_required, self._print)
-        return ChildSession(
+        if self._launcher is None:
+            self._launcher = make_launcher(judging.session, arguments, self.settings.root, started_at, self._print)
+        return SubprocessSession(
             arguments,
             self.settings.folder,
             judging.session_timeout,
             os.environ,
             lambda _data: None,
             bytecode=self.bytecode,
-            warm=self._warm,
-            memory=self._memory,
+            launcher=self._launcher,
+            history=self._history,
         )
 
-    def cache_bytecode(self, *, is_new: bool) -> Bytecode:
+    def cache_bytecode(self, *, is_new: bool) -> BytecodeCache:
         """Keep the bytecode of the project in a cache of the run from now on."""
-        self.bytecode = Bytecode(self.settings.root, is_new=is_new)
+        self.bytecode = BytecodeCache(self.settings.root, is_new=is_new)
         return self.bytecode
 
     def _print(self, line: str) -> None:
         self.print_line(line)  # looked up late: a live display may have replaced it
 
     def close(self) -> None:
-        for resource in (self._warm, self.bytecode):
+        for resource in (self._launcher, self.bytecode):
             if resource is not None:
                 resource.close()

@@ -21,7 +21,7 @@ from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.evaluator import Examination
 from pytest_loop.run.questions import ask_for_option
-from pytest_loop.session.runner import Judgement
+from pytest_loop.session.result import SessionResult
 from pytest_loop.store import disk
 from pytest_loop.workloads.cases import Workload, workload
 from pytest_loop.workloads.manifest import load
@@ -94,9 +94,9 @@ class Trial:
             "measurement": measurement.model_dump(mode="json", exclude_defaults=True),
         }
 
-    def _result(self, case: str, judgement: Judgement) -> CaseResult:
+    def _result(self, case: str, judgement: SessionResult) -> CaseResult:
         nodeid = f"{self.book.manifest}::{case}"
-        found = read_case_result(case, judgement.evidence.get(nodeid) or judgement.missing(nodeid))
+        found = read_case_result(case, judgement.evidence.get(nodeid) or judgement.make_missing_evidence(nodeid))
         is_hidden = case in self.book.hidden
         return CaseResult(id=case, outcome=found.outcome, seconds=found.seconds) if is_hidden else found
 

@@ -23,7 +23,8 @@ from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import Policy
 from pytest_loop.core.workload.phase_proofs import PlanningProof, SetupProof
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.session.runner import Judgement, Session, SessionError
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import build_session_arguments
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import read_clock
@@ -54,17 +55,17 @@ class NewExperiment:
 
     @cached_property
     def plan(self) -> planfile.Plan:
-        if not self.settings.workload.plan_file:
+        if not self.settings.workload.plan:
             return planfile.Plan()
-        return planfile.read_plan(self._inside("--loop-plan", self.settings.workload.plan_file), self.root)
+        return planfile.read_plan(self._inside("--loop-plan", self.settings.workload.plan), self.root)
 
     @cached_property
     def roles(self) -> Roles:
         return roles(
             [one.id for one in self.found.cases],
-            only=self.settings.workload.cases,
+            only=self.settings.workload.case,
             focus=self.settings.workload.focus or self.plan.focus,
-            guards=self.settings.workload.guards or self.plan.guards,
+            guards=self.settings.workload.guard or self.plan.guards,
             excluded=[one.case for one in self.plan.exclusions],
         )
 
@@ -140,7 +141,7 @@ class NewExperiment:
             else self.found.source.manifest.max_iterations
         )
 
-    def _collected(self, session: Session) -> Judgement:
+    def _collected(self, session: Session) -> SessionResult:
         """What a session would judge; every case has to be among it."""
         try:
             order = SessionOrder(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
@@ -187,7 +188,7 @@ class NewExperiment:
 
     # -- what stays as it is
 
-    def _sealing(self, judgement: Judgement) -> Sealed:
+    def _sealing(self, judgement: SessionResult) -> Sealed:
         """What judges is sealed, what may be edited is not."""
         plugins = tuple(sorted(judgement.plugins))
         return Sealed(patterns=self._sealed(), site=hash_site_files(), plugins=plugins, outputs=self._outputs())
@@ -226,7 +227,7 @@ class NewExperiment:
         planning = PlanningProof(
             cases_selected=len(self.roles.run),
             hypotheses_ranked=len(self.plan.hypotheses),
-            plan_written=bool(self.settings.workload.plan_file),
+            plan_written=bool(self.settings.workload.plan),
             user_approved=approved,
         )
         return {

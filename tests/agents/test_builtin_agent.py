@@ -19,7 +19,7 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.core.model.rules import Remedy
-from pytest_loop.repair.order import Patch
+from pytest_loop.repair.repair_request import Patch
 
 PRICES = """
 def discounted(amount, percent):

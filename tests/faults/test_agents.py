@@ -27,7 +27,7 @@ from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.processes import child
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
-from pytest_loop.session.runner import Judgement
+from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import AgentSettings
 from pytest_loop.settings.settings import make_default_settings
 from pytest_loop.show.live import Live
@@ -43,10 +43,10 @@ RULE = RunRule(id="a.x.green", description="It is green", key=KEY)
 class WordSession:
     """A fast session with one rule: the document says `green`."""
 
-    def evaluate(self, order: SessionOrder, *_extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *_extra: str) -> SessionResult:
         outcome = Outcome.PASSED if "green" in Path(order.artifact).read_text() else Outcome.FAILED
         evidence = Evidence(outcome=outcome, text="" if outcome is Outcome.PASSED else "expected green, found none")
-        return Judgement(plan=Plan(items={KEY: (KEY,)}), evidence={KEY: evidence}, finished=0)
+        return SessionResult(plan=Plan(items={KEY: (KEY,)}), evidence={KEY: evidence}, exit_status=0)
 
 
 class RunOutcome:
