@@ -263,7 +263,7 @@ class Work:
             self.tools.nonce,
             artifact=(self.tools.artifact.read_text() or "") if step is Step.REFINE else "",
             artifact_path=str(artifact or ""),
-            wanted=wanted,
+            rule_ids=wanted,
             lessons=self._lessons(step),
             folder=self.tools.settings.prompts,
             gate=self.tools.workflow_gate,
