@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, model_validator
 
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.rules import patterns
-from pytest_loop.rules.checks.check import ContentCheck, Context, Count, TextList, format_value
+from pytest_loop.rules.checks.check import ContentCheck, Context, Count, Text, TextList, format_value
 from pytest_loop.rules.document import Document
 from pytest_loop.rules.syntax import ContentError
 
@@ -156,7 +156,7 @@ class Search(ContentCheck):
 
     model_config = ConfigDict(extra="allow")
 
-    search: Annotated[str, Field(min_length=1)]
+    search: Text
     negate: bool = False
     min_matches: Count = 1
     flags: str = ""
