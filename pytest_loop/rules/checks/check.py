@@ -120,9 +120,7 @@ def run_check(check: Any, context: Context) -> tuple[Finding, ...]:
             return (Finding(expected="the check to pass", found=answer),)
         return (answer,) if isinstance(answer, Finding) else tuple(answer)
     except ContentError as error:
-        where = ""
-        if context.artifact:
-            where = f"{context.documents.display_path(context.resolve_artifact())}:{error.line}"
+        where = f"{context.documents.display_path(context.resolve_artifact())}:{error.line}"
         return (Finding(expected=error.expected, found=error.found, where=where),)
     except AssertionError as error:
         return (Finding(expected="the check to pass", found=str(error) or "a failed assertion"),)
