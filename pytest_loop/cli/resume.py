@@ -57,7 +57,7 @@ def reopen(state: RunState, settings: Settings, *, can_review: bool) -> Event | 
     """
     raised = _find_raised_limits(state, settings)
     is_reviewed = state.review is not None and can_review
-    is_confirmed = state.stop.reason == "unconfirmed" and (settings.judging.confirmed or is_reviewed)
+    is_confirmed = state.stop.reason == "unconfirmed" and (settings.judging.confirm or is_reviewed)
     reopening = run_machine.REOPENED_BY.get(state.stop.reason, ())
     if not is_confirmed and not any(name in reopening for name in raised):
         return None

@@ -176,7 +176,7 @@ class StopHook:
             phase=Phase.B,
             artifact=str(artifact or ""),
             canary=secrets.token_hex(8),
-            confirmed_rules=settings.judging.confirmed,
+            confirmed_rules=settings.judging.confirm,
             judge_address=judge.address if judge else "",
             judge_key=judge.key if judge else "",
         )

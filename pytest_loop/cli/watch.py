@@ -55,7 +55,7 @@ def _watch(config: pytest.Config, settings: Settings) -> int:
     order = SessionOrder(
         phase=Phase.B,
         artifact=str(artifact or ""),
-        confirmed_rules=settings.judging.confirmed,
+        confirmed_rules=settings.judging.confirm,
         judge_address=judge.address if judge else "",
         judge_key=judge.key if judge else "",
         can_reuse=not settings.judging.no_reuse,

@@ -131,7 +131,7 @@ class Examination:
             artifact="" if self.tools.project else str(self.tools.artifact.path),
             canary=secrets.token_hex(8) if self.tools.project else "",
             prepared_checks={rules[one["rule_id"]].key: one["check"] for one in prepared if one["rule_id"] in rules},
-            confirmed_rules=self.tools.settings.judging.confirmed,
+            confirmed_rules=self.tools.settings.judging.confirm,
             judge_address=broker.address if broker else "",
             judge_key=broker.key if broker else "",
             manifest=self.state.notebook.manifest if self.state.notebook else "",

@@ -64,7 +64,7 @@ class Trial:
         """The pipeline has to work for the first case before anything is measured."""
         pipeline = Pipeline(self.workload, self.tools.settings.workload.case_timeout)
         case = next(one for one in self.workload.cases if one.id == self.book.cases[0])
-        with self.tools.live.work(f"calibrating with {case.id}"):
+        with self.tools.live.show_work(f"calibrating with {case.id}"):
             found = calibrated(pipeline, case)
         proof = CalibrationProof(
             test_fixture=case.id,

@@ -55,17 +55,17 @@ class NewExperiment:
 
     @cached_property
     def plan(self) -> planfile.Plan:
-        if not self.settings.workload.plan_file:
+        if not self.settings.workload.plan:
             return planfile.Plan()
-        return planfile.read_plan(self._inside("--loop-plan", self.settings.workload.plan_file), self.root)
+        return planfile.read_plan(self._inside("--loop-plan", self.settings.workload.plan), self.root)
 
     @cached_property
     def roles(self) -> Roles:
         return roles(
             [one.id for one in self.found.cases],
-            only=self.settings.workload.cases,
+            only=self.settings.workload.case,
             focus=self.settings.workload.focus or self.plan.focus,
-            guards=self.settings.workload.guards or self.plan.guards,
+            guards=self.settings.workload.guard or self.plan.guards,
             excluded=[one.case for one in self.plan.exclusions],
         )
 
@@ -227,7 +227,7 @@ class NewExperiment:
         planning = PlanningProof(
             cases_selected=len(self.roles.run),
             hypotheses_ranked=len(self.plan.hypotheses),
-            plan_written=bool(self.settings.workload.plan_file),
+            plan_written=bool(self.settings.workload.plan),
             user_approved=approved,
         )
         return {
