@@ -45,14 +45,14 @@ def cell(rule: str, column: int) -> str:
     return f"[...document.querySelectorAll('#grid tbody tr')].find((row) => row.textContent.startsWith('{rule}')).querySelectorAll('button')[{column}]"
 
 
-def test_the_verdict_is_what_one_sees_first(opened: Open) -> None:
+def test_verdict_is_visible_first(opened: Open) -> None:
     page = opened(small())
     assert page.run("document.querySelector('h1').innerText") == "Stopped without success"
     assert page.run("document.querySelector('h1').getBoundingClientRect().bottom") < DESKTOP[1] / 2
     assert page.run("document.querySelectorAll('#grid tbody tr').length") == 4
 
 
-def test_a_click_on_a_cell_tells_expected_found_and_critique(opened: Open, tmp_path: Path) -> None:
+def test_click_on_a_cell_shows_expected_found_and_critique(opened: Open, tmp_path: Path) -> None:
     page = opened(small())
     page.run(f"{cell('a.totals', 0)}.click()")
     assert page.run(f"{DETAIL}.open")
@@ -74,7 +74,7 @@ def test_a_click_on_a_cell_tells_expected_found_and_critique(opened: Open, tmp_p
     assert not page.run(f"{DETAIL}.open")
 
 
-def test_the_keyboard_reaches_every_cell(opened: Open) -> None:
+def test_keyboard_reaches_every_cell(opened: Open) -> None:
     page = opened(small())
     assert page.run("document.querySelectorAll('#grid tbody [tabindex=\"0\"]').length") == 1
     page.run("document.querySelector('#grid tbody [tabindex=\"0\"]').focus()")
@@ -87,13 +87,13 @@ def test_the_keyboard_reaches_every_cell(opened: Open) -> None:
     assert page.run("document.activeElement.getAttribute('aria-label')") == "a.totals, iteration 1: fails"
 
 
-def test_a_rule_that_blocks_leads_to_what_it_says(opened: Open) -> None:
+def test_blocking_rule_links_to_its_finding(opened: Open) -> None:
     page = opened(small())
     page.run("document.querySelector('[data-rule]').click()")
     assert "found\n3 s" in page.run(f"{DETAIL}.innerText")
 
 
-def test_the_filter_leaves_what_was_asked_for(opened: Open) -> None:
+def test_filter_shows_only_matching_rules(opened: Open) -> None:
     page = opened(small())
     page.run(
         "const box = document.querySelector('#filter'); box.value = 'TOTALS are'; box.dispatchEvent(new Event('input'))"
@@ -132,14 +132,14 @@ CONTRAST = """
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_both_themes_can_be_read(opened: Open, scheme: str) -> None:
+def test_both_themes_are_readable(opened: Open, scheme: str) -> None:
     page = opened(small(), scheme=scheme)
     is_dark = "getComputedStyle(document.body).backgroundColor === 'rgb(13, 17, 23)'"
     assert page.run(is_dark) is (scheme == "dark")
     assert page.run(CONTRAST) == []
 
 
-def test_the_switch_wins_over_the_system_and_is_remembered(opened: Open) -> None:
+def test_theme_switch_overrides_the_system_and_is_stored(opened: Open) -> None:
     page = opened(small(), scheme="light")
     background = "getComputedStyle(document.body).backgroundColor"
     for word, colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(13, 17, 23)")):
@@ -150,21 +150,21 @@ def test_the_switch_wins_over_the_system_and_is_remembered(opened: Open) -> None
 
 
 @pytest.mark.parametrize("told", [small(), hostile("x" * 300)], ids=["small", "long words"])
-def test_a_telephone_shows_it_without_scrolling_sideways(opened: Open, told: Told) -> None:
+def test_phone_needs_no_horizontal_scrolling(opened: Open, told: Told) -> None:
     page = opened(told, TELEPHONE)
     assert page.run("document.documentElement.scrollWidth") == TELEPHONE[0]
     page.run("document.querySelector('#grid tbody button').click()")
     assert page.run(f"{DETAIL}.getBoundingClientRect().right") <= TELEPHONE[0]
 
 
-def test_a_telephone_shows_the_end_of_a_long_chart_first(opened: Open) -> None:
+def test_phone_shows_the_end_of_a_long_chart_first(opened: Open) -> None:
     page = opened(large(20, 12), TELEPHONE)
     best = page.run("document.querySelector('.chart .best').getBoundingClientRect().right")
     assert 0 < best < TELEPHONE[0]
     assert page.run("document.querySelector('.scroll').scrollLeft") > 0
 
 
-def test_nothing_of_somebody_elses_is_run(opened: Open) -> None:
+def test_foreign_scripts_never_run(opened: Open) -> None:
     text = "".join(HOSTILE) + "<img src=x onerror='window.hurt = 1'><script>window.hurt = 1</script>"
     page = opened(hostile(text))
     page.run("document.querySelector('#grid tbody button').click()")
@@ -173,7 +173,7 @@ def test_nothing_of_somebody_elses_is_run(opened: Open) -> None:
     assert "<script>window.hurt = 1</script>" in page.run(f"{DETAIL}.innerText")
 
 
-def test_many_rules_are_drawn_as_they_come_into_sight(opened: Open, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_are_drawn_when_they_become_visible(opened: Open, capsys: pytest.CaptureFixture[str]) -> None:
     page = opened(large(2_000, 50))
     milliseconds = page.run("performance.getEntriesByType('navigation')[0].loadEventEnd")
     with capsys.disabled():
