@@ -8,8 +8,8 @@ from pytest_loop.core.model.run_state import Event
 from pytest_loop.core.workload.hypotheses import Truth, trend
 from pytest_loop.core.workload.measurement import CaseOutcome, Measurement, compare_measurements
 from pytest_loop.workloads.experiment_history import Trail, trail
-from pytest_loop.workloads.report import report
-from pytest_loop.workloads.writing import code, names, plain, table
+from pytest_loop.workloads.iteration_report import report
+from pytest_loop.workloads.markdown_text import code, names, plain, table
 
 _TRUTHS = {
     Truth.UNTESTED: "Untested",

@@ -24,9 +24,9 @@ from pytest_loop.run.questions import asked_decision
 from pytest_loop.session.runner import Judgement
 from pytest_loop.store import disk
 from pytest_loop.workloads.cases import Workload, workload
+from pytest_loop.workloads.composer_prompt import COMPOSE, compose_prompt
 from pytest_loop.workloads.manifest import load
 from pytest_loop.workloads.pipeline import Pipeline, calibrated
-from pytest_loop.workloads.prompting import COMPOSE, compose_prompt
 from pytest_loop.workspace.content_archive import RestoreResult
 from pytest_loop.workspace.sealed_files import SealedFiles
 

@@ -19,10 +19,10 @@ from pytest_loop.rules.items import ASK, BAD_FILES, ORDER, ManyItems, RuleFailed
 from pytest_loop.settings.options import WorkloadSettings
 from pytest_loop.settings.session_settings import read_group
 from pytest_loop.workloads.build import Once
+from pytest_loop.workloads.case_cache import Memory
 from pytest_loop.workloads.cases import Case, Workload, workload
 from pytest_loop.workloads.manifest import load
 from pytest_loop.workloads.pipeline import Pipeline
-from pytest_loop.workloads.remembering import Memory
 
 PROPERTY = "loop.case"
 _ONCE = pytest.StashKey[Once]()

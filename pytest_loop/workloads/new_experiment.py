@@ -28,10 +28,10 @@ from pytest_loop.settings.command_line import build_session_arguments
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.workloads import planfile
+from pytest_loop.workloads import plan_file
 from pytest_loop.workloads.cases import Roles, Workload, roles, workload
+from pytest_loop.workloads.composer_prompt import COMPOSE
 from pytest_loop.workloads.manifest import command_words, load
-from pytest_loop.workloads.prompting import COMPOSE
 from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -52,10 +52,10 @@ class NewExperiment:
         return workload(load(path, self.root), self.root)
 
     @cached_property
-    def plan(self) -> planfile.Plan:
+    def plan(self) -> plan_file.Plan:
         if not self.settings.workload.plan_file:
-            return planfile.Plan()
-        return planfile.read_plan(self._inside("--loop-plan", self.settings.workload.plan_file), self.root)
+            return plan_file.Plan()
+        return plan_file.read_plan(self._inside("--loop-plan", self.settings.workload.plan_file), self.root)
 
     @cached_property
     def roles(self) -> Roles:

@@ -15,7 +15,7 @@ from pytest_loop.processes import child
 from pytest_loop.rules.checks.check import Answer
 from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.workloads.cases import Case, Workload
-from pytest_loop.workloads.evaluating import Heard, difference, heard, together
+from pytest_loop.workloads.evaluator_answers import Heard, difference, heard, together
 from pytest_loop.workloads.manifest import command_words
 from pytest_loop.workloads.placeholders import filled
 

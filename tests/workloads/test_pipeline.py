@@ -10,9 +10,9 @@ from pytest_loop.core.workload.measurement import CaseOutcome
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.check import Answer
 from pytest_loop.workloads.build import Once
+from pytest_loop.workloads.case_cache import Memory
 from pytest_loop.workloads.cases import Workload
 from pytest_loop.workloads.pipeline import Calibration, Pipeline, calibrated
-from pytest_loop.workloads.remembering import Memory
 
 Opened = Callable[..., Workload]
 PYTHON = sys.executable

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_loop.core.workload.measurement import Remark
 from pytest_loop.errors import CheckError
-from pytest_loop.workloads.evaluating import MOST_LINES, Heard, difference, heard, together
+from pytest_loop.workloads.evaluator_answers import MOST_LINES, Heard, difference, heard, together
 
 SHORT = Remark(message="too short", severity="Minor", location="summary")
 CRITIQUES = [{"message": "too short", "severity": "Minor", "location": "summary"}]

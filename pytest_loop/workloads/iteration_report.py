@@ -9,7 +9,7 @@ from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.workload.analysis import Analysis
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement
 from pytest_loop.workloads.experiment_history import Trail
-from pytest_loop.workloads.writing import code, names, plain, table
+from pytest_loop.workloads.markdown_text import code, names, plain, table
 
 _WORDS = {CaseOutcome.PASSED: "Passing", CaseOutcome.FAILED: "Failing", CaseOutcome.INFRASTRUCTURE: "Not measured"}
 

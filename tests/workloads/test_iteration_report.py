@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pytest_loop.core.workload.measurement import Measurement
 from pytest_loop.workloads.experiment_history import Trail, trail
-from pytest_loop.workloads.report import report
+from pytest_loop.workloads.iteration_report import report
 from tests.workloads.test_debrief import analysed, edit, event, measured
 
 SEVEN = [

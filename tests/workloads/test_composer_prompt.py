@@ -10,7 +10,7 @@ import pytest
 
 from pytest_loop.core.model.run_state import Kind
 from pytest_loop.errors import StateError
-from pytest_loop.workloads.prompting import MOST_CASES, compose_prompt
+from pytest_loop.workloads.composer_prompt import MOST_CASES, compose_prompt
 from tests.core.laboratory import Experiment
 
 GOLDEN = Path(__file__).parent / "golden" / "compose.md"
