@@ -31,7 +31,7 @@ from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import History
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.workloads.debrief import debrief
+from pytest_loop.workloads.debrief import render_debrief
 
 _REFUSED = 4  # pytest's word for a command line that cannot be carried out
 Ask = Callable[[str], bool]
@@ -204,7 +204,7 @@ def debriefed(files: RunFiles, path: str, say: PrintLine) -> None:
     if state.notebook is None:
         raise StateError(f"--loop-debrief: expected a run of a workload, found {files.alias}, which has no cases")
     try:
-        Path(path).write_text(debrief(history.events), encoding="utf-8", errors="replace")
+        Path(path).write_text(render_debrief(history.events), encoding="utf-8", errors="replace")
     except OSError as error:
         raise StateError(f"--loop-debrief: cannot write {path}: {error.strerror or error}") from None
     say(f"wrote {path}")

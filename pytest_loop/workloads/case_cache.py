@@ -1,4 +1,4 @@
-"""What is kept of a case: its result, for as long as nothing that it depends on has changed."""
+"""Cache the results of cases for as long as everything that they depend on is unchanged."""
 
 from __future__ import annotations
 
@@ -15,95 +15,89 @@ from pydantic import ValidationError
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
 from pytest_loop.rules.reuse import signature
-from pytest_loop.workloads import placeholders
 from pytest_loop.workloads.cases import Case, Workload
-from pytest_loop.workloads.manifest import command_words
+from pytest_loop.workloads.manifest import find_placeholders, split_manifest_command
 
 VERSION = 1
-# For each case that is known, before old ones are left out.
+# Lines for each case before old ones are removed.
 MOST_LINES = 4
 
 
-class _Kept(Value):
+class _Entry(Value):
     key: str
     output: str
     result: CaseResult
 
 
-class Memory:
-    """The results of earlier sessions, a line each in a file that may be deleted at any time; a case's last one counts.
+class CaseCache:
+    """Results of earlier sessions, one line each in a file that may be deleted at any time; the last line counts.
 
-    A file for each case would take longer than many a case does.
+    One file for all cases: a file for each would take longer than many cases do.
     """
 
     def __init__(self, folder: Path, workload: Workload) -> None:
         self._path = folder / f"{hashlib.sha256(os.fsencode(workload.source.path)).hexdigest()[:16]}.jsonl"
         self._root = str(workload.folder)
-        self._kept = self._read()
+        self._entries = self._read_entries()
         self._hashes: dict[tuple[object, ...], str] = {}
-        manifest = workload.source.manifest
-        commands = (manifest.build_command, manifest.run_command, manifest.evaluate_command, manifest.review_command)
-        self._commands = [one for one in commands if one]
+        manifest = workload.manifest
+        words = {word for command in manifest.commands for word in split_manifest_command(command)}
+        files = sorted(word for word in words if not find_placeholders(word))
+        self._commands = manifest.commands
         self._repeats = [manifest.repeat, str(manifest.need)]
-        words = {word for one in self._commands for word in command_words(one) if not placeholders.named(word)}
-        self._named = [manifest.reviewer, *workload.artifacts, *sorted(words)]
+        self._shared_files = [manifest.reviewer, *workload.artifacts, *files]
 
-    def key(self, case: Case) -> str:
-        """A hash of all that a result depends on: commands and what they name, case, artifacts, expected file."""
-        files = [case.id, case.expected, *self._named]
-        parts = [
-            VERSION,
-            case.output,
-            self._commands,
-            self._repeats,
-            [[name, self._content(name)] for name in files if name],
-        ]
+    def compute_key(self, case: Case) -> str:
+        """Return a hash of commands, settings, and all files that they name."""
+        files = filter(None, (case.id, case.expected, *self._shared_files))
+        hashes = [[name, self._hash_content(name)] for name in files]
+        parts = [VERSION, case.output, self._commands, self._repeats, hashes]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def known(self, case: Case, key: str) -> CaseResult | None:
-        """The result that was kept under this key, if the output is still the one that was judged."""
-        kept = self._kept.get(case.id)
-        if kept is None or kept.key != key or kept.output != self._content(case.output):
+    def find_result(self, case: Case, key: str) -> CaseResult | None:
+        """Return the result for a key, if the output is still the one that was judged."""
+        entry = self._entries.get(case.id)
+        if entry is None or entry.key != key or entry.output != self._hash_content(case.output):
             return None
-        return kept.result.model_copy(update={"reused": True})
+        return entry.result.model_copy(update={"reused": True})
 
-    def keep(self, case: Case, key: str, result: CaseResult) -> None:
-        """Keep a result; that the infrastructure failed is not worth it."""
+    def store_result(self, case: Case, key: str, result: CaseResult) -> None:
+        """Store a result; infrastructure errors are not stored."""
         if result.outcome is CaseOutcome.INFRASTRUCTURE:
             return
-        kept = _Kept(key=key, output=self._content(case.output), result=result)
-        self._kept[case.id] = kept
+        entry = _Entry(key=key, output=self._hash_content(case.output), result=result)
+        self._entries[case.id] = entry
         with contextlib.suppress(OSError), self._path.open("ab", 0) as file:
-            file.write(_line(kept))
+            file.write(_format_line(entry))
 
-    def _read(self) -> dict[str, _Kept]:
-        """What was kept; what was written half, or by somebody else, was not."""
+    def _read_entries(self) -> dict[str, _Entry]:
+        """Read the file; lines that are incomplete or foreign are skipped."""
         try:
             lines = self._path.read_bytes().split(b"\n")
         except OSError:
             return {}
-        kept: dict[str, _Kept] = {}
+        entries: dict[str, _Entry] = {}
         for line in lines:
             with contextlib.suppress(ValidationError):
-                one = _Kept.model_validate_json(line)
-                kept[one.result.id] = one
-        if len(lines) > MOST_LINES * (len(kept) + 1):
-            self._tidy(kept)
-        return kept
+                entry = _Entry.model_validate_json(line)
+                entries[entry.result.id] = entry
+        if len(lines) > MOST_LINES * (len(entries) + 1):
+            self._compact(entries)
+        return entries
 
-    def _tidy(self, kept: dict[str, _Kept]) -> None:
-        """Leave out what does not count any more; what somebody else adds just now may be lost."""
+    def _compact(self, entries: dict[str, _Entry]) -> None:
+        """Write only the last line of each case; lines that another process adds meanwhile may be lost."""
         new = self._path.with_suffix(f".{os.getpid()}")
         with contextlib.suppress(OSError):
-            new.write_bytes(b"".join(map(_line, kept.values())))
+            new.write_bytes(b"".join(map(_format_line, entries.values())))
             new.replace(self._path)
 
-    def _content(self, name: str) -> str:
-        """A hash of a file; of a program that is installed, what changes when it does; empty where there is none."""
+    def _hash_content(self, name: str) -> str:
+        """Return the hash of a file, the file signature of an installed program, or an empty text."""
         path = os.path.join(self._root, name)
         stamp = signature(path)
         if not stamp:
-            return str(signature(program)) if (program := _program(name)) else ""
+            return str(signature(program)) if (program := _find_program(name)) else ""
         key = (name, stamp)
         if key not in self._hashes:
             try:
@@ -114,11 +108,11 @@ class Memory:
         return self._hashes[key]
 
 
-def _line(kept: _Kept) -> bytes:
-    """The end of the line before comes first, so that one that was written half spoils no other."""
-    return b"\n" + kept.model_dump_json(exclude_defaults=True).encode()
+def _format_line(entry: _Entry) -> bytes:
+    """Return a line that begins with a line end, so that an incomplete line before it spoils no other."""
+    return b"\n" + entry.model_dump_json(exclude_defaults=True).encode()
 
 
 @cache
-def _program(name: str) -> str | None:
+def _find_program(name: str) -> str | None:
     return None if os.sep in name else shutil.which(name)

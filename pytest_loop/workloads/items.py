@@ -19,9 +19,8 @@ from pytest_loop.rules.items import ASK, BAD_FILES, ORDER, ManyItems, RuleFailed
 from pytest_loop.settings.options import WorkloadSettings
 from pytest_loop.settings.session_settings import read_group
 from pytest_loop.workloads.build import Once
-from pytest_loop.workloads.case_cache import Memory
-from pytest_loop.workloads.cases import Case, Workload, workload
-from pytest_loop.workloads.manifest import load
+from pytest_loop.workloads.case_cache import CaseCache
+from pytest_loop.workloads.cases import Case, Workload, load_workload
 from pytest_loop.workloads.pipeline import Pipeline
 
 PROPERTY = "loop.case"
@@ -39,7 +38,7 @@ class ManifestFile(ManyItems, pytest.File):
     def _collected(self) -> Iterator[pytest.Item]:
         root = self.config.rootpath if self.path.is_relative_to(self.config.rootpath) else self.path.parent
         try:
-            found = workload(load(self.path, root), root)
+            found = load_workload(self.path, root)
         except ManifestError as error:
             self.session.stash[BAD_FILES] = self.session.stash.get(BAD_FILES, 0) + 1
             raise self.CollectError(str(error)) from None
@@ -71,21 +70,21 @@ class Bench:
         except CheckError as error:
             return CaseResult(id=case.id, outcome=CaseOutcome.INFRASTRUCTURE, text=str(error)), ""
         if self._memory is None:
-            return self._pipeline.voted(case), ""
-        key = self._memory.key(case)
-        known = self._memory.known(case, key)
+            return self._pipeline.evaluate_case(case), ""
+        key = self._memory.compute_key(case)
+        known = self._memory.find_result(case, key)
         if known is None:
-            known = self._pipeline.voted(case)
-            self._memory.keep(case, key, known)
+            known = self._pipeline.evaluate_case(case)
+            self._memory.store_result(case, key, known)
         return known, key
 
 
-def _memory(config: pytest.Config, found: Workload) -> Memory | None:
+def _memory(config: pytest.Config, found: Workload) -> CaseCache | None:
     """What earlier sessions left; in a run nothing, for an agent could have written it."""
     cache = getattr(config, "cache", None)
     if cache is None or ORDER in config.stash or found.source.manifest.cache_strategy == "force":
         return None
-    return Memory(cache.mkdir(_KEPT), found)
+    return CaseCache(cache.mkdir(_KEPT), found)
 
 
 class CaseItem(pytest.Item):

@@ -1,4 +1,4 @@
-"""The plan of an experiment that a person wrote before it: hypotheses in their order, and the part of each case."""
+"""The plan that a person wrote before an experiment: hypotheses in order, and the roles of cases."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pytest_loop.errors import ManifestError, Problem
 from pytest_loop.rules.syntax import ContentError, read_text
-from pytest_loop.workloads.manifest import Text, form
+from pytest_loop.workloads.manifest import Text, load_file
 
 Degree = Literal["high", "medium", "low"]
 _RANKS = ("high", "medium", "low")
-_WORDS = (".md", ".txt")
+_PROSE_SUFFIXES = (".md", ".txt")
 
 
 class _Form(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Planned(_Form):
-    """A hypothesis to be tested, with how much it promises."""
+class PlannedHypothesis(_Form):
+    """A hypothesis to be tested, with its priority and confidence."""
 
     theory: Text
     observation: str = ""
@@ -31,22 +31,26 @@ class Planned(_Form):
     priority: Degree = "medium"
     confidence: Degree = "medium"
 
+    @property
+    def rank(self) -> tuple[int, int]:
+        return _RANKS.index(self.priority), _RANKS.index(self.confidence)
+
     def __str__(self) -> str:
-        said = [self.theory, self.observation, self.mechanism and f"Mechanism: {self.mechanism}"]
-        said.append(f"Predicted: {', '.join(self.prediction)}" if self.prediction else "")
-        words = " ".join(one if one.endswith(".") else f"{one}." for one in said if one)
-        return f"({self.priority} priority, {self.confidence} confidence) {words}"
+        sentences = [self.theory, self.observation, self.mechanism and f"Mechanism: {self.mechanism}"]
+        sentences.append(f"Predicted: {', '.join(self.prediction)}" if self.prediction else "")
+        text = " ".join(sentence.removesuffix(".") + "." for sentence in sentences if sentence)
+        return f"({self.priority} priority, {self.confidence} confidence) {text}"
 
 
 class Exclusion(_Form):
-    """Cases that are left out, and why."""
+    """An excluded case, and the reason."""
 
     case: Text
     reason: Text
 
 
 class Success(_Form):
-    """What is hoped for."""
+    """Levels of success."""
 
     minimum: str = ""
     target: str = ""
@@ -54,10 +58,10 @@ class Success(_Form):
 
 
 class Plan(_Form):
-    """All of it; words alone are for the composer, as they stand."""
+    """A plan; `words` is a plan in prose, which goes to the composer unchanged."""
 
     problem: str = ""
-    hypotheses: list[Planned] = Field(default_factory=list)
+    hypotheses: list[PlannedHypothesis] = Field(default_factory=list)
     focus: list[Text] = Field(default_factory=list)
     guards: list[Text] = Field(default_factory=list)
     exclusions: list[Exclusion] = Field(default_factory=list)
@@ -65,23 +69,22 @@ class Plan(_Form):
     words: str = ""
 
     def __str__(self) -> str:
-        return "\n".join(filter(None, (self.problem, *self._hypotheses(), *self._hopes(), self.words)))
+        return "\n".join(filter(None, self._list_lines()))
 
-    def _hypotheses(self) -> Iterator[str]:
-        ranked = sorted(self.hypotheses, key=lambda one: (_RANKS.index(one.priority), _RANKS.index(one.confidence)))
-        yield from (f"{number}. {one}" for number, one in enumerate(ranked, 1))
-
-    def _hopes(self) -> Iterator[str]:
-        for name, text in self.success.model_dump().items():
-            if text:
-                yield f"{name.capitalize()}: {text}"
+    def _list_lines(self) -> Iterator[str]:
+        yield self.problem
+        for number, hypothesis in enumerate(sorted(self.hypotheses, key=lambda planned: planned.rank), 1):
+            yield f"{number}. {hypothesis}"
+        for level, text in self.success.model_dump().items():
+            yield f"{level.capitalize()}: {text}" if text else ""
+        yield self.words
 
 
 def read_plan(path: Path, root: Path) -> Plan:
-    """The plan in a file: of a certain form in YAML, JSON or TOML, in plain words in Markdown."""
-    if path.suffix.lower() in _WORDS:
-        try:
-            return Plan(words=read_text(path).strip())
-        except ContentError as error:
-            raise ManifestError([Problem(path.name, error.line, str(error))]) from None
-    return form(path, root, Plan, "hypotheses").model
+    """Read a plan: structured in YAML, JSON or TOML, prose in Markdown or text."""
+    if path.suffix.lower() not in _PROSE_SUFFIXES:
+        return load_file(path, root, Plan, "hypotheses").model
+    try:
+        return Plan(words=read_text(path).strip())
+    except ContentError as error:
+        raise ManifestError([Problem(path.name, error.line, str(error))]) from None
