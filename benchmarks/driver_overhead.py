@@ -23,10 +23,11 @@ from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Phase, Plan, Rule
 from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.run.context import RunSettings, Tools
+from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
-from pytest_loop.session.runner import Judgement
-from pytest_loop.show.live import Live
+from pytest_loop.session.result import SessionResult
+from pytest_loop.settings.settings import make_default_settings
+from pytest_loop.show.live_view import LiveView
 from pytest_loop.store.project_runs import Store
 from pytest_loop.workspace.artifact import Artifact
 
@@ -62,11 +63,11 @@ class Still:
         self.passed = {nodeid: Evidence(outcome=Outcome.PASSED) for nodeid in self.plan.items}
         self.calls = 0
 
-    def evaluate(self, _order: SessionOrder, *_extra: str) -> Judgement:
+    def evaluate(self, _order: SessionOrder, *_extra: str) -> SessionResult:
         self.calls += 1
         failing = list(self.plan.items)[self.calls % 50 : self.calls % 50 + FAILING]
         wrong = {one: _failed(one, self.calls) for one in failing}
-        return Judgement(plan=self.plan, evidence=self.passed | wrong, finished=1)
+        return SessionResult(plan=self.plan, evidence=self.passed | wrong, exit_status=1)
 
 
 def _failed(nodeid: str, call: int) -> Evidence:
@@ -111,9 +112,9 @@ def measured(folder: Path, rules: int, iterations: int) -> list[float]:
         pytest_loop_make_prompt=lambda **_: None,
         pytest_loop_should_stop=lambda **_: None,
     )
-    settings = RunSettings(root=folder, nonce="n")
+    settings = make_default_settings(folder)
     artifact = Artifact(files.artifact)
-    tools = Tools(settings, files, artifact, session, [AtOnce()], None, quiet, Live(io.StringIO()))
+    tools = RunContext(settings, files, artifact, session, [AtOnce()], None, quiet, LiveView(io.StringIO()))
     Driver(state, store, tools, listen).run()
     files.release()
     return [1000 * (later - earlier) for earlier, later in itertools.pairwise(ticks)]

@@ -45,19 +45,17 @@ class PythonAgent:
         if not module or not function:
             raise AgentUnavailableError(f"expected python:module:callable, found 'python:{reference}'")
         self.name = name or f"python:{reference}"
-        self._module = module
         self._command = [sys.executable, "-c", _SERVE, module, function]
         self._root = root
         self._lock = Lock()
         self._server: _ServerProcess | None = None
-
-    def find_problem(self) -> str:
-        """Return why the module cannot be imported, without running any of it; empty if nothing is wrong."""
-        top = self._module.partition(".")[0]
+        package = module.partition(".")[0]
         with contextlib.suppress(ValueError):  # a name that cannot be imported
-            if importlib.util.find_spec(top) or PathFinder.find_spec(top, [str(self._root)]):
-                return ""
-        return f"cannot import {self._module}: no module named {top!r} (modules are found from the root of the project)"
+            if importlib.util.find_spec(package) or PathFinder.find_spec(package, [str(root)]):
+                return
+        raise AgentUnavailableError(
+            f"cannot import {module}: no module named {package!r} (modules are found from the root of the project)"
+        )
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         with self._lock:

@@ -32,8 +32,9 @@ class ReplayAgent:
 
     is_serial = False
 
-    def __init__(self, path: Path, name: str = "") -> None:
-        self.name = name or f"replay:{path}"
+    def __init__(self, file: str, root: Path, name: str = "") -> None:
+        self.name = name or f"replay:{file}"
+        path = root / file
         self._answers: dict[tuple[str, str], list[Row]] = {}
         self._lock = Lock()
         try:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, Criteria, Phase, Proof, Remedy, Rule, Severity
+from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, Criteria, Phase, Proof, Remedy, Rule, Severity, infer_phase
 from pytest_loop.errors import Problem, RuleFileError
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.checks.registry import (
@@ -22,7 +22,6 @@ from pytest_loop.rules.checks.registry import (
     needs_artifact,
 )
 from pytest_loop.rules.fix_commands import find_fix_command
-from pytest_loop.rules.parse_cache import MEANINGS
 from pytest_loop.rules.rule_schema import FixCommand, RuleFile
 from pytest_loop.rules.sources import Source, read_chain
 
@@ -36,7 +35,6 @@ class LoadedRule:
     folder: Path
     line: int
     fixtures: tuple[str, ...] = ()
-    is_quiet: bool = False
     is_slow: bool = False
     raw: Any = None
 
@@ -71,12 +69,11 @@ def load_rule_file(
     artifact that the file names: a run keeps its artifact elsewhere.
     """
     problems: list[Problem] = []
-    MEANINGS.read[path] = root
     chain = read_chain(path, root, problems)
     if not chain:
         raise RuleFileError(problems)
     main = chain[0]
-    rules = _load_rules(chain, kinds)
+    rules = [rule for merged in _merge_rules(chain) if (rule := _load_rule(merged, main, kinds))]
     declared = _find_artifact(chain, root)
     artifact = Path(artifact_override) if artifact_override else declared
     reader = next((loaded.rule.id for loaded in rules if needs_artifact(loaded.check)), None)
@@ -92,17 +89,6 @@ def load_rule_file(
         rules=tuple(loaded.rule for loaded in rules),
     )
     return LoadedRuleFile(criteria, artifact, tuple(rules), declared.name if declared else "")
-
-
-def _load_rules(chain: list[Source], kinds: Kinds) -> list[LoadedRule]:
-    texts = tuple((source.path, source.folder, source.text) for source in chain)
-    if kinds is BUILT_IN_KINDS and (cached := MEANINGS.rules(texts)):
-        return cached
-    main = chain[0]
-    rules = [rule for merged in _merge_rules(chain) if (rule := _load_rule(merged, main, kinds))]
-    if kinds is BUILT_IN_KINDS and not main.problems:
-        MEANINGS.keep_rules(texts, rules)
-    return rules
 
 
 def _merge_rules(chain: list[Source]) -> list[_MergedRule]:
@@ -142,7 +128,6 @@ def _load_rule(merged: _MergedRule, main: Source, kinds: Kinds) -> LoadedRule | 
         # A rule that only an extended file has is reported at `extends`.
         line=main.line("rules", merged.index) if source is main else main.line("extends"),
         fixtures=tuple(fields.get("fixtures") or ()),
-        is_quiet=all(getattr(part, "is_quiet", False) for part in parts),
         is_slow=any(getattr(part, "is_slow", False) for part in parts),
         raw=fields["check"],
     )
@@ -158,7 +143,7 @@ def build_rule(fields: dict[str, Any], remedy: Remedy | None = None, proof: Proo
         description=fields.get("description") or fields["id"],
         severity=severity,
         weight=severity.weight if weight is None else to_fraction(weight),
-        phase=Phase(fields.get("phase") or derive_phase(fields["id"])),
+        phase=Phase(fields.get("phase") or infer_phase(fields["id"])),
         must_not=bool(fields.get("must_not")),
         holdout=bool(fields.get("holdout")),
         repeat=fields.get("repeat") or 1,
@@ -167,11 +152,6 @@ def build_rule(fields: dict[str, Any], remedy: Remedy | None = None, proof: Proo
         remedy=remedy,
         proof=proof,
     )
-
-
-def derive_phase(rule_id: str) -> str:
-    """Return the phase that the prefix of an id names, else A."""
-    return "B" if rule_id[:2].lower() == "b." else "A"
 
 
 def to_fraction(number: float) -> Fraction:

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from pytest_loop.errors import Problem
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.line_numbers import LineLookup, ParsedText, parse_with_lines
-from pytest_loop.rules.parse_cache import MEANINGS
 from pytest_loop.rules.rule_schema import RuleFile
 from pytest_loop.rules.syntax import FORMATS, ContentError, read_text
 from pytest_loop.rules.validation_messages import describe_errors
@@ -92,8 +91,6 @@ def _read_source(path: Path, root: Path, folder: Path, problems: list[Problem]) 
     place = _display_path(folder, root)
     try:
         text = read_text(path)
-        if cached := MEANINGS.file(kind, text):
-            return Source(path, shown, folder, place, text, cached.form, cached.locate, problems)
         parsed = parse_with_lines(text, kind)
     except ContentError as error:
         problems.append(Problem(shown, error.line, str(error)))
@@ -101,8 +98,6 @@ def _read_source(path: Path, root: Path, folder: Path, problems: list[Problem]) 
     model = _validate(parsed, shown, problems)
     if model is None:
         return None
-    if not problems:
-        MEANINGS.keep(kind, text, model, parsed.find_line)
     return Source(path, shown, folder, place, text, model, parsed.find_line, problems)
 
 

@@ -15,7 +15,7 @@ from pytest_loop.core.machine.stop_reasons import stop_reason
 from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState, Step
 from pytest_loop.core.model.vocabulary import own_word
 from pytest_loop.core.reporting import outcome
-from pytest_loop.run.context import Tools
+from pytest_loop.run.context import RunContext
 from pytest_loop.run.steps import Payload, Work
 from pytest_loop.session.runner import SessionError, SessionStoppedError
 from pytest_loop.store.clock import read_clock
@@ -32,7 +32,7 @@ class Driver:
 
     state: RunState
     store: Store
-    tools: Tools
+    tools: RunContext
     listen: Callable[[Event, RunState], None]
     pending: list[Event] = field(default_factory=list)
     is_leaving: bool = False
@@ -95,7 +95,7 @@ class Driver:
         if command.is_success:
             said = gates.review(self.state)
             return (Kind.REVIEW_DONE, self._decisive(Kind.REVIEW_DONE, said)) if said else None
-        goes_on = gates.lets_go_on(self.state)
+        goes_on = gates.allow_iteration(self.state)
         if goes_on:
             return None
         if goes_on is None and self.tools.files.read_stop_request() is None:
@@ -162,7 +162,7 @@ class Driver:
         return payload | (last_words(self.state, book, reason.value) if book else {})
 
     def _goes_on(self) -> bool:
-        self.tools.live.tick()
+        self.tools.live.refresh()
         return not self.is_leaving and self.tools.files.can_continue
 
     def _pause(self) -> None:

@@ -17,9 +17,9 @@ from pytest_loop.core.judging.tampering import (
 )
 from pytest_loop.core.model.run_state import Assessment, RunState, Sealed, SealFinding, Usage
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.run.context import Tools
-from pytest_loop.session.broker import Broker
-from pytest_loop.session.runner import Judgement
+from pytest_loop.run.context import RunContext
+from pytest_loop.session.judge_service import JudgeService
+from pytest_loop.session.result import SessionResult
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.seal import hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -32,11 +32,11 @@ class Examination:
     `judgement` is what the session said.
     """
 
-    tools: Tools
+    tools: RunContext
     state: RunState
     wanted: Callable[[], bool]
     spend: Callable[[str, Usage], None]
-    judgement: Judgement = field(default_factory=Judgement)
+    judgement: SessionResult = field(default_factory=SessionResult)
 
     def whole(self) -> Assessment:
         """What the rules say; where files are judged, also whether that can be believed."""
@@ -72,17 +72,17 @@ class Examination:
             return False
         return before.artifact_sha256 == one.artifact_sha256 and one.score > before.score
 
-    def _judged(self, artifact_hash: str) -> tuple[Assessment, Judgement]:
+    def _judged(self, artifact_hash: str) -> tuple[Assessment, SessionResult]:
         """One session, and what it says about every rule; what would be a success is judged whole."""
-        found = self._session(artifact_hash, reuse=self.tools.settings.reuse)
-        if found[0].passed and found[1].is_reused:
+        found = self._session(artifact_hash, reuse=not self.tools.settings.judging.no_reuse)
+        if found[0].passed and found[1].has_reused_evidence:
             return self._session(artifact_hash, reuse=False)
         return found
 
-    def _session(self, artifact_hash: str, *, reuse: bool) -> tuple[Assessment, Judgement]:
+    def _session(self, artifact_hash: str, *, reuse: bool) -> tuple[Assessment, SessionResult]:
         state = self.state
         judge = self._seated()
-        broker = Broker(judge.answer, judge.dismiss) if judge else None
+        broker = JudgeService(judge.answer, judge.dismiss) if judge else None
         try:
             judgement = self.judgement = self.tools.session.evaluate(self._order(broker, reuse))
         finally:
@@ -91,8 +91,8 @@ class Examination:
                 if judge.was_asked:
                     self.spend(judge.agent.name, judge.usage)
         modules = [rule for rule in state.criteria.get_active_rules(state.phase) if is_module_rule(rule)]
-        reported = judgement.by_rule() | {rule.key: judgement.of_module(rule.id) for rule in modules}
-        missing = judgement.missing()
+        reported = judgement.group_by_rule() | {rule.key: judgement.find_module_evidence(rule.id) for rule in modules}
+        missing = judgement.make_missing_evidence()
         own = self.tools.hook.pytest_loop_score
         made = assess(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, own)
         return made, judgement
@@ -106,10 +106,10 @@ class Examination:
             except GitError as error:
                 self.tools.live.write(f"no checkpoint: {error}")
 
-    def _suspicions(self, project: SealedFiles, judgement: Judgement) -> Iterator[SealFinding]:
+    def _suspicions(self, project: SealedFiles, judgement: SessionResult) -> Iterator[SealFinding]:
         """What the files and the session give away, beside edits of what judges."""
         sealed = self.state.sealed or Sealed()
-        if judgement.finished is not None and not (judgement.canaries and all(judgement.canaries)):
+        if judgement.exit_status is not None and not (judgement.canaries and all(judgement.canaries)):
             yield SealFinding(kind="canary", rule="the canary", detail="a test that must fail did not fail")
         new = sorted(judgement.plugins - set(sealed.plugins))
         if new:
@@ -123,7 +123,7 @@ class Examination:
             yield from find_suspicious_changes(sources, known, is_linted=is_linted)
             yield from find_copied_literals(sources, project.read_sealed_sources())
 
-    def _order(self, broker: Broker | None, reuse: bool) -> SessionOrder:
+    def _order(self, broker: JudgeService | None, reuse: bool) -> SessionOrder:
         rules = self.state.criteria.by_id
         prepared = (self.state.prepared_checks or {}).get("checks", [])
         return SessionOrder(
@@ -131,12 +131,12 @@ class Examination:
             artifact="" if self.tools.project else str(self.tools.artifact.path),
             canary=secrets.token_hex(8) if self.tools.project else "",
             prepared_checks={rules[one["rule_id"]].key: one["check"] for one in prepared if one["rule_id"] in rules},
-            confirmed_rules=self.tools.settings.confirmed,
+            confirmed_rules=self.tools.settings.judging.confirm,
             judge_address=broker.address if broker else "",
             judge_key=broker.key if broker else "",
             manifest=self.state.notebook.manifest if self.state.notebook else "",
             can_reuse=reuse,
-            can_stop_early=self.tools.settings.stop_early and self.state.notebook is None,
+            can_stop_early=self.tools.settings.judging.stop_early and self.state.notebook is None,
         )
 
     def _seated(self) -> Judge | None:
@@ -146,8 +146,8 @@ class Examination:
         return Judge(
             self.tools.judge,
             self.tools.settings.root,
-            self.tools.settings.nonce,
-            lambda: self.tools.watch(self.wanted),
+            self.tools.nonce,
+            lambda: self.tools.make_watch(self.wanted),
             self.tools.settings.prompts,
             lambda request: self.tools.hook.pytest_loop_make_prompt(request=request),
             self.state.iteration,

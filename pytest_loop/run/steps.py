@@ -25,7 +25,7 @@ from pytest_loop.core.model.run_state import Blocked, Kind, RunState, Step, Usag
 from pytest_loop.core.reporting.lessons import recalled, rendered
 from pytest_loop.errors import StateError
 from pytest_loop.run.candidates import Candidate, Trying
-from pytest_loop.run.context import Tools
+from pytest_loop.run.context import RunContext
 from pytest_loop.run.evaluator import Examination
 from pytest_loop.run.prepared_checks import prepared
 from pytest_loop.run.repair_case import Mending, suspects
@@ -47,7 +47,7 @@ class Work:
     `recalled` names the lessons that it was told.
     """
 
-    tools: Tools
+    tools: RunContext
     state: RunState
     wanted: Callable[[], bool]
     spent: Usage = field(default_factory=Usage)
@@ -74,7 +74,7 @@ class Work:
     def _plan(self) -> Payload:
         state = self.state
         unmet = state.evaluation.unmet if state.evaluation else frozenset()
-        if self.tools.settings.plan_by_agent and self.tools.agents:
+        if self.tools.settings.agents.plan == "agent" and self.tools.agents:
             reply = self._ask(Step.PLAN, self._agent, schema=PlanAnswer.model_json_schema())
             return {"plan": validate_answer(reply, PlanAnswer).plan}
         shown = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
@@ -117,7 +117,7 @@ class Work:
 
     def _diff(self, text: str) -> Payload:
         """What a step has changed, for those who look back at the run."""
-        return {"diff": self.tools.settings.redact(text)} if text else {}
+        return {"diff": self.tools.redact(text)} if text else {}
 
     def _edited_files(self, project: SealedFiles, step: Step) -> Payload:
         """Let an agent edit the files; what judges is put back before anybody judges.
@@ -143,18 +143,18 @@ class Work:
             self.tools.live.write(f"{failure}; what it edited is judged all the same")
         claim = self._claim(reply)
         change = project.compute_diff()
-        self.tools.files.write_artifact(self.tools.settings.redact(change.text), self.tools.artifact.path)
+        self.tools.files.write_artifact(self.tools.redact(change.text), self.tools.artifact.path)
         said = _words(reply, claim)
         said |= {"findings": [one.model_dump(exclude_defaults=True) for one in findings]} if findings else {}
         said |= {"candidates": tried} if tried else {}
-        said |= {"said": self.tools.settings.redact(reply.report)[:MOST_SAID]} if reply.report else {}
+        said |= {"said": self.tools.redact(reply.report)[:MOST_SAID]} if reply.report else {}
         said |= self._diff(project.render_diff(before, LONGEST_DIFF))
         return {**said, "artifact_hash": project.digest, "changed": list(change.paths[:MOST_NAMED])}
 
     @property
     def _is_tried(self) -> bool:
         """Whether several are to try; the built-in agent would try the same each time."""
-        return self.state.candidates > 1 and self.tools.fresh is not None and self._agent.name != BUILTIN
+        return self.state.candidates > 1 and self.tools.make_candidate is not None and self._agent.name != BUILTIN
 
     def _tried(self, project: SealedFiles, step: Step) -> tuple[AgentReply, list[Payload]]:
         """The reply of the best candidate, and what became of each; all of them are paid for."""
@@ -169,7 +169,7 @@ class Work:
             project,
             self.tools.files.folder,
             self.state.candidates,
-            lambda folder: self.tools.fresh(rung, folder),  # type: ignore[misc]
+            lambda folder: self.tools.make_candidate(rung, folder),  # type: ignore[misc]
             ask,
             self._examination().quick,
             self.tools.live.write,
@@ -213,12 +213,14 @@ class Work:
         state = self.state
         if state.evaluation is None:
             return {"issues": []}
-        most = self.tools.settings.critique_tokens
+        most = self.tools.settings.agents.critique_tokens
         made = critic.build_critique(state.criteria, state.evaluation, state.attempts, most, state.review)
         if self.tools.project and self._is_localised():
-            with self.tools.live.work("looking for suspicious lines"):
+            with self.tools.live.show_work("looking for suspicious lines"):
                 found = suspects(
-                    self._mending(self.tools.project).case(), self.tools.settings.root, self.tools.watch(self.wanted)
+                    self._mending(self.tools.project).case(),
+                    self.tools.settings.root,
+                    self.tools.make_watch(self.wanted),
                 )
             made = made.model_copy(update={"suspects": found})
         made = self.tools.hook.pytest_loop_critique(evaluation=state.evaluation, critique=made) or made
@@ -227,7 +229,7 @@ class Work:
     def _is_localised(self) -> bool:
         """Where the person wants it, and where the built-in agent could do no more than that for the next one."""
         before = self.tools.agents[: self.state.rung]
-        return self.tools.settings.localise or any(agent.name == BUILTIN for agent in before)
+        return self.tools.settings.agents.localise or any(agent.name == BUILTIN for agent in before)
 
     def _ask(
         self,
@@ -258,14 +260,14 @@ class Work:
         text = prompts.build_prompt(
             step,
             state,
-            self.tools.settings.nonce,
+            self.tools.nonce,
             artifact=(self.tools.artifact.read_text() or "") if step is Step.REFINE else "",
             artifact_path=str(artifact or ""),
-            wanted=wanted,
+            rule_ids=wanted,
             lessons=self._lessons(step),
             folder=self.tools.settings.prompts,
-            gate=self.tools.settings.gate,
-            context=self.tools.settings.context,
+            gate=self.tools.workflow_gate,
+            context=self.tools.project_notes,
             template="REFINE_FILES" if self.tools.project and step is Step.REFINE else "",
         )
         issues = state.critique.issues if state.critique else ()
@@ -275,7 +277,7 @@ class Work:
 
     def _lessons(self, step: Step) -> str:
         """What earlier runs teach about what fails now."""
-        found = recalled(self.state, self.tools.settings.lessons) if step is Step.REFINE else []
+        found = recalled(self.state, self.tools.lessons) if step is Step.REFINE else []
         self.recalled = tuple(one.name for one in found)
         if found:
             self.tools.live.mention(f"remembered: {'; '.join(self.recalled)}")

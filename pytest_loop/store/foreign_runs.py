@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.rules import Phase, Severity
+from pytest_loop.core.model.rules import Severity, infer_phase
 from pytest_loop.core.model.run_state import Place, RunState, Step
 from pytest_loop.store import disk
 
@@ -38,10 +38,9 @@ def _complete_rule(rule: Any) -> Any:
         return rule
     fields = _drop_nulls(rule)
     severity = fields.get("severity", Severity.FAIL.value)
-    is_phase_b = str(fields.get("id", "")).lower().startswith("b.")
     return {
         "weight": int(Severity(severity).weight) if severity in [item.value for item in Severity] else 0,
-        "phase": Phase.B.value if is_phase_b else Phase.A.value,
+        "phase": infer_phase(str(fields.get("id", ""))).value,
         "description": fields.get("id", ""),
         "check": fields.get("description", ""),
         **fields,

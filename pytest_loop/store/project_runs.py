@@ -25,6 +25,11 @@ class Store:
         self.root = project / (folder or find_default_folder(project))
         self.pointer = self.root / "current.json"
 
+    @property
+    def folder_in_project(self) -> str:
+        """The path of the folder from the project's root, empty if it is outside."""
+        return self.root.relative_to(self.project).as_posix() if self.root.is_relative_to(self.project) else ""
+
     # -- runs by name
 
     def get_run(self, alias: str) -> RunFiles:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
-from pytest_loop.rules.reuse import signature
+from pytest_loop.rules.reuse import get_signature
 from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.manifest import find_placeholders, split_manifest_command
 
@@ -95,9 +95,9 @@ class CaseCache:
     def _hash_content(self, name: str) -> str:
         """Return the hash of a file, the file signature of an installed program, or an empty text."""
         path = os.path.join(self._root, name)
-        stamp = signature(path)
+        stamp = get_signature(path)
         if not stamp:
-            return str(signature(program)) if (program := _find_program(name)) else ""
+            return str(get_signature(program)) if (program := _find_program(name)) else ""
         key = (name, stamp)
         if key not in self._hashes:
             try:

@@ -9,7 +9,7 @@ from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.experiment_state import Notebook, formed, weighed, worse
 from pytest_loop.core.workload.hypotheses import OnPlateau, OnRegression, at_a_plateau, at_a_regression, flat
 from pytest_loop.core.workload.phase_proofs import LoopProof
-from pytest_loop.run.questions import Ask, asked_about_plateau, asked_about_regression
+from pytest_loop.run.questions import Ask, ask_about_plateau, ask_about_regression
 
 
 def note(kind: Kind, state: RunState, book: Notebook, ask: Ask | None) -> dict[str, Any]:
@@ -20,9 +20,9 @@ def note(kind: Kind, state: RunState, book: Notebook, ask: Ask | None) -> dict[s
         return dict(weighed(book))
     if kind is Kind.REGRESSION_DETECTED:
         loss = at_a_regression(book.seen, book.policy, is_attended=ask is not None) or OnRegression.STOP
-        return dict(worse(book, asked_about_regression(ask) if ask and loss is OnRegression.ASK else loss))
+        return dict(worse(book, ask_about_regression(ask) if ask and loss is OnRegression.ASK else loss))
     rest = at_a_plateau(book.seen, book.policy, book.settled, is_attended=ask is not None) or OnPlateau.STOP
-    action = asked_about_plateau(ask) if ask and rest is OnPlateau.ASK else rest
+    action = ask_about_plateau(ask) if ask and rest is OnPlateau.ASK else rest
     return {"flat": flat(book.seen, book.settled), "action": action.value}
 
 

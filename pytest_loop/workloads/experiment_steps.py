@@ -18,10 +18,10 @@ from pytest_loop.core.workload.measurement import CaseResult, Measurement, read_
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError
 from pytest_loop.rules.syntax import ContentError, read_text
-from pytest_loop.run.context import Tools
+from pytest_loop.run.context import RunContext
 from pytest_loop.run.evaluator import Examination
-from pytest_loop.run.questions import asked_decision
-from pytest_loop.session.runner import Judgement
+from pytest_loop.run.questions import ask_for_option
+from pytest_loop.session.result import SessionResult
 from pytest_loop.store import disk
 from pytest_loop.workloads.cases import Workload, load_workload
 from pytest_loop.workloads.composer_prompt import COMPOSE, render_compose_prompt
@@ -36,7 +36,7 @@ Payload = dict[str, Any]
 class Trial:
     """One step of an experiment; `spend` hears who was asked, and what that has cost."""
 
-    tools: Tools
+    tools: RunContext
     state: RunState
     book: Notebook
     wanted: Callable[[], bool]
@@ -61,9 +61,9 @@ class Trial:
 
     def _calibrate(self) -> Payload:
         """The pipeline has to work for the first case before anything is measured."""
-        pipeline = Pipeline(self.workload, self.tools.settings.case_timeout)
+        pipeline = Pipeline(self.workload, self.tools.settings.workload.case_timeout)
         case = next(one for one in self.workload.cases if one.id == self.book.cases[0])
-        with self.tools.live.work(f"calibrating with {case.id}"):
+        with self.tools.live.show_work(f"calibrating with {case.id}"):
             found = calibrate(pipeline, case)
         proof = CalibrationProof(
             test_fixture=case.id,
@@ -93,9 +93,9 @@ class Trial:
             "measurement": measurement.model_dump(mode="json", exclude_defaults=True),
         }
 
-    def _result(self, case: str, judgement: Judgement) -> CaseResult:
+    def _result(self, case: str, judgement: SessionResult) -> CaseResult:
         nodeid = f"{self.book.manifest}::{case}"
-        found = read_case_result(case, judgement.evidence.get(nodeid) or judgement.missing(nodeid))
+        found = read_case_result(case, judgement.evidence.get(nodeid) or judgement.make_missing_evidence(nodeid))
         is_hidden = case in self.book.hidden
         return CaseResult(id=case, outcome=found.outcome, seconds=found.seconds) if is_hidden else found
 
@@ -146,11 +146,13 @@ class Trial:
         return reply, touched
 
     def _prompt(self, files: Mapping[str, str]) -> str:
-        settings, manifest = self.tools.settings, self.workload.source.manifest
+        manifest = self.workload.source.manifest
         own = manifest.agents.composer.prompt_file
         docs = {name: self._text(name) for name in self.workload.docs}
         place = self.workload.folder / own if own else None
-        return render_compose_prompt(self.state, self.book, files, docs, settings.nonce, settings.prompts, place)
+        return render_compose_prompt(
+            self.state, self.book, files, docs, self.tools.nonce, self.tools.settings.prompts, place
+        )
 
     def _files(self) -> dict[str, str]:
         return {name: self._text(name) for name in self.book.artifacts}
@@ -174,7 +176,7 @@ class Trial:
             self._apply(option)
         findings = [one.model_dump(exclude_defaults=True) for one in self._project.enforce_seal()]
         change = self._project.compute_diff()
-        self.tools.files.write_artifact(self.tools.settings.redact(change.text), self.tools.artifact.path)
+        self.tools.files.write_artifact(self.tools.redact(change.text), self.tools.artifact.path)
         return {
             "decision": decision.model_dump(mode="json"),
             "option": option.model_dump(mode="json") if option else None,
@@ -188,7 +190,7 @@ class Trial:
         ask = self.tools.ask
         if ask is None or self.book.policy.decide is Decide.RECOMMENDED:
             return RECOMMENDED
-        return asked_decision(ask)
+        return ask_for_option(ask)
 
     def _apply(self, option: Option) -> None:
         """Write the edit of what was composed about; the same edit made before a crash is left as it is."""

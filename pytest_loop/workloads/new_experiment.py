@@ -23,7 +23,8 @@ from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import Policy
 from pytest_loop.core.workload.phase_proofs import PlanningProof, SetupProof
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.session.runner import Judgement, Session, SessionError
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import build_session_arguments
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import read_clock
@@ -40,10 +41,11 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 class NewExperiment:
     """What the words on a command line come to where a workload is to be tuned."""
 
-    config: pytest.Config
     settings: Settings
-    root: Path
-    paths: tuple[str, ...]
+
+    @property
+    def root(self) -> Path:
+        return self.settings.root
 
     @cached_property
     def found(self) -> Workload:
@@ -53,17 +55,17 @@ class NewExperiment:
 
     @cached_property
     def plan(self) -> plan_file.Plan:
-        if not self.settings.workload.plan_file:
+        if not self.settings.workload.plan:
             return plan_file.Plan()
-        return plan_file.read_plan(self._inside("--loop-plan", self.settings.workload.plan_file), self.root)
+        return plan_file.read_plan(self._inside("--loop-plan", self.settings.workload.plan), self.root)
 
     @cached_property
     def roles(self) -> CaseRoles:
         return assign_roles(
             [one.id for one in self.found.cases],
-            only=self.settings.workload.cases,
+            only=self.settings.workload.case,
             focus=self.settings.workload.focus or self.plan.focus,
-            guards=self.settings.workload.guards or self.plan.guards,
+            guards=self.settings.workload.guard or self.plan.guards,
             excluded=[one.case for one in self.plan.exclusions],
         )
 
@@ -77,7 +79,7 @@ class NewExperiment:
         return self.found.source.manifest.workload_id
 
     def _inside(self, option: str, name: str) -> Path:
-        path = (self.config.invocation_params.dir / name).resolve()
+        path = (self.settings.folder / name).resolve()
         root = self.root.resolve()
         if not path.is_relative_to(root):
             raise pytest.UsageError(f"{option}: expected a path inside {self.root}, found {name!r}")
@@ -85,12 +87,11 @@ class NewExperiment:
 
     def arguments(self) -> tuple[str, ...]:
         """The arguments of every session: the person's own, and all cases or those that are wanted."""
-        given = [str(word) for word in self.config.invocation_params.args]
-        place = ("--rootdir", str(self.root), "-c", str(self.config.inipath or os.devnull))
         path = str(self.found.source.path)
         is_whole = len(self.roles.run) == len(self.found.cases)
         cases = (path,) if is_whole else tuple(f"{path}::{case}" for case in self.roles.run)
-        return (*build_session_arguments(given, self.paths or ("",)), *place, *cases)
+        arguments = build_session_arguments(self.settings.arguments, self.settings.paths)
+        return (*arguments, *self.settings.location_arguments, *cases)
 
     def begun(
         self, files: RunFiles, session: Session, agents: tuple[str, ...]
@@ -140,7 +141,7 @@ class NewExperiment:
             else self.found.source.manifest.max_iterations
         )
 
-    def _collected(self, session: Session) -> Judgement:
+    def _collected(self, session: Session) -> SessionResult:
         """What a session would judge; every case has to be among it."""
         try:
             order = SessionOrder(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
@@ -189,7 +190,7 @@ class NewExperiment:
 
     # -- what stays as it is
 
-    def _sealing(self, judgement: Judgement) -> Sealed:
+    def _sealing(self, judgement: SessionResult) -> Sealed:
         """What judges is sealed, what may be edited is not."""
         plugins = tuple(sorted(judgement.plugins))
         return Sealed(patterns=self._sealed(), site=hash_site_files(), plugins=plugins, outputs=self._outputs())
@@ -228,7 +229,7 @@ class NewExperiment:
         planning = PlanningProof(
             cases_selected=len(self.roles.run),
             hypotheses_ranked=len(self.plan.hypotheses),
-            plan_written=bool(self.settings.workload.plan_file),
+            plan_written=bool(self.settings.workload.plan),
             user_approved=approved,
         )
         return {

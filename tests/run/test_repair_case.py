@@ -34,7 +34,7 @@ def test_without_a_failing_test_nothing_is(project: Path) -> None:
 
 
 def test_a_search_that_fails_costs_nothing_but_time(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_loop.agents.search_engine.ENGINE", "this")
+    monkeypatch.setattr("pytest_loop.agents.builtin_agent.ENGINE", "this")
     assert suspects(case("test_shop.py::test_last"), project, Watch()) == ()
 
 

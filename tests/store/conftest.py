@@ -23,15 +23,15 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def files(store: Store) -> Iterator[RunFiles]:
     """The files of a run that this process works on."""
-    found = store.get_run("guide")
-    found.acquire()
-    yield found
-    found.release()
+    files_of_run = store.get_run("guide")
+    files_of_run.acquire()
+    yield files_of_run
+    files_of_run.release()
 
 
 @pytest.fixture
 def event() -> MakeEvent:
-    def make(kind: str, iteration: int = 1, **payload: Any) -> Event:
+    def make_event(kind: str, iteration: int = 1, **payload: Any) -> Event:
         return Event(
             ts="2026-01-01T00:00:00.000Z",
             run_id="guide-1",
@@ -42,7 +42,7 @@ def event() -> MakeEvent:
             payload=payload,
         )
 
-    return make
+    return make_event
 
 
 @pytest.fixture
@@ -57,10 +57,10 @@ def started(files: RunFiles, event: MakeEvent) -> RunState:
 
 @pytest.fixture
 def planned(files: RunFiles, started: RunState, event: MakeEvent) -> RunState:
-    """A run with three events on disk, the last of which nobody here understands."""
+    """A run with three events on disk, the last of an unknown kind."""
     events = [event("plan_created", plan=["one", "two"]), event("coffee_made", cups=2)]
     state = started
-    for one in events:
-        state = run_machine.step(state, one)
+    for planned_event in events:
+        state = run_machine.step(state, planned_event)
     files.append(events, state)
     return state

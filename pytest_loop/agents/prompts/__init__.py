@@ -43,14 +43,14 @@ def build_prompt(
     *,
     artifact: str = "",
     artifact_path: str = "",
-    wanted: Sequence[str] = (),
+    rule_ids: Sequence[str] = (),
     lessons: str = "",
     folder: Path | None = None,
     template: str = "",
     gate: str = "",
     context: str = "",
 ) -> str:
-    """Return the prompt of a step: `wanted` are the rules that PREPARE makes checks for, `gate` comes before all work.
+    """Return the prompt of a step: `rule_ids` are the rules that PREPARE makes checks for, `gate` precedes all work.
 
     Text that the user did not write (critique, lessons, artifact, context of the project) is fenced as data.
     """
@@ -61,7 +61,7 @@ def build_prompt(
         "max_iterations": str(state.max_iterations),
         "phase": state.phase.value,
         "task": state.task.prompt,
-        "rules": _list_wanted_rules(state, wanted) if wanted else _list_rules(state),
+        "rules": _list_rules_by_id(state, rule_ids) if rule_ids else _list_rules(state),
         "plan": "\n".join(f"{number}. {line}" for number, line in enumerate(state.plan, 1)),
         "critique": fence_text(render_critique(state.critique), nonce)
         if state.critique and state.critique.issues
@@ -78,8 +78,10 @@ def build_prompt(
     return render_template(template or step.value, values, folder)
 
 
-def _list_wanted_rules(state: RunState, wanted: Sequence[str]) -> str:
-    return "\n".join(_describe_rule(rule) for rule in state.criteria.get_active_rules(state.phase) if rule.id in wanted)
+def _list_rules_by_id(state: RunState, rule_ids: Sequence[str]) -> str:
+    return "\n".join(
+        _describe_rule(rule) for rule in state.criteria.get_active_rules(state.phase) if rule.id in rule_ids
+    )
 
 
 def _list_rules(state: RunState) -> str:

@@ -41,6 +41,11 @@ class Phase(str, Enum):
         return other <= self
 
 
+def infer_phase(rule_id: str) -> Phase:
+    """Return the phase that a rule's id begins with, in either case; A if it names none."""
+    return Phase.B if rule_id[:2].lower() == "b." else Phase.A
+
+
 class Verdict(str, Enum):
     """The answer of one rule."""
 

@@ -91,7 +91,6 @@ class Check(StrictModel):
     """
 
     reads_artifact: ClassVar[bool] = False
-    is_quiet: ClassVar[bool] = False  # runs no code of the user, and prints nothing
     is_slow: ClassVar[bool] = False  # runs a program or asks an agent
     proof: ClassVar[Proof] = Proof.OBSERVATION
 
@@ -107,7 +106,6 @@ class ContentCheck(Check):
     """A check that reads nothing but the artifact."""
 
     reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
 
 
 def run_check(check: Any, context: Context) -> tuple[Finding, ...]:

@@ -50,7 +50,6 @@ def fill_placeholders(text: str, context: Context, *, quoted: bool) -> str:
 
 
 class _CommandCheck(Check):
-    is_quiet: ClassVar[bool] = True
     is_slow: ClassVar[bool] = True
     proof: ClassVar[Proof] = Proof.EXECUTION
 

@@ -15,7 +15,6 @@ from pytest_loop.rules.checks.check import Check, Context, Inputs, run_check
 class _CompositeCheck(Check):
     model_config = ConfigDict(strict=False, arbitrary_types_allowed=True)
 
-    is_quiet: ClassVar[bool] = True
     proof: ClassVar[Proof] = Proof.EXECUTION
 
     checks: tuple[Any, ...]

@@ -56,14 +56,16 @@ class JsonSchema(_DataCheck):
         violations.sort(key=lambda violation: list(map(str, violation.absolute_path)))
         for violation in violations[:MAX_VIOLATIONS]:
             pointer = "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in violation.absolute_path)
-            yield Finding(expected=f"{pointer or '/'} to be valid", found=_summarize(violation), where=document.shown)
+            yield Finding(
+                expected=f"{pointer or '/'} to be valid", found=summarize_violation(violation), where=document.shown
+            )
         if len(violations) > MAX_VIOLATIONS:
             found = f"{len(violations) - MAX_VIOLATIONS} more violations"
             yield Finding(expected="the whole to be valid", found=found, where=document.shown)
 
 
-def _summarize(violation: ValidationError) -> str:
-    """Return the library's message with a long instance shortened: it may be the whole document."""
+def summarize_violation(violation: ValidationError) -> str:
+    """Return jsonschema's message with a long instance shortened: it may be the whole document."""
     instance = repr(violation.instance)
     return violation.message.replace(instance, instance[:77] + "...", 1) if len(instance) > 80 else violation.message
 

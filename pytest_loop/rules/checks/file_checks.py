@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -54,8 +54,6 @@ class FileRequirements(StrictModel):
 
 class Files(Check):
     """Files exist, are absent, or are so many."""
-
-    is_quiet: ClassVar[bool] = True
 
     files: FileRequirements
 
