@@ -216,7 +216,7 @@ class Work:
         most = self.tools.settings.agents.critique_tokens
         made = critic.build_critique(state.criteria, state.evaluation, state.attempts, most, state.review)
         if self.tools.project and self._is_localised():
-            with self.tools.live.work("looking for suspicious lines"):
+            with self.tools.live.show_work("looking for suspicious lines"):
                 found = suspects(
                     self._mending(self.tools.project).case(),
                     self.tools.settings.root,

@@ -30,7 +30,7 @@ from pytest_loop.run.driver import Driver
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import AgentSettings
 from pytest_loop.settings.settings import make_default_settings
-from pytest_loop.show.live import Live
+from pytest_loop.show.live_view import LiveView
 from pytest_loop.store.project_runs import Store
 from pytest_loop.workspace.artifact import Artifact
 
@@ -115,7 +115,7 @@ class Project:
             agents=[agent],
             judge=agent,
             hook=plugins.hook,
-            live=Live(stream),
+            live=LiveView(stream),
         )
         driver = Driver(state, store, tools, listen=lambda _event, _state: None)
         try:

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
 from pytest_loop.core.model.run_state import RunCriteria, RunRule, RunState, Task
-from pytest_loop.show.github import MOST, annotation_lines, folder_in_checkout, is_on_github, muted, unmuted
+from pytest_loop.show.github_annotations import (
+    MAX_ANNOTATIONS,
+    find_folder_in_checkout,
+    format_mute_command,
+    format_unmute_command,
+    is_on_github,
+    render_annotations,
+)
 
 Failing = dict[str, Finding | str]
 COMMAND = re.compile(r"::(error|warning) (file=[^,:\r\n]+(,line=\d+)?,)?title=[^,:\r\n]*::[^\r\n]*")
@@ -30,7 +37,7 @@ def annotated(failing: Failing, folder: str = ".", **severities: Severity) -> li
     criteria = RunCriteria(rules=rules)
     one = assess(criteria, Phase.A, reported, "")
     state = RunState(run_id="x", task_alias="x", task=Task(prompt="x"), criteria=criteria, evaluation=one)
-    return list(annotation_lines(state, folder))
+    return list(render_annotations(state, folder))
 
 
 def finding(where: str, found: str = "no", **fields: Any) -> Finding:
@@ -82,7 +89,7 @@ def test_every_cause_is_marked_before_any_is_marked_twice() -> None:
     failing: Failing = {f"k{number}": finding(f"t{number}.py:1", "KeyError: 'x'") for number in range(40)}
     failing |= {"last": finding("shop.py:9", "TypeError: no")}
     lines = annotated(failing)
-    assert len(lines) == MOST
+    assert len(lines) == MAX_ANNOTATIONS
     assert lines[:2] == [
         "::error file=t0.py,line=1,title=k0::KeyError: 'x' (39 more fail for the same cause)",
         "::error file=shop.py,line=9,title=last::TypeError: no",
@@ -96,7 +103,7 @@ def test_a_line_is_marked_once() -> None:
 
 
 def test_nothing_judged_marks_nothing() -> None:
-    assert list(annotation_lines(RunState(run_id="x", task_alias="x", task=Task(prompt="x")))) == []
+    assert list(render_annotations(RunState(run_id="x", task_alias="x", task=Task(prompt="x")))) == []
 
 
 HOSTILE = st.sampled_from(
@@ -124,9 +131,9 @@ def test_only_github_reads_them(environment: dict[str, str], answer: bool) -> No
     [("", "."), ("/w/shop", "."), ("/w/shop/", "."), ("/w", "shop"), ("/elsewhere", "."), ("/w/sh", ".")],
 )
 def test_the_folder_is_that_below_the_checkout(top: str, folder: str) -> None:
-    assert folder_in_checkout(Path("/w/shop"), {"GITHUB_WORKSPACE": top}) == folder
-    assert folder_in_checkout(Path("/w/shop"), {}) == "."
+    assert find_folder_in_checkout(Path("/w/shop"), {"GITHUB_WORKSPACE": top}) == folder
+    assert find_folder_in_checkout(Path("/w/shop"), {}) == "."
 
 
 def test_in_between_nothing_is_obeyed() -> None:
-    assert (muted("abc"), unmuted("abc")) == ("::stop-commands::abc", "::abc::")
+    assert (format_mute_command("abc"), format_unmute_command("abc")) == ("::stop-commands::abc", "::abc::")
