@@ -27,7 +27,7 @@ from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.settings import make_default_settings
-from pytest_loop.show.live import Live
+from pytest_loop.show.live_view import LiveView
 from pytest_loop.store.project_runs import Store
 from pytest_loop.workspace.artifact import Artifact
 
@@ -114,7 +114,7 @@ def measured(folder: Path, rules: int, iterations: int) -> list[float]:
     )
     settings = make_default_settings(folder)
     artifact = Artifact(files.artifact)
-    tools = RunContext(settings, files, artifact, session, [AtOnce()], None, quiet, Live(io.StringIO()))
+    tools = RunContext(settings, files, artifact, session, [AtOnce()], None, quiet, LiveView(io.StringIO()))
     Driver(state, store, tools, listen).run()
     files.release()
     return [1000 * (later - earlier) for earlier, later in itertools.pairwise(ticks)]

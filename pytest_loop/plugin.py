@@ -159,6 +159,6 @@ def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -
         return None
     if note["shown"] == "passed" and _belongs_to_run(config):
         return "passed", "", ""  # a run does not show the letters of a session
-    from pytest_loop.show.status import status
+    from pytest_loop.show.report_status import choose_report_status
 
-    return status(note, config.get_verbosity())
+    return choose_report_status(note, config.get_verbosity())

@@ -27,8 +27,8 @@ from pytest_loop.run.console import Console
 from pytest_loop.settings.command_line import NO_VALUE
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show import run as show
-from pytest_loop.show.agents import agent_lines
 from pytest_loop.show.analysis import analysis_lines
+from pytest_loop.show.client_list import render_client_lines
 from pytest_loop.show.closing import breaker_line
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import History
@@ -117,7 +117,7 @@ class Commands:
 
     def _list_agents(self) -> int:
         clients = find_clients()
-        self._print(agent_lines(clients))
+        self._print(render_client_lines(clients))
         if self.settings.output.json:
             self._write_json([client.model_dump(mode="json") for client in clients])
         return 0

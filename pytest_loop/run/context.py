@@ -12,7 +12,7 @@ from pytest_loop.core.reporting.lessons import Lesson
 from pytest_loop.run.questions import Gates
 from pytest_loop.session.runner import Session
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show.live import Live
+from pytest_loop.show.live_view import LiveView
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.checkpoints import Checkpoints
@@ -34,7 +34,7 @@ class RunContext:
     agents: Sequence[Agent]
     judge: Agent | None
     hook: Any
-    live: Live
+    live: LiveView
     project: SealedFiles | None = None
     checkpoints: Checkpoints | None = None
     gates: Gates = field(default_factory=Gates)
@@ -54,6 +54,6 @@ class RunContext:
     def answer(self, agent: Agent, request: AgentRequest, should_continue: Callable[[], bool]) -> AgentReply:
         """Send a request to an agent and show its output; a plugin may replace the prompt."""
         prompt = self.hook.pytest_loop_make_prompt(request=request)
-        with self.live.work(f"{request.step} by {agent.name}") as worker:
-            watch = replace(self.make_watch(should_continue), on_output=worker.heard)
+        with self.live.show_work(f"{request.step} by {agent.name}") as worker:
+            watch = replace(self.make_watch(should_continue), on_output=worker.write)
             return agent.answer(replace(request, prompt=prompt) if prompt else request, watch)

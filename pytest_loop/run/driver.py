@@ -162,7 +162,7 @@ class Driver:
         return payload | (last_words(self.state, book, reason.value) if book else {})
 
     def _goes_on(self) -> bool:
-        self.tools.live.tick()
+        self.tools.live.refresh()
         return not self.is_leaving and self.tools.files.can_continue
 
     def _pause(self) -> None:

@@ -13,9 +13,9 @@ from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import github, summary, workload
+from pytest_loop.show import github_annotations, summary, workload
 from pytest_loop.show import run as show
-from pytest_loop.show.live import Live, tone
+from pytest_loop.show.live_view import LiveView, choose_style
 from pytest_loop.store.run_files import RunFiles
 
 # Events after which other loops read where this one stands.
@@ -41,10 +41,12 @@ class RunReporter:
     settings: Settings
     console: Console
     redact: Redactor
-    live: Live = field(init=False)
+    live: LiveView = field(init=False)
 
     def __post_init__(self) -> None:
-        self.live = Live(self.console.stream, tone(os.environ, self.settings.verbosity, self.settings.color))
+        self.live = LiveView(
+            self.console.stream, choose_style(os.environ, self.settings.verbosity, self.settings.color)
+        )
 
     def report_event(self, event: Event, state: RunState) -> None:
         """Show an event in as many lines as the verbosity allows."""
@@ -56,16 +58,16 @@ class RunReporter:
             write(line)
         if self.settings.output.status_block and event.event in _STATUS_EVENTS:
             self.live.write("\n".join(status_block(state, show.following(state))))
-        self.live.stand(state)
+        self.live.update(state)
 
     def report_end(self, state: RunState, files: RunFiles) -> None:
         """Show the result, with annotations and a summary where a build server displays them."""
         self.live.close()
         for line in show.end_lines(state):
             self.console.print_line(line)
-        if github.is_on_github(os.environ):
-            folder = github.folder_in_checkout(self.settings.root, os.environ)
-            for line in github.annotation_lines(state, folder):
+        if github_annotations.is_on_github(os.environ):
+            folder = github_annotations.find_folder_in_checkout(self.settings.root, os.environ)
+            for line in github_annotations.render_annotations(state, folder):
                 self.console.print_line(self.redact(line))
         if os.environ.get(summary.VARIABLE):
             text = self.redact(summary.summary(state, files.read_history().events))
@@ -76,13 +78,13 @@ class RunReporter:
     def mute_commands(self) -> Iterator[None]:
         """Keep GitHub from obeying commands in the output of tests and agents."""
         nonce = secrets.token_hex(16)
-        if github.is_on_github(os.environ):
-            self.console.print_line(github.muted(nonce))
+        if github_annotations.is_on_github(os.environ):
+            self.console.print_line(github_annotations.format_mute_command(nonce))
         try:
             yield
         finally:
-            if github.is_on_github(os.environ):
-                self.console.print_line(github.unmuted(nonce))
+            if github_annotations.is_on_github(os.environ):
+                self.console.print_line(github_annotations.format_unmute_command(nonce))
 
     def ask(self, question: str, is_needed: Callable[[], bool]) -> str | None:
         """Ask the user with the live display hidden; None at the end of input."""

@@ -90,7 +90,7 @@ class Runner:
                     cleanup.callback(project.close)
                 reporter = RunReporter(self.settings, self.console, self.redact)
                 cleanup.callback(reporter.live.close)
-                reporter.live.stand(state)
+                reporter.live.update(state)
                 self.sessions.print_line = reporter.live.write
                 context = self._make_context(state, files, store, project, reporter, cleanup)
                 return self._drive(Driver(state, store, context, reporter.report_event), context, reporter)
@@ -156,10 +156,10 @@ class Runner:
     def _make_session(self, state: RunState, files: RunFiles, reporter: RunReporter) -> SubprocessSession:
         """Return the session of the run, shown live and stopped with the run."""
         session = self.sessions.make(state.arguments, parse_time(state.created_at))
-        session.on_output = RedactedStream(reporter.live.session, self.redact)
+        session.on_output = RedactedStream(reporter.live.write_session_output, self.redact)
 
         def should_continue() -> bool:
-            reporter.live.tick()
+            reporter.live.refresh()
             return files.can_continue
 
         session.is_wanted = should_continue

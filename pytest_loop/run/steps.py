@@ -216,7 +216,7 @@ class Work:
         most = self.tools.settings.agents.critique_tokens
         made = critic.build_critique(state.criteria, state.evaluation, state.attempts, most, state.review)
         if self.tools.project and self._is_localised():
-            with self.tools.live.work("looking for suspicious lines"):
+            with self.tools.live.show_work("looking for suspicious lines"):
                 found = suspects(
                     self._mending(self.tools.project).case(),
                     self.tools.settings.root,
@@ -263,7 +263,7 @@ class Work:
             self.tools.nonce,
             artifact=(self.tools.artifact.read_text() or "") if step is Step.REFINE else "",
             artifact_path=str(artifact or ""),
-            wanted=wanted,
+            rule_ids=wanted,
             lessons=self._lessons(step),
             folder=self.tools.settings.prompts,
             gate=self.tools.workflow_gate,

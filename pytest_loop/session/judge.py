@@ -250,10 +250,10 @@ class JudgingSession:
         yield
         if not self.evaluations:
             return
-        from pytest_loop.show.terminal import score_lines
+        from pytest_loop.show.score_section import render_score_section
 
         terminalreporter.write_sep("=", "loop score")
-        for line in score_lines(self.evaluations, self._find_regressions()):
+        for line in render_score_section(self.evaluations, self._find_regressions()):
             terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
         if self._save_error:
             terminalreporter.write_line(f"ERROR: {self._save_error}", red=True)

@@ -14,8 +14,8 @@ _MODULES = (
     "pytest_loop.session.ordering",
     "pytest_loop.session.record",
     "pytest_loop.session.reports",
-    "pytest_loop.show.status",
-    "pytest_loop.show.terminal",
+    "pytest_loop.show.report_status",
+    "pytest_loop.show.score_section",
 )
 
 

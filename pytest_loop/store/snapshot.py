@@ -72,8 +72,6 @@ def _parse_snapshot(data: dict[str, Any], path: Path) -> Snapshot:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         return Snapshot(problem=f"{path} is damaged ({'.'.join(map(str, first['loc']))}: {first['msg']})")
-    except RecursionError:
-        return Snapshot(problem=f"{path} is damaged")
     return Snapshot(state, "", str(data.get("last_event") or ""), is_foreign, data)
 
 

@@ -352,6 +352,27 @@ def test_stop_request_stays_until_it_is_in_the_history(files: RunFiles, planned:
     assert files.read_stop_request() is None
 
 
+def test_pause_request_keeps_a_run_from_continuing_until_it_is_cleared(files: RunFiles, planned: RunState) -> None:
+    assert files.can_continue
+    RunFiles(files.folder).request_pause()
+    assert (files.is_pause_requested, files.can_continue) == (True, False)
+    files.clear_requests()
+    assert files.can_continue
+
+
+def test_inferred_rules_are_saved_once_and_removed_with_an_empty_folder(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path / ".loop" / "guide")
+    assert [files.save_rules("rules: []\n"), files.save_rules("rules: []\n")] == [False, True]
+    files.remove_rules()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_attempts_after_a_crash_count_until_the_next_evaluation(files: RunFiles, planned: RunState) -> None:
+    files.record_attempt(2, 7)
+    other = RunFiles(files.folder)
+    assert (other.count_attempts(7), other.count_attempts(8), other.pid) == (2, 0, str(os.getpid()))
+
+
 def test_alias_of_a_run_is_the_name_of_its_folder(files: RunFiles, planned: RunState, store: Store) -> None:
     files.release()
     files.folder.rename(store.root / "manual")

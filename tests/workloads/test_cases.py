@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.errors import LoopError, ManifestError
-from pytest_loop.workloads.cases import Case, Roles, Workload, matching, paired, roles
+from pytest_loop.workloads.cases import Case, CaseRoles, Workload, assign_roles, match_cases, pair_expected_files
 
 Opened = Callable[..., Workload]
 
@@ -68,7 +68,7 @@ def test_a_workload_works_without_expected_files(opened: Opened) -> None:
 def test_expected_files_are_paired_by_stem_else_in_order_else_not_at_all(
     cases: list[str], expected: list[str], pairs: dict[str, str] | None
 ) -> None:
-    assert paired(cases, expected) == pairs
+    assert pair_expected_files(cases, expected) == pairs
 
 
 def test_cases_without_a_partner_are_an_error(opened: Opened) -> None:
@@ -112,7 +112,7 @@ def test_a_problem_names_the_line_of_its_glob(opened: Opened, folder: Path) -> N
 def test_holdout_cases_are_run_and_known_as_such(opened: Opened) -> None:
     found = opened(holdout=["cases/b*"])
     assert [(one.id, one.is_holdout) for one in found.cases] == [("cases/a.txt", False), ("cases/b.txt", True)]
-    assert found.hidden == {"cases/b.txt"}
+    assert found.hidden_cases == {"cases/b.txt"}
 
 
 IDS = ("cases/a.txt", "cases/b.txt", "cases/c.txt")
@@ -122,15 +122,15 @@ IDS = ("cases/a.txt", "cases/b.txt", "cases/c.txt")
     ("pattern", "found"), [("cases/a.txt", IDS[:1]), ("b.txt", IDS[1:2]), ("cases/[ab]*", IDS[:2]), ("x", ())]
 )
 def test_a_case_is_named_by_its_id_its_name_or_a_glob(pattern: str, found: tuple[str, ...]) -> None:
-    assert matching(IDS, pattern) == found
+    assert match_cases(IDS, pattern) == found
 
 
 def test_cases_play_the_parts_that_patterns_give_them() -> None:
-    assert roles(IDS) == Roles(IDS)
-    assert roles(IDS, excluded=["a.txt"], focus=["b.txt"], guards=["c.txt"]) == Roles(
+    assert assign_roles(IDS) == CaseRoles(IDS)
+    assert assign_roles(IDS, excluded=["a.txt"], focus=["b.txt"], guards=["c.txt"]) == CaseRoles(
         IDS[1:], ("cases/b.txt",), ("cases/c.txt",), ("cases/a.txt",)
     )
-    assert roles(IDS, only=["c.txt", "a.txt"]).run == (IDS[0], IDS[2])
+    assert assign_roles(IDS, only=["c.txt", "a.txt"]).run == (IDS[0], IDS[2])
 
 
 @pytest.mark.parametrize(
@@ -145,4 +145,4 @@ def test_cases_play_the_parts_that_patterns_give_them() -> None:
 )  # fmt: skip
 def test_a_pattern_that_names_no_case_is_an_error(asked: dict[str, list[str]], said: str) -> None:
     with pytest.raises(LoopError, match="^" + said.replace("'", ".")):
-        roles(IDS, **asked)
+        assign_roles(IDS, **asked)

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.workload.analysis import AnalysisContext, apply_edit, review_answer
-from pytest_loop.workloads.cases import workload
-from pytest_loop.workloads.manifest import load
+from pytest_loop.workloads.cases import load_workload
 from tests.conftest import SELDOM_AMONG_WORKERS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "workload"
@@ -44,7 +43,7 @@ def analyses() -> list[Any]:
 
 
 def test_its_composer_keeps_the_contract_from_one_edit_to_the_next(example: Path) -> None:
-    found = workload(load(example / "loop.manifest.yaml", example), example)
+    found = load_workload(example / "loop.manifest.yaml", example)
     text = (example / "prompt.md").read_text()
     for data in analyses():
         ground = AnalysisContext(files={"prompt.md": text}, cases=frozenset(one.id for one in found.cases))

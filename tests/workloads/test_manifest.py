@@ -11,7 +11,7 @@ import pytest
 from pytest_loop.errors import ManifestError
 from pytest_loop.plugin import MANIFESTS
 from pytest_loop.workloads import manifest as module
-from pytest_loop.workloads.manifest import NAMES, Manifest, json_schema, load
+from pytest_loop.workloads.manifest import NAMES, Manifest, build_json_schema, load_manifest
 
 LEAST: dict[str, Any] = {
     "workloadId": "invoices",
@@ -58,7 +58,7 @@ KNOWN = (
 def read(folder: Path, data: dict[str, Any] | str, name: str = "loop.manifest.json") -> Manifest:
     path = folder / name
     path.write_text(data if isinstance(data, str) else json.dumps(data, indent=1), encoding="utf-8")
-    return load(path, folder).manifest
+    return load_manifest(path, folder).manifest
 
 
 def problems(folder: Path, data: dict[str, Any] | str, name: str = "loop.manifest.json") -> list[str]:
@@ -185,29 +185,29 @@ def test_a_file_outside_of_the_project_is_named_whole(tmp_path: Path) -> None:
     path = tmp_path / "loop.manifest.json"
     path.write_text("[]")
     with pytest.raises(ManifestError, match=f"^{path}:1: "):
-        load(path, tmp_path / "project")
+        load_manifest(path, tmp_path / "project")
 
 
 @pytest.mark.parametrize(("field", "value"), [one[:2] for one in WRONG])
 def test_the_schema_for_editors_refuses_what_the_loader_refuses(field: str, value: Any) -> None:
     """What a text says in commands and paths is for the loader alone."""
     if isinstance(value, str) and field.endswith(("Command", "outputPath")):
-        jsonschema.validate(LEAST | {field: value}, json_schema())
+        jsonschema.validate(LEAST | {field: value}, build_json_schema())
     else:
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(LEAST | {field: value}, json_schema())
+            jsonschema.validate(LEAST | {field: value}, build_json_schema())
 
 
 def test_the_schema_for_editors_takes_what_the_loader_takes() -> None:
     for data in (LEAST, MOST):
-        jsonschema.validate(data, json_schema())
+        jsonschema.validate(data, build_json_schema())
     bare = {name: value for name, value in LEAST.items() if name != "evaluateCommand"}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(bare, json_schema())
+        jsonschema.validate(bare, build_json_schema())
 
 
 def test_the_schema_has_exactly_the_fields_of_a_manifest() -> None:
-    schema = json_schema()
+    schema = build_json_schema()
     assert schema["additionalProperties"] is False
     assert sorted(schema["properties"]) == sorted(MOST)
     assert schema["required"] == ["workloadId", "artifactPaths", "casePaths", "runCommand", "outputPath"]
@@ -215,7 +215,7 @@ def test_the_schema_has_exactly_the_fields_of_a_manifest() -> None:
 
 def test_the_schema_in_the_package_is_the_one_of_the_models() -> None:
     shipped = json.loads((Path(module.__file__).parent / "manifest.schema.json").read_text())
-    assert shipped == json_schema()
+    assert shipped == build_json_schema()
 
 
 def test_the_manifest_in_the_documentation_loads_and_every_field_is_explained(tmp_path: Path) -> None:

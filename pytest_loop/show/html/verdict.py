@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from pytest_loop.core.model.run_state import Complaint, Reason, RunState, Status
 from pytest_loop.core.reporting.outcome import ArtifactStatus, artifact_status
-from pytest_loop.show.terminal import decimal
+from pytest_loop.show.score_section import format_decimal
 
 _WORDS = {
     Reason.MUST_NOT: "A thing that must not be so became so.",
@@ -81,13 +81,13 @@ def verdict(state: RunState) -> VerdictShown:
         return VerdictShown(*head)
     threshold = state.criteria.phase[one.phase].threshold
     score = exact(one.score)
-    shown = decimal(score)
+    shown = format_decimal(score)
     return VerdictShown(
         *head,
         phase=one.phase.value,
         score=shown,
-        threshold=decimal(threshold),
-        gap=decimal(threshold - Fraction(shown)) if score < threshold else None,
+        threshold=format_decimal(threshold),
+        gap=format_decimal(threshold - Fraction(shown)) if score < threshold else None,
         share=one.score,
         mark=float(threshold),
         passing=one.passing,
@@ -96,7 +96,7 @@ def verdict(state: RunState) -> VerdictShown:
         blocking=one.failed,
         warnings=one.warnings,
         assumptions=one.assumptions,
-        held_out=None if one.held_out is None else decimal(exact(one.held_out)),
+        held_out=None if one.held_out is None else format_decimal(exact(one.held_out)),
     )
 
 

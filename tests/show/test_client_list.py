@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_loop.core.model.clients import Client
-from pytest_loop.show.agents import agent_lines
+from pytest_loop.show.client_list import render_client_lines
 
 OURS = "always here: builtin, which needs no model and mends the Python files of a project"
 
@@ -20,7 +20,7 @@ def test_each_installed_client_has_a_line_and_the_others_share_one() -> None:
         Client(name="aider", checked="0.86.2"),
         Client(name="qwen", checked="0.24.4"),
     ]
-    assert list(agent_lines(clients)) == [
+    assert list(render_client_lines(clients)) == [
         "codex   0.163.0: tokens, goes on in its conversation",
         "claude  2.2.0 (checked with 2.1.325): cost, JSON by schema",
         "goose   version unknown (checked with 1.34.0): reports nothing",
@@ -29,8 +29,8 @@ def test_each_installed_client_has_a_line_and_the_others_share_one() -> None:
     ]
 
 
-def test_where_all_are_installed_none_is_missing() -> None:
+def test_no_missing_line_if_all_clients_are_installed() -> None:
     assert list(
-        agent_lines([Client(name="aider", checked="0.86.2", path="/a", version="0.86.2", reports_cost=True)])
+        render_client_lines([Client(name="aider", checked="0.86.2", path="/a", version="0.86.2", reports_cost=True)])
     ) == ["aider  0.86.2: cost", OURS]
-    assert list(agent_lines([])) == [OURS]
+    assert list(render_client_lines([])) == [OURS]

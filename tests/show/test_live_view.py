@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pytest_loop.core.text.terminal_emulation import render_visible_text
-from pytest_loop.show.live import MOST, Live, Tone, tone
+from pytest_loop.show.live_view import MAX_BYTES, LiveView, OutputStyle, choose_style
 from tests.show.runs import Told
 
 RULES = ("a.x.y", "a.x.z")
@@ -29,10 +29,10 @@ class Clock:
 class Window:
     """A terminal of a size that may change, and what is to be seen in it."""
 
-    def __init__(self, said: Tone | None = None, columns: int = 60, lines: int = 24) -> None:
+    def __init__(self, said: OutputStyle | None = None, columns: int = 60, lines: int = 24) -> None:
         self.stream, self.clock = Terminal(), Clock()
         self.size = os.terminal_size((columns, lines))
-        self.live = Live(self.stream, said, clock=self.clock, size=lambda: self.size)
+        self.live = LiveView(self.stream, said, clock=self.clock, get_size=lambda: self.size)
 
     @property
     def seen(self) -> list[str]:
@@ -42,24 +42,24 @@ class Window:
 # -- a log
 
 
-def test_a_log_gets_whole_lines_with_a_prefix_and_no_reminders() -> None:
+def test_log_gets_complete_lines_with_a_prefix() -> None:
     stream, clock = io.StringIO(), Clock()
-    live = Live(stream, clock=clock)
-    with live.work("REFINE by me") as worker:
-        worker.heard(b"think")
-        worker.heard(b"ing\n\x1b[31mred\x1b[0m\n\nunfinished")
+    live = LiveView(stream, clock=clock)
+    with live.show_work("REFINE by me") as worker:
+        worker.write(b"think")
+        worker.write(b"ing\n\x1b[31mred\x1b[0m\n\nunfinished")
         clock.now += 5
-        live.tick()
+        live.refresh()
     assert stream.getvalue() == "REFINE by me ...\n  | thinking\n  | red\n  | unfinished\nREFINE by me took 5.0 s\n"
 
 
-def test_a_log_gets_what_a_session_says_as_it_comes() -> None:
+def test_log_gets_session_output_at_once() -> None:
     stream = io.StringIO()
-    live = Live(stream)
-    live.stand(Told(*RULES).judged(["a.x.y"]).state)
-    live.session(b"..F")
+    live = LiveView(stream)
+    live.update(Told(*RULES).judged(["a.x.y"]).state)
+    live.write_session_output(b"..F")
     assert stream.getvalue() == "..F"
-    live.session(b".\n")
+    live.write_session_output(b".\n")
     live.close()
     assert stream.getvalue() == "..F.\n"
 
@@ -69,45 +69,45 @@ def test_a_log_gets_what_a_session_says_as_it_comes() -> None:
     [(-1, "..F.\nIteration 1/4\n  1. a.x.y\nREFINE by me took 0.0 s\n"), (-2, "Iteration 1/4\n")],
     ids=["-q", "-qq"],
 )
-def test_quiet_leaves_out_what_agents_say_and_more_of_it_what_sessions_say(verbosity: int, said: str) -> None:
+def test_verbosity_decides_what_is_printed(verbosity: int, said: str) -> None:
     stream = io.StringIO()
-    live = Live(stream, Tone(verbosity), clock=Clock())
-    with live.work("REFINE by me") as worker:
-        worker.heard(b"thinking\n")
-        live.session(b"..F.\n")
+    live = LiveView(stream, OutputStyle(verbosity), clock=Clock())
+    with live.show_work("REFINE by me") as worker:
+        worker.write(b"thinking\n")
+        live.write_session_output(b"..F.\n")
         live.write("Iteration 1/4")
         live.explain("  1. a.x.y")
     assert stream.getvalue() == said
 
 
-def test_a_line_without_an_end_is_cut() -> None:
+def test_line_without_an_end_is_split() -> None:
     stream = io.StringIO()
-    with Live(stream).work("REFINE") as worker:
-        worker.heard(b"x" * 100_000)
-        worker.heard(b"y\n")
+    with LiveView(stream).show_work("REFINE") as worker:
+        worker.write(b"x" * 100_000)
+        worker.write(b"y\n")
     assert len(stream.getvalue()) < 2_000
 
 
-def test_who_never_stops_talking_is_not_shown_for_ever() -> None:
+def test_output_of_an_agent_is_limited() -> None:
     stream = io.StringIO()
-    with Live(stream).work("REFINE") as worker:
-        for _ in range(3 * MOST // 1000):
-            worker.heard(b"word " * 199 + b"end.\n")
+    with LiveView(stream).show_work("REFINE") as worker:
+        for _ in range(3 * MAX_BYTES // 1000):
+            worker.write(b"word " * 199 + b"end.\n")
     lines = stream.getvalue().splitlines()
     assert lines[-2] == "  | (it says more than 1 MB; the rest is not shown)"
-    assert len(stream.getvalue()) < MOST
+    assert len(stream.getvalue()) < MAX_BYTES
 
 
 # -- a terminal
 
 
-def test_a_terminal_has_a_region_that_stands_still_below_the_log() -> None:
+def test_terminal_has_a_fixed_region_below_the_log() -> None:
     window = Window()
-    window.live.stand(Told(*RULES).judged(["a.x.y"]).state)
-    with window.live.work("REFINE by me") as worker:
-        worker.heard(b"thinking\nabout it\n")
+    window.live.update(Told(*RULES).judged(["a.x.y"]).state)
+    with window.live.show_work("REFINE by me") as worker:
+        worker.write(b"thinking\nabout it\n")
         window.clock.now += 65
-        window.live.tick()
+        window.live.refresh()
         assert window.seen == [
             "REFINE by me ...",
             "  | thinking",
@@ -121,44 +121,44 @@ def test_a_terminal_has_a_region_that_stands_still_below_the_log() -> None:
     assert window.seen == ["REFINE by me ...", "  | thinking", "  | about it", "REFINE by me took 65.0 s"]
 
 
-def test_the_region_is_drawn_once_a_second() -> None:
+def test_region_is_drawn_once_a_second() -> None:
     window = Window()
-    window.live.stand(Told(*RULES).state)
+    window.live.update(Told(*RULES).state)
     before = len(window.stream.getvalue())
     window.clock.now += 0.5
-    window.live.tick()
+    window.live.refresh()
     assert len(window.stream.getvalue()) == before
     window.clock.now += 0.5
-    window.live.tick()
+    window.live.refresh()
     assert len(window.stream.getvalue()) > before
 
 
-def test_what_a_session_has_not_finished_saying_stands_in_the_region() -> None:
+def test_unfinished_line_of_a_session_is_shown_in_the_region() -> None:
     window = Window()
-    window.live.stand(Told(*RULES).state)
-    window.live.session(b"two\rtests\n\x1b[32m..\x1b[0m\x1b[2J")
+    window.live.update(Told(*RULES).state)
+    window.live.write_session_output(b"two\rtests\n\x1b[32m..\x1b[0m\x1b[2J")
     window.clock.now += 1
-    window.live.tick()
+    window.live.refresh()
     assert window.seen[0] == "tests"
     assert window.seen[-1] == "  | .."
-    window.live.session(b".\n")
+    window.live.write_session_output(b".\n")
     assert window.seen[:2] == ["tests", "..."]
     assert "\x1b[32m..\x1b[0m." in window.stream.getvalue(), "colours stay"
     window.live.close()
     assert window.seen == ["tests", "..."]
 
 
-def test_two_at_work_keep_their_own_words_and_times() -> None:
+def test_overlapping_work_keeps_its_own_output_and_time() -> None:
     window = Window()
-    window.live.stand(Told(*RULES).state)
-    with window.live.work("PRODUCE") as one:
+    window.live.update(Told(*RULES).state)
+    with window.live.show_work("PRODUCE") as one:
         window.clock.now += 1
-        with window.live.work("PREPARE") as two:
-            one.heard(b"half of ")
-            two.heard(b"another\n")
-            one.heard(b"a line\n")
+        with window.live.show_work("PREPARE") as two:
+            one.write(b"half of ")
+            two.write(b"another\n")
+            one.write(b"a line\n")
             window.clock.now += 1
-            window.live.tick()
+            window.live.refresh()
             assert window.seen[-3] == "iteration 1/99, phase A, 0:02: PRODUCE"
             assert window.seen[-1] == "  | half of a line"
     window.live.close()
@@ -172,9 +172,9 @@ def test_two_at_work_keep_their_own_words_and_times() -> None:
     ]
 
 
-def test_a_terminal_that_becomes_narrow_is_left_clean() -> None:
+def test_terminal_that_becomes_narrow_is_left_clean() -> None:
     window = Window(columns=60)
-    window.live.stand(Told(*RULES).judged(["a.x.y"]).state)
+    window.live.update(Told(*RULES).judged(["a.x.y"]).state)
     frame = window.stream.getvalue()
     window.size = os.terminal_size((30, 24))
     window.live.write("a line")
@@ -185,25 +185,25 @@ def test_a_terminal_that_becomes_narrow_is_left_clean() -> None:
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(60, 11), (19, 24)])
-def test_a_terminal_without_room_has_a_log_alone(columns: int, lines: int) -> None:
+def test_small_terminal_has_only_a_log(columns: int, lines: int) -> None:
     window = Window(columns=columns, lines=lines)
-    window.live.stand(Told(*RULES).state)
+    window.live.update(Told(*RULES).state)
     window.live.write("a line")
     assert window.stream.getvalue() == "a line\n"
 
 
-def test_a_terminal_that_does_not_say_how_large_it_is_has_a_log_alone() -> None:
+def test_terminal_of_unknown_size_has_only_a_log() -> None:
     stream = Terminal()
-    live = Live(stream)
-    live.stand(Told(*RULES).state)
+    live = LiveView(stream)
+    live.update(Told(*RULES).state)
     live.write("a line")
     assert stream.getvalue() == "a line\n"
 
 
-def test_somebody_else_may_have_the_terminal_for_a_while() -> None:
+def test_region_can_be_hidden_and_shown_again() -> None:
     window = Window()
-    window.live.stand(Told(*RULES).state)
-    window.live.session(b"half")
+    window.live.update(Told(*RULES).state)
+    window.live.write_session_output(b"half")
     window.live.hide()
     assert window.seen == ["half"]
     window.live.write("on")
@@ -214,35 +214,35 @@ def test_somebody_else_may_have_the_terminal_for_a_while() -> None:
 @pytest.mark.parametrize(
     ("environment", "verbosity", "colour", "expected"),
     [
-        ({"TERM": "xterm"}, 0, "auto", Tone(0, True, True)),
-        ({}, -1, "auto", Tone(-1, True, True)),
-        ({}, -2, "auto", Tone(-2, True, False)),
-        ({}, 1, "yes", Tone(1, True, True)),
-        ({}, 0, "no", Tone(0, False, True)),
-        ({"NO_COLOR": "1"}, 0, "auto", Tone(0, False, True)),
-        ({"NO_COLOR": ""}, 0, "auto", Tone(0, True, True)),
-        ({"PY_COLORS": "0"}, 0, "auto", Tone(0, False, True)),
-        ({"TERM": "dumb"}, 0, "auto", Tone(0, True, False)),
-        ({"CI": "true"}, 0, "auto", Tone(0, True, False)),
+        ({"TERM": "xterm"}, 0, "auto", OutputStyle(0, True, True)),
+        ({}, -1, "auto", OutputStyle(-1, True, True)),
+        ({}, -2, "auto", OutputStyle(-2, True, False)),
+        ({}, 1, "yes", OutputStyle(1, True, True)),
+        ({}, 0, "no", OutputStyle(0, False, True)),
+        ({"NO_COLOR": "1"}, 0, "auto", OutputStyle(0, False, True)),
+        ({"NO_COLOR": ""}, 0, "auto", OutputStyle(0, True, True)),
+        ({"PY_COLORS": "0"}, 0, "auto", OutputStyle(0, False, True)),
+        ({"TERM": "dumb"}, 0, "auto", OutputStyle(0, True, False)),
+        ({"CI": "true"}, 0, "auto", OutputStyle(0, True, False)),
     ],
 )
-def test_the_person_and_the_environment_say_how_it_looks(
-    environment: dict[str, str], verbosity: int, colour: str, expected: Tone
+def test_style_depends_on_options_and_environment(
+    environment: dict[str, str], verbosity: int, colour: str, expected: OutputStyle
 ) -> None:
-    assert tone(environment, verbosity, colour) == expected
+    assert choose_style(environment, verbosity, colour) == expected
 
 
 @pytest.mark.parametrize("is_coloured", [True, False])
-def test_without_colours_nothing_is_styled(is_coloured: bool) -> None:
-    window = Window(Tone(is_coloured=is_coloured))
-    window.live.stand(Told(*RULES).state)
+def test_no_styles_without_colours(is_coloured: bool) -> None:
+    window = Window(OutputStyle(is_coloured=is_coloured))
+    window.live.update(Told(*RULES).state)
     assert ("\x1b[1m" in window.stream.getvalue()) is is_coloured
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "no such encoding"])
-def test_a_terminal_without_such_characters_gets_others(encoding: str) -> None:
+def test_stream_that_cannot_encode_bars_gets_digits(encoding: str) -> None:
     window = Window()
     window.stream.encoding = encoding
-    window.live.stand(Told(*RULES).judged(["a.x.y"]).state)
+    window.live.update(Told(*RULES).judged(["a.x.y"]).state)
     assert window.seen[0].startswith("-- green ---")
     assert "score 5 0.5 of 0.8" in window.seen[2]

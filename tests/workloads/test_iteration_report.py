@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pytest_loop.core.workload.measurement import Measurement
 from pytest_loop.workloads.experiment_history import Trail, trail
-from pytest_loop.workloads.report import report
+from pytest_loop.workloads.iteration_report import render_sections
 from tests.workloads.test_debrief import analysed, edit, event, measured
 
 SEVEN = [
@@ -13,39 +13,42 @@ SEVEN = [
 def test_a_report_has_seven_sections() -> None:
     """E5."""
     found = trail([measured("F.E"), analysed(1)])
-    assert [title for title, _ in report(found, 1)] == SEVEN
-    assert dict(report(found, 1))["Case by case"] == [
+    assert [title for title, _ in render_sections(found, 1)] == SEVEN
+    assert dict(render_sections(found, 1))["Case by case"] == [
         "| Case | Status | Before |", "|---|---|---|", "| a | Failing | New |", "| c | Not measured | New |",
         "", "1 others pass.",
     ]  # fmt: skip
 
 
 def test_an_iteration_that_nobody_analysed_has_no_report() -> None:
-    assert list(report(Trail(), 1)) == []
-    assert list(report(trail([measured("F.")]), 1)) == []
+    assert list(render_sections(Trail(), 1)) == []
+    assert list(render_sections(trail([measured("F.")]), 1)) == []
 
 
 def test_what_became_worse_is_told_apart_and_what_stayed_is_counted() -> None:
     found = trail([measured("F.."), analysed(1), edit(1), measured(".F.", 2), analysed(2)])
-    assert dict(report(found, 2))["Case by case"][2:] == [
+    assert dict(render_sections(found, 2))["Case by case"][2:] == [
         "| b | Regressed | Passing |", "| a | Passing | Failing |", "", "1 others pass as before.",
     ]  # fmt: skip
     found = trail([measured("FF"), analysed(1), measured("FF", 2), analysed(2)])
-    assert dict(report(found, 2))["Case by case"][2:] == ["| a | Failing | Failing |", "| b | Failing | Failing |"]
+    assert dict(render_sections(found, 2))["Case by case"][2:] == [
+        "| a | Failing | Failing |",
+        "| b | Failing | Failing |",
+    ]
     calm = trail([measured(".."), analysed(1)])
-    assert dict(report(calm, 1))["Case by case"] == ["2 others pass."]
+    assert dict(render_sections(calm, 1))["Case by case"] == ["2 others pass."]
 
 
 def test_failures_about_the_same_place_are_one_mode() -> None:
     found = trail([measured("FF."), analysed(1)])
-    assert dict(report(found, 1))["Failure modes"][2:] == ["| total | unknown | 2/3 | no total | a, b |"]
+    assert dict(render_sections(found, 1))["Failure modes"][2:] == ["| total | unknown | 2/3 | no total | a, b |"]
 
 
 def test_a_case_with_several_remarks_counts_once() -> None:
     payload = measured("F.").payload["measurement"]
     payload["results"][0]["critiques"] = [{"message": "x", "location": f"line {number}"} for number in (1, 2)]
     found = trail([event("baseline_done", 0, measurement=payload), analysed(1)])
-    assert dict(report(found, 1))["Failure modes"][2] == "| line # | unknown | 1/2 (2 remarks) | x | a |"
+    assert dict(render_sections(found, 1))["Failure modes"][2] == "| line # | unknown | 1/2 (2 remarks) | x | a |"
 
 
 def test_cases_that_were_held_out_are_counted_apart() -> None:

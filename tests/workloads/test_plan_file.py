@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.errors import ManifestError
-from pytest_loop.workloads.planfile import read_plan
+from pytest_loop.workloads.plan_file import read_plan
 
 PLAN: dict[str, Any] = {
     "problem": "5 of 20 receipts have no total.",

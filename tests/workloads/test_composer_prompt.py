@@ -10,7 +10,7 @@ import pytest
 
 from pytest_loop.core.model.run_state import Kind
 from pytest_loop.errors import StateError
-from pytest_loop.workloads.prompting import MOST_CASES, compose_prompt
+from pytest_loop.workloads.composer_prompt import MOST_CASES, render_compose_prompt
 from tests.core.laboratory import Experiment
 
 GOLDEN = Path(__file__).parent / "golden" / "compose.md"
@@ -33,7 +33,7 @@ def told(story: Experiment, letters: str, **fields: Any) -> Experiment:
 
 
 def prompt(story: Experiment, **more: Any) -> str:
-    return compose_prompt(story.state, story.book, FILES, more.pop("docs", {}), "5f3a9c01", **more)
+    return render_compose_prompt(story.state, story.book, FILES, more.pop("docs", {}), "5f3a9c01", **more)
 
 
 def test_a_composer_reads_the_files_the_cases_and_what_was_believed() -> None:
@@ -69,10 +69,10 @@ def test_the_words_of_a_person_who_skipped_reach_the_composer() -> None:
 def test_a_prompt_of_ones_own_is_filled_and_an_unknown_word_is_named(tmp_path: Path) -> None:
     own = tmp_path / "composer.md"
     own.write_text("Mend $workload_id.\n\n$artifact_content\n\n$domain_docs\n")
-    assert prompt(told(Experiment(), "F.."), own=own).startswith("Mend letters.\n\n<<<data")
+    assert prompt(told(Experiment(), "F.."), template=own).startswith("Mend letters.\n\n<<<data")
     own.write_text("Mend $what.")
     with pytest.raises(StateError, match=r"found \$what"):
-        prompt(told(Experiment(), "F.."), own=own)
+        prompt(told(Experiment(), "F.."), template=own)
 
 
 def test_before_anything_is_measured_there_is_nothing_to_say() -> None:

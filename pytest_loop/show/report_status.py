@@ -1,4 +1,4 @@
-"""The letter and the word of a rule in pytest's progress."""
+"""The letter and the word of a rule in pytest's progress line."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ _LETTERS = {
 }
 
 
-def status(noted: Mapping[str, Any], verbosity: int) -> tuple[str, str, tuple[str, Mapping[str, bool]]]:
-    """What pytest counts a rule under; `-v` shows its severity and phase."""
-    category = noted["shown"]
+def choose_report_status(
+    properties: Mapping[str, Any], verbosity: int
+) -> tuple[str, str, tuple[str, Mapping[str, bool]]]:
+    """Choose the category, letter and word for pytest_report_teststatus; `-v` adds severity and phase."""
+    category = properties["shown"]
     letter, markup = _LETTERS[category]
-    more = f" ({noted['severity']}, {noted['phase']})" if verbosity > 0 else ""
-    return category, letter, (category.upper() + more, markup)
+    suffix = f" ({properties['severity']}, {properties['phase']})" if verbosity > 0 else ""
+    return category, letter, (category.upper() + suffix, markup)
