@@ -23,10 +23,9 @@ from pytest_loop.run.evaluator import Examination
 from pytest_loop.run.questions import ask_for_option
 from pytest_loop.session.result import SessionResult
 from pytest_loop.store import disk
-from pytest_loop.workloads.cases import Workload, workload
-from pytest_loop.workloads.manifest import load
-from pytest_loop.workloads.pipeline import Pipeline, calibrated
-from pytest_loop.workloads.prompting import COMPOSE, compose_prompt
+from pytest_loop.workloads.cases import Workload, load_workload
+from pytest_loop.workloads.composer_prompt import COMPOSE, render_compose_prompt
+from pytest_loop.workloads.pipeline import Pipeline, calibrate
 from pytest_loop.workspace.content_archive import RestoreResult
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -50,7 +49,7 @@ class Trial:
     @cached_property
     def workload(self) -> Workload:
         root = self.tools.settings.root
-        return workload(load(root / self.book.manifest, root), root)
+        return load_workload(root / self.book.manifest, root)
 
     @property
     def _project(self) -> SealedFiles:
@@ -65,13 +64,13 @@ class Trial:
         pipeline = Pipeline(self.workload, self.tools.settings.workload.case_timeout)
         case = next(one for one in self.workload.cases if one.id == self.book.cases[0])
         with self.tools.live.show_work(f"calibrating with {case.id}"):
-            found = calibrated(pipeline, case)
+            found = calibrate(pipeline, case)
         proof = CalibrationProof(
             test_fixture=case.id,
             pipeline_result="passed" if found.passed else "failed",
             manifest_saved=self.book.manifest,
         )
-        return {**found.payload(), "proof": proof.model_dump()}
+        return {**found.to_payload(), "proof": proof.model_dump()}
 
     def _baseline(self) -> Payload:
         found = self._measured(0)
@@ -151,7 +150,9 @@ class Trial:
         own = manifest.agents.composer.prompt_file
         docs = {name: self._text(name) for name in self.workload.docs}
         place = self.workload.folder / own if own else None
-        return compose_prompt(self.state, self.book, files, docs, self.tools.nonce, self.tools.settings.prompts, place)
+        return render_compose_prompt(
+            self.state, self.book, files, docs, self.tools.nonce, self.tools.settings.prompts, place
+        )
 
     def _files(self) -> dict[str, str]:
         return {name: self._text(name) for name in self.book.artifacts}
