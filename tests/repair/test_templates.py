@@ -9,7 +9,8 @@ import pytest
 from pytest_loop.repair.candidates import rank_candidates
 from pytest_loop.repair.fstring_positions import find_fields
 from pytest_loop.repair.python_source import PythonSource
-from pytest_loop.repair.templates import TEMPLATES, Hints
+from pytest_loop.repair.templates import TEMPLATES
+from pytest_loop.repair.templates.template import Hints
 from pytest_loop.repair.text_edits import TextEdit, apply_edits, count_changed_tokens
 
 
