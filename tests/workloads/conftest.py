@@ -62,10 +62,10 @@ def make(folder: Path) -> Make:
 
 
 @pytest.fixture
-def opened(make: Make, folder: Path) -> Callable[..., Workload]:
+def open_workload(make: Make, folder: Path) -> Callable[..., Workload]:
     """Writes a workload and opens it."""
 
-    def opened(files: Mapping[str, str] | None = None, **fields: Any) -> Workload:
+    def open_workload(files: Mapping[str, str] | None = None, **fields: Any) -> Workload:
         return load_workload(make(files, **fields), folder)
 
-    return opened
+    return open_workload

@@ -17,14 +17,14 @@ GOLDEN = Path(__file__).parent / "golden" / "compose.md"
 FILES = {"p.md": "# Prompt\n\nLabels: `Total`\n"}
 
 
-def told(story: Experiment, letters: str, **fields: Any) -> Experiment:
+def add_measurement(story: Experiment, letters: str, **fields: Any) -> Experiment:
     """A measurement in which every case that fails says so."""
     story.until(Kind.BASELINE_DONE, Kind.EVALUATION_DONE)
     payload = story.measurement(letters)
-    for one in payload["measurement"]["results"]:
-        if one["outcome"] == "failed":
-            one |= {
-                "critiques": [{"message": f"no {one['id']}", "location": "total"}],
+    for result in payload["measurement"]["results"]:
+        if result["outcome"] == "failed":
+            result |= {
+                "critiques": [{"message": f"no {result['id']}", "location": "total"}],
                 "difference": "-1\n+2",
                 **fields,
             }
@@ -32,48 +32,48 @@ def told(story: Experiment, letters: str, **fields: Any) -> Experiment:
     return story
 
 
-def prompt(story: Experiment, **more: Any) -> str:
+def render_prompt(story: Experiment, **more: Any) -> str:
     return render_compose_prompt(story.state, story.book, FILES, more.pop("docs", {}), "5f3a9c01", **more)
 
 
-def test_a_composer_reads_the_files_the_cases_and_what_was_believed() -> None:
+def test_the_prompt_has_files_cases_and_hypotheses() -> None:
     story = Experiment(5, on_regression="different", hidden="e", guards="b")
-    told(told(story, "F.FFF"), ".FFEF")
+    add_measurement(add_measurement(story, "F.FFF"), ".FFEF")
     story.until(Kind.CRITIQUE_DONE).happens(Kind.PHASE_ERROR, step="CRITIQUE", reason="expected a mechanism, found ''")
-    text = prompt(story, docs={"docs/labels.md": "Amount due is a label."})
+    text = render_prompt(story, docs={"docs/labels.md": "Amount due is a label."})
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(text)
     assert text == GOLDEN.read_text()
 
 
-def test_a_case_that_is_held_out_is_not_even_named() -> None:
-    text = prompt(told(Experiment(3, hidden="c"), "FFF"))
+def test_hidden_cases_are_not_in_the_prompt() -> None:
+    text = render_prompt(add_measurement(Experiment(3, hidden="c"), "FFF"))
     assert "no a" in text
     assert "no c" not in text
     assert "Fail: a, b\n" in text
 
 
-def test_no_more_is_said_than_anybody_reads() -> None:
-    text = prompt(told(Experiment(60), "F" * 60, difference="x" * 5_000))
+def test_the_number_of_critiques_is_limited() -> None:
+    text = render_prompt(add_measurement(Experiment(60), "F" * 60, difference="x" * 5_000))
     assert f"and {60 - MOST_CASES} more cases fail" in text
     assert len(text) < 100_000
 
 
-def test_the_words_of_a_person_who_skipped_reach_the_composer() -> None:
-    story = told(Experiment(), "F..").until(Kind.REFINEMENT_DONE)
+def test_feedback_of_a_skipped_decision_is_in_the_prompt() -> None:
+    story = add_measurement(Experiment(), "F..").until(Kind.REFINEMENT_DONE)
     story.happens(Kind.REFINEMENT_DONE, decision={"chosen": None, "feedback": "look at dates"}, option=None)
     assert isinstance(story, Experiment)
-    assert "## What is wanted\nlook at dates\n" in prompt(story)
+    assert "## What is wanted\nlook at dates\n" in render_prompt(story)
 
 
-def test_a_prompt_of_ones_own_is_filled_and_an_unknown_word_is_named(tmp_path: Path) -> None:
+def test_a_template_of_the_workload_is_filled_and_an_unknown_variable_is_named(tmp_path: Path) -> None:
     own = tmp_path / "composer.md"
     own.write_text("Mend $workload_id.\n\n$artifact_content\n\n$domain_docs\n")
-    assert prompt(told(Experiment(), "F.."), template=own).startswith("Mend letters.\n\n<<<data")
+    assert render_prompt(add_measurement(Experiment(), "F.."), template=own).startswith("Mend letters.\n\n<<<data")
     own.write_text("Mend $what.")
     with pytest.raises(StateError, match=r"found \$what"):
-        prompt(told(Experiment(), "F.."), template=own)
+        render_prompt(add_measurement(Experiment(), "F.."), template=own)
 
 
-def test_before_anything_is_measured_there_is_nothing_to_say() -> None:
-    assert "0/0 passing (0%)." in prompt(Experiment())
+def test_the_prompt_works_without_a_measurement() -> None:
+    assert "0/0 passing (0%)." in render_prompt(Experiment())

@@ -38,14 +38,14 @@ CRITIQUES = [{"message": "too short", "severity": "Minor", "location": "summary"
         (2, '{"critiques": [{"location": 7}, 8]}', EvaluatorAnswer(False, None, (Remark(message="{'location': 7}", location="7"), Remark(message="8")))),
     ],
 )  # fmt: skip
-def test_a_case_passes_by_the_word_of_its_evaluator_else_by_its_exit_code(
+def test_an_answer_is_read_from_json_or_from_the_exit_code(
     exit_code: int, stdout: str, expected: EvaluatorAnswer
 ) -> None:
     assert parse_answer("judge", exit_code, stdout) == expected
 
 
 @pytest.mark.parametrize(
-    ("stdout", "said"),
+    ("stdout", "message"),
     [
         ('{"passed": "yes"}', "expected true or false for `passed` from `judge`, found 'yes'"),
         ('{"passed": null}', "expected true or false for `passed` from `judge`, found null"),
@@ -54,23 +54,26 @@ def test_a_case_passes_by_the_word_of_its_evaluator_else_by_its_exit_code(
         ('{"passed": true, "score": NaN}', "expected a number from 0 to 1 for `score` from `judge`, found nan"),
     ],
 )
-def test_an_answer_of_another_form_is_an_error_of_the_evaluator(stdout: str, said: str) -> None:
+def test_an_answer_of_another_form_is_an_error_of_the_evaluator(stdout: str, message: str) -> None:
     with pytest.raises(CheckError) as caught:
         parse_answer("judge", 0, stdout)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
-def test_what_an_evaluator_says_on_its_way_out_is_kept_in_few_lines() -> None:
+def test_the_end_of_the_output_becomes_a_remark() -> None:
     (remark,) = parse_answer("judge", 3, "", "\n".join(map(str, range(100)))).critiques
     assert remark.message.splitlines()[0] == "`judge` ended with 3"
     assert remark.message.splitlines()[-1] == "99"
     assert len(remark.message.splitlines()) == 13
 
 
-def test_two_evaluators_must_agree_and_all_that_they_say_counts() -> None:
-    one, other = EvaluatorAnswer(True, 0.9, (Remark(message="a"),)), EvaluatorAnswer(False, 0.5, (Remark(message="b"),))
-    assert combine_answers([one, other]) == EvaluatorAnswer(False, 0.5, (Remark(message="a"), Remark(message="b")))
-    assert combine_answers([one, EvaluatorAnswer(True)]) == EvaluatorAnswer(True, 0.9, (Remark(message="a"),))
+def test_all_evaluators_must_pass_and_all_remarks_are_kept() -> None:
+    first, second = (
+        EvaluatorAnswer(True, 0.9, (Remark(message="a"),)),
+        EvaluatorAnswer(False, 0.5, (Remark(message="b"),)),
+    )
+    assert combine_answers([first, second]) == EvaluatorAnswer(False, 0.5, (Remark(message="a"), Remark(message="b")))
+    assert combine_answers([first, EvaluatorAnswer(True)]) == EvaluatorAnswer(True, 0.9, (Remark(message="a"),))
 
 
 @pytest.mark.parametrize(
@@ -81,11 +84,11 @@ def test_two_evaluators_must_agree_and_all_that_they_say_counts() -> None:
         (b'{"a": 1, "b": [2]}', b'{"b": [2],\n "a": 1}\n'),
     ],
 )
-def test_line_ends_and_the_order_of_keys_are_no_difference(output: bytes, expected: bytes) -> None:
+def test_line_ends_and_key_order_are_ignored(output: bytes, expected: bytes) -> None:
     assert compare_output(output, expected, "a.json") == ""
 
 
-def test_a_difference_is_shown_as_a_diff() -> None:
+def test_a_difference_is_rendered_as_a_diff() -> None:
     lines = compare_output(b"one\ntwo\n", b"one\n2\n", "a.txt").splitlines()
     assert lines == ["--- expected/a.txt", "+++ output/a.txt", "@@ -1,2 +1,2 @@", " one", "-2", "+two"]
     assert compare_output(b"x", b"x\n", "a.txt") == "only in the end of the file"

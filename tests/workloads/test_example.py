@@ -43,10 +43,10 @@ def analyses() -> list[Any]:
 
 
 def test_its_composer_keeps_the_contract_from_one_edit_to_the_next(example: Path) -> None:
-    found = load_workload(example / "loop.manifest.yaml", example)
+    workload = load_workload(example / "loop.manifest.yaml", example)
     text = (example / "prompt.md").read_text()
     for data in analyses():
-        ground = AnalysisContext(files={"prompt.md": text}, cases=frozenset(one.id for one in found.cases))
-        analysis = review_answer(data, ground).analysis
+        context = AnalysisContext(files={"prompt.md": text}, cases=frozenset(case.id for case in workload.cases))
+        analysis = review_answer(data, context).analysis
         assert analysis is not None
         text = apply_edit(text, analysis.options[0])

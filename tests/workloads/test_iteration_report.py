@@ -3,7 +3,7 @@ from __future__ import annotations
 from pytest_loop.core.workload.measurement import Measurement
 from pytest_loop.workloads.experiment_history import Trail, trail
 from pytest_loop.workloads.iteration_report import render_sections
-from tests.workloads.test_debrief import analysed, edit, event, measured
+from tests.workloads.test_debrief import make_analysis_event, make_edit_event, make_event, make_measurement_event
 
 SEVEN = [
     "Summary", "Failure modes", "Root causes", "Fix options", "Regression risks", "Case by case", "Reasoning trail",
@@ -12,47 +12,59 @@ SEVEN = [
 
 def test_a_report_has_seven_sections() -> None:
     """E5."""
-    found = trail([measured("F.E"), analysed(1)])
-    assert [title for title, _ in render_sections(found, 1)] == SEVEN
-    assert dict(render_sections(found, 1))["Case by case"] == [
+    history = trail([make_measurement_event("F.E"), make_analysis_event(1)])
+    assert [title for title, _ in render_sections(history, 1)] == SEVEN
+    assert dict(render_sections(history, 1))["Case by case"] == [
         "| Case | Status | Before |", "|---|---|---|", "| a | Failing | New |", "| c | Not measured | New |",
         "", "1 others pass.",
     ]  # fmt: skip
 
 
-def test_an_iteration_that_nobody_analysed_has_no_report() -> None:
+def test_an_iteration_without_analysis_has_no_report() -> None:
     assert list(render_sections(Trail(), 1)) == []
-    assert list(render_sections(trail([measured("F.")]), 1)) == []
+    assert list(render_sections(trail([make_measurement_event("F.")]), 1)) == []
 
 
-def test_what_became_worse_is_told_apart_and_what_stayed_is_counted() -> None:
-    found = trail([measured("F.."), analysed(1), edit(1), measured(".F.", 2), analysed(2)])
-    assert dict(render_sections(found, 2))["Case by case"][2:] == [
+def test_regressions_are_marked_and_unchanged_cases_are_counted() -> None:
+    history = trail(
+        [
+            make_measurement_event("F.."),
+            make_analysis_event(1),
+            make_edit_event(1),
+            make_measurement_event(".F.", 2),
+            make_analysis_event(2),
+        ]
+    )
+    assert dict(render_sections(history, 2))["Case by case"][2:] == [
         "| b | Regressed | Passing |", "| a | Passing | Failing |", "", "1 others pass as before.",
     ]  # fmt: skip
-    found = trail([measured("FF"), analysed(1), measured("FF", 2), analysed(2)])
-    assert dict(render_sections(found, 2))["Case by case"][2:] == [
+    history = trail(
+        [make_measurement_event("FF"), make_analysis_event(1), make_measurement_event("FF", 2), make_analysis_event(2)]
+    )
+    assert dict(render_sections(history, 2))["Case by case"][2:] == [
         "| a | Failing | Failing |",
         "| b | Failing | Failing |",
     ]
-    calm = trail([measured(".."), analysed(1)])
+    calm = trail([make_measurement_event(".."), make_analysis_event(1)])
     assert dict(render_sections(calm, 1))["Case by case"] == ["2 others pass."]
 
 
-def test_failures_about_the_same_place_are_one_mode() -> None:
-    found = trail([measured("FF."), analysed(1)])
-    assert dict(render_sections(found, 1))["Failure modes"][2:] == ["| total | unknown | 2/3 | no total | a, b |"]
+def test_failures_with_the_same_location_are_one_mode() -> None:
+    history = trail([make_measurement_event("FF."), make_analysis_event(1)])
+    assert dict(render_sections(history, 1))["Failure modes"][2:] == ["| total | unknown | 2/3 | no total | a, b |"]
 
 
 def test_a_case_with_several_remarks_counts_once() -> None:
-    payload = measured("F.").payload["measurement"]
+    payload = make_measurement_event("F.").payload["measurement"]
     payload["results"][0]["critiques"] = [{"message": "x", "location": f"line {number}"} for number in (1, 2)]
-    found = trail([event("baseline_done", 0, measurement=payload), analysed(1)])
-    assert dict(render_sections(found, 1))["Failure modes"][2] == "| line # | unknown | 1/2 (2 remarks) | x | a |"
+    history = trail([make_event("baseline_done", 0, measurement=payload), make_analysis_event(1)])
+    assert dict(render_sections(history, 1))["Failure modes"][2] == "| line # | unknown | 1/2 (2 remarks) | x | a |"
 
 
-def test_cases_that_were_held_out_are_counted_apart() -> None:
+def test_hidden_cases_are_counted_apart() -> None:
     hidden = {"notebook": {"hidden": ["c"]}}
-    found = trail([event("run_started", state=hidden), measured("F.F"), measured("..F", 2)])
-    assert (found.held_out, found.measurements[-1].has_converged) == ((0, 1), True)
-    assert isinstance(found.final, Measurement)
+    history = trail(
+        [make_event("run_started", state=hidden), make_measurement_event("F.F"), make_measurement_event("..F", 2)]
+    )
+    assert (history.held_out, history.measurements[-1].has_converged) == ((0, 1), True)
+    assert isinstance(history.final, Measurement)

@@ -24,12 +24,12 @@ def test_placeholders_are_replaced_and_other_braces_stay(text: str, expected: st
     assert fill_placeholders(text, VALUES) == expected
 
 
-def test_a_placeholder_without_a_value_is_named() -> None:
+def test_a_missing_value_is_named() -> None:
     with pytest.raises(KeyError, match="expected"):
         fill_placeholders("{expected}", {"case": "a"})
 
 
-def test_each_placeholder_is_named_once() -> None:
+def test_placeholders_are_found_once() -> None:
     assert find_placeholders("{case} {x} {case} {{y}}") == ("case", "x")
 
 
