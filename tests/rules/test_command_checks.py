@@ -70,7 +70,7 @@ def test_background_processes_of_a_command_are_killed_without_waiting(run: Run, 
 
 
 def test_a_command_that_ignores_sigterm_is_killed(run: Run) -> None:
-    lines = run({"command": "trap '' TERM; while true; do sleep 0.1; result", "shell": True, "timeout": 0.3})
+    lines = run({"command": "trap '' TERM; while true; do sleep 0.1; done", "shell": True, "timeout": 0.3})
     assert lines[0].endswith("found it still running, and ended it")
 
 

@@ -915,7 +915,7 @@ def test_config_refuses(tmp_path: Path, rule: str, files: dict[str, str]) -> Non
                 "a comment above": "# where the database is\nhost: ${DB_HOST}\n",
                 "a comment elsewhere": "# DB_HOST: where it is\na: 1\nhost: ${DB_HOST}\n",
                 "not variables": "a: $$DB_HOST\nb: ${{ secrets.X }}\nc: $HOME\n# ${OLD}\n",
-                "rows beside the file": {
+                "explained beside the file": {
                     "service.json": '{"host": "${DB_HOST}"}',
                     ".env.example": "# where it is\nDB_HOST=db\n",
                 },
