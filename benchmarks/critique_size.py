@@ -14,9 +14,11 @@ from pytest_loop.agents import prompts
 from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.judging.critique import critique, rendered
 from pytest_loop.core.judging.draft import run_criteria
+from pytest_loop.core.model.evaluation import Critique
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Critique, RunState, Step, Target, Task
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.vocabulary import Step, Target
 from pytest_loop.core.text.sanitizer import fenced, tokens
 from pytest_loop.evaluate.session import ChildSession
 

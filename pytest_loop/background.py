@@ -13,7 +13,8 @@ from typing import TextIO
 import pytest
 
 from pytest_loop import looking
-from pytest_loop.core.model.run_state import RunState, Status
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.errors import StateError
 from pytest_loop.evaluate.session import START
 from pytest_loop.options import NO_ALIAS

@@ -11,7 +11,8 @@ from pathlib import Path
 from pytest_loop import background, looking
 from pytest_loop.background import later_words
 from pytest_loop.core.model.edit_scopes import overlap
-from pytest_loop.core.model.run_state import RunState, Target
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.errors import StateError
 from pytest_loop.evaluate.session import START

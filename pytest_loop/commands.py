@@ -8,8 +8,10 @@ from typing import Any
 
 from pytest_loop import reporting
 from pytest_loop.agents.installed_clients import installed
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.core.reporting import iteration_records, outcome
 from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.errors import StateError

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from pytest_loop.core.machine.stop_reasons import is_rejected
-from pytest_loop.core.model.run_state import Opinion, RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Opinion
 from pytest_loop.inference.clarity import Confirm, Gate, Passage, Shape, iteration_question, passage, success_question
 from pytest_loop.inference.task_phrases import asked
 

@@ -20,8 +20,9 @@ import pytest
 
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.model import stop_message
+from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Assessment, RunCriteria
+from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.core.text.redaction import redactor
 from pytest_loop.core.text.sanitizer import fenced, one_line

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.model.run_state import RunState, Status
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import StateError
 from pytest_loop.options import NO_ALIAS

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pytest_loop.core.judging.draft import is_test
 from pytest_loop.core.machine.stop_reasons import budgets
 from pytest_loop.core.model.rules import Proof
-from pytest_loop.core.model.run_state import Manner, RunRule, RunState, Target
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import Manner, RunState
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import Clarity, Draft, DraftRule, Shape, clarity, shape_of, strictest
 from pytest_loop.inference.project_context import Context

@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.core.judging.draft import TESTS, is_module, run_criteria, with_baseline, with_modules
+from pytest_loop.core.model.evaluation import Sealed
 from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan
-from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
+from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Task
 from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.evaluate.session import Session, SessionError
 from pytest_loop.options import child_arguments

@@ -7,7 +7,8 @@ import webbrowser
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_loop.core.model.run_state import Event, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.redaction import redactor
 from pytest_loop.errors import StateError
 from pytest_loop.run_options import RunOptions

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from pytest_loop import background, branching
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.gates import is_at_terminal
 from pytest_loop.looking import chosen

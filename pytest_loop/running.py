@@ -18,7 +18,9 @@ from pytest_loop.agents.factory import make
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.redacted_agent import Discreet
 from pytest_loop.agents.replay_agent import Recorded
-from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.core.reporting.closing_verdict import status_block
 from pytest_loop.core.text.redaction import RedactedStream, Redactor, redactor
 from pytest_loop.evaluate.bytecode import Bytecode

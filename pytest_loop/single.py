@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.judging.draft import is_module, run_criteria, with_modules
+from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Phase, Plan
-from pytest_loop.core.model.run_state import Assessment, RunCriteria
+from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.evaluate.session import Judgement
 
 

@@ -18,10 +18,12 @@ import pytest
 from pytest_loop import background, branching, commands, looking, reporting
 from pytest_loop.agents.builtin_agent import NAME as BUILTIN
 from pytest_loop.agents.installed_clients import nobody_named, unobserved
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.judging.draft import TESTS, is_test
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Plan
-from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Target
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, Status, Target
 from pytest_loop.core.reporting import outcome
 from pytest_loop.errors import LoopError
 from pytest_loop.evaluate.bytecode import Bytecode

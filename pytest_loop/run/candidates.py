@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnavailableError, StopAskedError
 from pytest_loop.core.judging.tampering import is_void
-from pytest_loop.core.model.run_state import Assessment, SealFinding
+from pytest_loop.core.model.evaluation import Assessment, SealFinding
 from pytest_loop.store import disk
 from pytest_loop.workspace.file_tree import Scope, Tree, look
 from pytest_loop.workspace.git import GitError

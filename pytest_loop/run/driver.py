@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from pytest_loop.agents.protocol import AgentError, AgentUnavailableError, StopAskedError
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.machine.stop_reasons import stop_reason
-from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState, Step
-from pytest_loop.core.model.vocabulary import own_word
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, Reason, Step, own_word
 from pytest_loop.core.reporting import outcome
 from pytest_loop.evaluate.session import SessionError, SessionStoppedError
 from pytest_loop.run.steps import Payload, Work

@@ -11,7 +11,8 @@ from pytest_loop.agents.broker import Broker
 from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.judging.draft import is_module, is_test
 from pytest_loop.core.judging.tampering import copied, is_void, parsed_machinery, suspicions
-from pytest_loop.core.model.run_state import Assessment, RunState, Sealed, SealFinding, Usage
+from pytest_loop.core.model.evaluation import Assessment, Sealed, SealFinding
+from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import Order
 from pytest_loop.evaluate.session import Judgement
 from pytest_loop.tools import Tools

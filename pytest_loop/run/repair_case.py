@@ -10,7 +10,8 @@ from pytest_loop.agents.protocol import AgentError, Case, StopAskedError, Watch
 from pytest_loop.agents.search_engine import order, search
 from pytest_loop.core.judging.draft import is_test
 from pytest_loop.core.judging.tampering import is_void
-from pytest_loop.core.model.run_state import Assessment, RunState
+from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.workspace.sealed_files import SealedFiles
 

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_loop.core.model.run_state import Event, Kind, RunState, Sealed
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.errors import StateError
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workspace.checkpoints import Checkpoints

@@ -21,7 +21,8 @@ from pytest_loop.agents.protocol import (
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.judging.draft import plan_steps
 from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Blocked, Kind, RunState, Step, Usage
+from pytest_loop.core.model.run_state import Blocked, RunState, Usage
+from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.core.reporting.lessons import recalled, rendered
 from pytest_loop.errors import StateError
 from pytest_loop.run.candidates import Candidate, Trying

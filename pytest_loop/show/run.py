@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.judging.critique import rendered
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.stop_reasons import budgets
-from pytest_loop.core.model.run_state import HASH_SHOWN, Event, Kind, Reason, RunCriteria, RunState, Target
+from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.core.model.run_state import HASH_SHOWN, RunState
+from pytest_loop.core.model.vocabulary import Kind, Reason, Target
 from pytest_loop.core.reporting.outcome import (
     ArtifactStatus,
     artifact_status,

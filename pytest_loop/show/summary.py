@@ -13,8 +13,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pytest_loop.core.model.run_state import Assessment, Event, Kind, RunState
-from pytest_loop.core.model.vocabulary import known_reason
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, known_reason
 from pytest_loop.core.reporting.outcome import pattern, question
 from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.show.run import go_on

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine.stop_reasons import budgets
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.text.sanitizer import one_line
 from pytest_loop.core.workload.analysis import Analysis
 from pytest_loop.core.workload.experiment_state import Notebook

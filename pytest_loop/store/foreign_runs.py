@@ -8,7 +8,9 @@ from typing import Any
 
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_state import Place, RunRule, RunState, Step
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Place, Step
 from pytest_loop.store import disk
 
 RULES = "criteria.rules.json"

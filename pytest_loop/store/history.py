@@ -13,8 +13,10 @@ from typing import Any, BinaryIO, NoReturn
 
 from pydantic import ValidationError
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.store import disk
 
 LONGEST_LINE = 64 * 1024 * 1024

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.rules import Value
-from pytest_loop.core.model.run_state import Event, Kind
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.store import disk
 
 _ANSWERS = (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value)

@@ -13,7 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store import disk, foreign_runs, history, snapshot
 from pytest_loop.store.append_only import Tail

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_loop.core.model.run_state import Event
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.workload.hypotheses import Truth, trend
 from pytest_loop.core.workload.measurement import CaseOutcome, Measurement, change
 from pytest_loop.workloads.experiment_history import Trail, trail

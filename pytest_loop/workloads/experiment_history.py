@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_loop.core.model.run_state import Event
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.workload.analysis import Analysis, Option
 from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement
 from pytest_loop.core.workload.measurement import Measurement

@@ -10,7 +10,8 @@ from typing import Any
 from pytest_loop.agents.answers import said
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
 from pytest_loop.core.model.evaluation import SealFinding
-from pytest_loop.core.model.run_state import Kind, RunState, Usage
+from pytest_loop.core.model.run_state import RunState, Usage
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.analysis import Analysis, Ground, Option, edited, received
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import RECOMMENDED, Decide, Decision

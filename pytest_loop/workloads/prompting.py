@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_loop.agents import prompts
-from pytest_loop.core.model.run_state import RunState, Step
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Step
 from pytest_loop.core.text.sanitizer import clipped, fenced, one_line
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import MODES, OnRegression, Truth

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop import option_table as options
-from pytest_loop.core.model.run_state import Reason
+from pytest_loop.core.model.vocabulary import Reason
 from pytest_loop.rules.checks.registry import BUILT_IN, COMPOSED
 from pytest_loop.rules.rule_files import load
 

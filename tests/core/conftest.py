@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.judging.critique import critique
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_state import Event, Kind, RunCriteria, RunRule, RunState, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Task
+from pytest_loop.core.model.vocabulary import Kind
 
 
 def a_rule(name: str = "a.x.y", severity: Severity = Severity.FAIL, **fields: Any) -> RunRule:

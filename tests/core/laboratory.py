@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.run_machine import Command
-from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunCriteria, RunState, Target
+from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.core.model.run_state import Breakers, RunState
+from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import RECOMMENDED, Policy
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement

@@ -19,11 +19,13 @@ import pytest
 from pytest_loop import hookspecs
 from pytest_loop.agents.factory import make
 from pytest_loop.agents.protocol import Agent
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Evidence, Outcome, Plan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Task
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.vocabulary import Kind, Status
 from pytest_loop.evaluate.session import Judgement
 from pytest_loop.processes import child
 from pytest_loop.run.driver import Driver

@@ -6,11 +6,14 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.judging.critique import critique
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_state import Event, Kind, RunCriteria, RunRule, RunState, Target, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Task
+from pytest_loop.core.model.vocabulary import Kind, Target
 
 MOMENT = "2026-01-02T03:04:05.678Z"
 HOSTILE = [

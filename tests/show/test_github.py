@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_loop.core.judging.assessment import assessment
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_state import RunCriteria, RunRule, RunState, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.show.github import MOST, annotation_lines, folder_in_checkout, is_on_github, muted, unmuted
 
 Failing = dict[str, Finding | str]

@@ -15,21 +15,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
+from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.rules import Finding, Severity
-from pytest_loop.core.model.run_state import (
-    Event,
-    Kind,
-    Reason,
-    RunCriteria,
-    RunRule,
-    RunState,
-    SealFinding,
-    Stop,
-    Target,
-    Task,
-)
-from pytest_loop.core.model.vocabulary import Status
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Stop, Task
+from pytest_loop.core.model.vocabulary import Kind, Reason, Status, Target
 from pytest_loop.core.reporting.iteration_records import records
 from pytest_loop.show.analysis import tendency
 from pytest_loop.show.html import MISSING, ReportError, report

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.show.run import end_lines, go_on, history_lines
 from pytest_loop.show.workload import draft_lines, event_lines
 from pytest_loop.show.workload import end_lines as closing_lines

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.run_state import Place, RunState, Step
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Place, Step
 from pytest_loop.errors import StateError
 from pytest_loop.store.history import ADOPTED
 from pytest_loop.store.project_runs import Store

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_loop.core.model.run_state import Kind
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
 from pytest_loop.workloads.asking import asked_about_plateau, asked_about_regression, asked_decision
 from pytest_loop.workloads.experiment_notes import note

@@ -9,7 +9,8 @@ from string import Template
 
 from pytest_loop.core.judging.critique import rendered
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import RunState, Step
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Step
 from pytest_loop.core.reporting.outcome import attempt_line
 from pytest_loop.core.text.sanitizer import fenced, one_line
 from pytest_loop.errors import StateError

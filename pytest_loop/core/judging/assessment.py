@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_loop.core.judging.score import MISSING, evaluation, rescored
+from pytest_loop.core.model.evaluation import Assessment, Complaint, RuleResult
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Result, Verdict, weight
-from pytest_loop.core.model.run_state import HASH_SHOWN, Assessment, Complaint, RuleResult, RunCriteria
+from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.core.model.run_state import HASH_SHOWN
 from pytest_loop.core.text.sanitizer import cleaned, clipped, fingerprint, one_line
 
 # How much of a failure is remembered: of each, and less where there are many.

@@ -9,8 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.model.run_state import Event, RunState, Target
-from pytest_loop.core.model.vocabulary import known_reason
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Target, known_reason
 from pytest_loop.core.reporting.closing_verdict import closing
 from pytest_loop.core.reporting.iteration_records import records
 from pytest_loop.core.reporting.outcome import pattern, question

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.show.html.verdict import exact
 from pytest_loop.show.summary import Round
 from pytest_loop.show.terminal import decimal

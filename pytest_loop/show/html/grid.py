@@ -11,9 +11,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, RuleResult
 from pytest_loop.core.model.rules import Finding, Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import Assessment, Critique, Event, Issue, Kind, RuleResult, RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.text.sanitizer import clipped, revealed
 from pytest_loop.show.html.chart import label
 from pytest_loop.show.summary import Round

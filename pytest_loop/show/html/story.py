@@ -9,8 +9,10 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine.event_changes import WORK
-from pytest_loop.core.model.run_state import HASH_SHOWN, Event, Kind, Step
+from pytest_loop.core.model.run_state import HASH_SHOWN
+from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.show.html.grid import escaped_size
 
 ROOM = 2 * 1024 * 1024

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pytest_loop.core.model.run_state import Complaint, Reason, RunState, Status
+from pytest_loop.core.model.evaluation import Complaint
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Reason, Status
 from pytest_loop.core.reporting.outcome import ArtifactStatus, artifact_status
 from pytest_loop.show.terminal import decimal
 

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
 from pytest_loop.core.machine.early_stop import confidence
+
 from pytest_loop.core.machine.stop_reasons import stop_reason
 from pytest_loop.core.model.rules import Proof, Severity
-from pytest_loop.core.model.run_state import Breakers, Kind, Reason, RunRule
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import Breakers
+from pytest_loop.core.model.vocabulary import Kind, Reason
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story

@@ -9,7 +9,7 @@ import pytest
 from pytest_loop.core.judging.critique import critique, rendered
 from pytest_loop.core.machine.run_machine import IllegalTransition
 from pytest_loop.core.machine.stop_reasons import stop_reason
-from pytest_loop.core.model.run_state import Kind, Opinion, Reason
+from pytest_loop.core.model.vocabulary import Kind, Opinion, Reason
 from pytest_loop.core.reporting.outcome import decision, result
 
 Tell = Any

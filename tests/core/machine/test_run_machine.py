@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.run_machine import (
     ANYWHERE,
@@ -21,21 +22,9 @@ from pytest_loop.core.machine.run_machine import (
     IllegalTransition,
 )
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_state import (
-    Breakers,
-    Event,
-    Kind,
-    Limits,
-    Place,
-    Reason,
-    RunCriteria,
-    RunRule,
-    RunState,
-    Status,
-    Step,
-    Target,
-    Usage,
-)
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Usage
+from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status, Step, Target
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story

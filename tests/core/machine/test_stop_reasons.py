@@ -9,7 +9,9 @@ import pytest
 
 from pytest_loop.core.machine.stop_reasons import PREDICATES, stop_reason
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_state import Breakers, Kind, Limits, Place, Reason, RunCriteria, RunRule, Status, levels
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, levels
+from pytest_loop.core.model.run_state import Breakers, Limits
+from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status
 from tests.core.laboratory import Experiment
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 
 from pytest_loop.core.machine.stop_reasons import breakers
 from pytest_loop.core.model.rules import Proof, Severity
-from pytest_loop.core.model.run_state import Kind, Manner, Target
+from pytest_loop.core.model.run_state import Manner
+from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.core.reporting.closing_verdict import Closing, closing, evidence, status_block, verdict
 from pytest_loop.core.reporting.outcome import result
 

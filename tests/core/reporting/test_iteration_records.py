@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_loop.core.model.run_state import Breakers, Event, Kind, Limits, RunRule, Target
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import Breakers, Limits
+from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.core.reporting.iteration_records import IterationRecord, Verification, analysis, records
 
 if TYPE_CHECKING:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.rules import Severity
-from pytest_loop.core.model.run_state import Event, Kind, RunRule
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.reporting.lessons import MOST_LINES, MOST_TOKENS, Lesson, lessons, recalled, rendered
 from pytest_loop.core.text.sanitizer import tokens
 

@@ -10,7 +10,9 @@ import pytest
 
 from pytest_loop.core.machine.stop_reasons import stop_reason
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_state import Attempt, Blocked, Kind, Reason, RunRule
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import Attempt, Blocked
+from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.core.reporting.outcome import (
     ArtifactStatus,
     artifact_status,

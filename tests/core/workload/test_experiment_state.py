@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.run_machine import IllegalTransition
-from pytest_loop.core.model.run_state import Event, Kind, Place, Reason, RunState, Status
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status
 from pytest_loop.core.reporting.outcome import decision, result
 from pytest_loop.core.workload.experiment_state import formed, reconsidered, weighed
 from tests.core.laboratory import Experiment
