@@ -11,16 +11,15 @@ from pathlib import Path
 from side_by_side import pytest_command, table
 
 from pytest_loop.agents import prompts
-from pytest_loop.core.judging.assessment import assessment
-from pytest_loop.core.judging.critique import critique, rendered
-from pytest_loop.core.judging.draft import run_criteria
-from pytest_loop.core.model.evaluation import Critique
+from pytest_loop.core.judging.assessment import assess
+from pytest_loop.core.judging.critique import build_critique, render_critique
+from pytest_loop.core.judging.draft import build_run_criteria
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import RunState, Task
-from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.model.vocabulary import Step, Target
-from pytest_loop.core.text.sanitizer import fenced, tokens
-from pytest_loop.evaluate.session import ChildSession
+from pytest_loop.core.model.run_state import Critique, RunState, Step, Target, Task
+from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.text.lengths import estimate_tokens
+from pytest_loop.core.text.sanitizer import fence_text
+from pytest_loop.session.runner import ChildSession
 
 TARGET = 0.03
 FAILING = 200
@@ -134,12 +133,12 @@ def criticised(folder: Path) -> tuple[Critique, RunState]:
     """The critique of the same suite, judged as in a run, and the run that would ask for its repair."""
     words = pytest_command("-p", "no:cacheprovider")[3:]
     session = ChildSession(words, folder, 600, dict(os.environ), lambda _data: None)
-    judgement = session.evaluate(Order())
+    judgement = session.evaluate(SessionOrder())
     if judgement.plan is None or len(judgement.evidence) != FAILING:
         raise SystemExit(f"expected {FAILING} reports, found {len(judgement.evidence)}:\n{judgement.output[-4000:]}")
-    criteria = run_criteria(judgement.plan, {}, {})
-    one = assessment(criteria, Phase.A, judgement.by_rule(), "")
-    made = critique(criteria, one)
+    criteria = build_run_criteria(judgement.plan, {}, {})
+    one = assess(criteria, Phase.A, judgement.by_rule(), "")
+    made = build_critique(criteria, one)
     state = RunState(
         run_id="green-1",
         task_alias="green",
@@ -159,15 +158,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_suite(folder)
-        said = tokens(printed(folder))
+        said = estimate_tokens(printed(folder))
         made, state = criticised(folder)
-    text = fenced(rendered(made), NONCE)
-    whole = prompts.compose(Step.REFINE, state, NONCE)
+    text = fence_text(render_critique(made), NONCE)
+    whole = prompts.build_prompt(Step.REFINE, state, NONCE)
     if asked.show:
         print(text, end="\n\n")
     rows = [
         [what, f"{count:,}", f"{100 * count / said:.2f}"]
-        for what, count in (("pytest -q", said), ("critique", tokens(text)), ("whole REFINE prompt", tokens(whole)))
+        for what, count in (
+            ("pytest -q", said),
+            ("critique", estimate_tokens(text)),
+            ("whole REFINE prompt", estimate_tokens(whole)),
+        )
     ]
     print(f"{FAILING} failing tests of {len(CAUSES)} causes, in tokens")
     print(table(["", "tokens", "per cent"], rows))

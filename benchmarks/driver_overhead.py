@@ -18,18 +18,16 @@ from typing import Any
 from side_by_side import arguments, spread, table
 
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
-from pytest_loop.core.events.event import Event
-from pytest_loop.core.judging.draft import run_criteria
+from pytest_loop.core.judging.draft import build_run_criteria
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Phase, Plan, Rule
-from pytest_loop.core.model.run_state import Breakers, RunState, Task
-from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.evaluate.session import Judgement
+from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunState, Task
+from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.run.context import RunSettings, Tools
 from pytest_loop.run.driver import Driver
+from pytest_loop.session.runner import Judgement
 from pytest_loop.show.live import Live
 from pytest_loop.store.project_runs import Store
-from pytest_loop.tools import Settings, Tools
 from pytest_loop.workspace.artifact import Artifact
 
 FAILING = 20
@@ -64,7 +62,7 @@ class Still:
         self.passed = {nodeid: Evidence(outcome=Outcome.PASSED) for nodeid in self.plan.items}
         self.calls = 0
 
-    def evaluate(self, _order: Order, *_extra: str) -> Judgement:
+    def evaluate(self, _order: SessionOrder, *_extra: str) -> Judgement:
         self.calls += 1
         failing = list(self.plan.items)[self.calls % 50 : self.calls % 50 + FAILING]
         wrong = {one: _failed(one, self.calls) for one in failing}
@@ -79,14 +77,14 @@ def _failed(nodeid: str, call: int) -> Evidence:
 def measured(folder: Path, rules: int, iterations: int) -> list[float]:
     session = Still(rules)
     store = Store(folder)
-    files = store.run("bench")
-    files.take()
+    files = store.get_run("bench")
+    files.acquire()
     state = RunState(
         run_id="bench-1",
         task_alias="bench",
         task=Task(prompt="measure"),
         max_iterations=iterations,
-        criteria=run_criteria(session.plan, {}, {}),
+        criteria=build_run_criteria(session.plan, {}, {}),
         artifact="artifact.md",
         breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
     )
@@ -113,7 +111,7 @@ def measured(folder: Path, rules: int, iterations: int) -> list[float]:
         pytest_loop_make_prompt=lambda **_: None,
         pytest_loop_should_stop=lambda **_: None,
     )
-    settings = Settings(root=folder, nonce="n")
+    settings = RunSettings(root=folder, nonce="n")
     artifact = Artifact(files.artifact)
     tools = Tools(settings, files, artifact, session, [AtOnce()], None, quiet, Live(io.StringIO()))
     Driver(state, store, tools, listen).run()

@@ -9,9 +9,9 @@ from statistics import median
 
 from side_by_side import arguments, clean_environment, pytest_command, spread, table
 
-from pytest_loop.core.model.session_order import Order
-from pytest_loop.evaluate.session import ChildSession
-from pytest_loop.evaluate.warm import Warm
+from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.session.runner import ChildSession
+from pytest_loop.session.warm.client import Warm
 
 TARGET = 1.8
 SECONDS = 3
@@ -39,7 +39,7 @@ def session(folder: Path, *words: str) -> ChildSession:
 
 def seconds(one: ChildSession, count: int) -> float:
     started = time.perf_counter()
-    found = one.evaluate(Order())
+    found = one.evaluate(SessionOrder())
     assert found.finished == 0, found.output
     assert len(found.evidence) == count
     return time.perf_counter() - started

@@ -15,9 +15,9 @@ from statistics import median
 from content_rules import write_artifact, write_rules
 from side_by_side import arguments, clean_environment, pytest_command, spread, table
 
-from pytest_loop.core.model.session_order import Order
-from pytest_loop.evaluate.session import ChildSession
-from pytest_loop.evaluate.warm import Warm
+from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.session.runner import ChildSession
+from pytest_loop.session.warm.client import Warm
 
 LEARNING = 8.0
 MODULES = 20
@@ -102,7 +102,7 @@ def measured(case: Case, rounds: int) -> tuple[list[float], list[float]]:
         session = ChildSession(words, folder, 600.0, environment, lambda _data: None, warm=server)
 
         def warm() -> None:
-            found = session.evaluate(Order())
+            found = session.evaluate(SessionOrder())
             assert found.finished == 0, found.output
 
         def cold() -> None:

@@ -27,7 +27,10 @@ from _pytest.config import default_plugins
 # The plugins themselves are left to pytest, which rewrites their assertions.
 IMPORTED = (
     *(f"_pytest.{name}" for name in default_plugins),
-    *(f"pytest_loop.{name}" for name in ("starting", "judging", "rules.collect", "workloads.collect")),
+    "pytest_loop.cli.start",
+    "pytest_loop.session.judge",
+    "pytest_loop.rules.items",
+    "pytest_loop.workloads.items",
     "execnet",
 )
 # Sessions load this plugin and xdist: the other plugins of this environment cost more than the rest.

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]
 
 # pytester forgets what a session inside this process imported, and libyaml's loader does not stand being imported again.
-import pytest_loop.rules.collect  # noqa: F401
+import pytest_loop.rules.items  # noqa: F401
 from tests.calling import NOT_KEPT, QUICK, Caller
 
 pytest_plugins = ["pytester"]

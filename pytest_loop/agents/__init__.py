@@ -1,1 +1,1 @@
-"""Whoever improves: agents behind one small protocol."""
+"""Agents: programs, functions and clients that edit or judge, behind one small protocol."""

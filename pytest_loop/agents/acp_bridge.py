@@ -30,7 +30,7 @@ _BRIDGE = (
 )
 
 
-def preset() -> Preset:
+def make_preset() -> Preset:
     """How this process is called; what stands where others have a model is the agent's command."""
     return Preset(
         program=sys.executable,

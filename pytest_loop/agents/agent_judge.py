@@ -10,10 +10,10 @@ from pathlib import Path
 from threading import Lock
 
 from pytest_loop.agents import prompts
-from pytest_loop.agents.answers import JudgeAnswer, validated
-from pytest_loop.agents.protocol import LARGEST_ANSWER, Agent, AgentError, AgentRequest, Watch
+from pytest_loop.agents.answers import JudgeAnswer, validate_answer
+from pytest_loop.agents.protocol import MAX_ANSWER_BYTES, Agent, AgentError, AgentRequest, Watch
 from pytest_loop.core.model.run_state import Usage
-from pytest_loop.core.text.sanitizer import fenced
+from pytest_loop.core.text.sanitizer import fence_text
 
 
 @dataclass
@@ -25,11 +25,11 @@ class Judge:
     nonce: str
     watch: Callable[[], Watch] = Watch
     prompts: Path | None = None
-    own_prompt: Callable[[AgentRequest], str | None] = lambda _request: None
+    make_prompt: Callable[[AgentRequest], str | None] = lambda _request: None
     iteration: int = 1
     phase: str = "A"
-    spent: Usage = field(default_factory=Usage)
-    is_asked: bool = False
+    usage: Usage = field(default_factory=Usage)
+    was_asked: bool = False
     is_dismissed: bool = False
     _troubles: dict[str, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -40,8 +40,8 @@ class Judge:
             return self._asked(question, None)
         if not artifact.is_file():
             return JudgeAnswer(passed=False, reason="there is no document yet")
-        if artifact.stat().st_size > LARGEST_ANSWER:
-            raise AgentError(f"expected at most {LARGEST_ANSWER // 1024**2} MB to judge, found more: {artifact}")
+        if artifact.stat().st_size > MAX_ANSWER_BYTES:
+            raise AgentError(f"expected at most {MAX_ANSWER_BYTES // 1024**2} MB to judge, found more: {artifact}")
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             copy = Path(folder) / artifact.name
             copy.write_bytes(artifact.read_bytes())
@@ -53,13 +53,13 @@ class Judge:
 
     def _asked(self, question: str, copy: Path | None) -> JudgeAnswer:
         request = self._request(question, copy)
-        request = replace(request, prompt=self.own_prompt(request) or request.prompt)
-        self.is_asked = True
+        request = replace(request, prompt=self.make_prompt(request) or request.prompt)
+        self.was_asked = True
         reply = self.agent.answer(request, self._watch())
         with self._lock:
-            self.spent = self.spent.plus(reply.usage)
+            self.usage = self.usage.plus(reply.usage)
         try:
-            return validated(reply, JudgeAnswer)
+            return validate_answer(reply, JudgeAnswer)
         except AgentError as error:  # the next try is told
             self._troubles[request.key] = str(error)
             raise
@@ -69,12 +69,12 @@ class Judge:
         key = hashlib.sha256(f"{question}\0{text}".encode("utf-8", "replace")).hexdigest()[:16]
         values = {
             "question": question,
-            "artifact": fenced(text, self.nonce) if copy else "",
+            "artifact": fence_text(text, self.nonce) if copy else "",
             "trouble": self._troubles.pop(key, ""),
         }
         return AgentRequest(
             "JUDGE",
-            prompts.render("JUDGE", values, self.prompts),
+            prompts.render_template("JUDGE", values, self.prompts),
             self.root,
             copy,
             self.iteration,
@@ -85,4 +85,4 @@ class Judge:
 
     def _watch(self) -> Watch:
         watch = self.watch()
-        return replace(watch, wanted=lambda: not self.is_dismissed and watch.wanted())
+        return replace(watch, should_continue=lambda: not self.is_dismissed and watch.should_continue())

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
 
 from pytest_loop.agents.protocol import AgentError, AgentReply
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 Model = TypeVar("Model", bound=BaseModel)
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
@@ -56,21 +56,21 @@ class JudgeAnswer(BaseModel):
     evidence: str = ""
 
 
-def said(reply: AgentReply) -> Any:
+def extract_data(reply: AgentReply) -> Any:
     """The data of an answer: given as such, or the one JSON object in its text."""
     return reply.data if reply.data is not None else _json(reply.text or "")
 
 
-def validated(reply: AgentReply, model: type[Model]) -> Model:
+def validate_answer(reply: AgentReply, model: type[Model]) -> Model:
     """The answer as `model`; raises `AgentError` with what is wrong with it."""
-    data = said(reply)
+    data = extract_data(reply)
     try:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the whole"
         wanted = ", ".join(model.model_fields)
-        raise AgentError(f"expected JSON with {wanted}, found {where}: {one_line(first['msg'])}") from None
+        raise AgentError(f"expected JSON with {wanted}, found {where}: {shorten(first['msg'])}") from None
 
 
 def _json(text: str) -> Any:
@@ -87,7 +87,7 @@ def _json(text: str) -> Any:
 
 def _only(found: list[Any], text: str = "") -> Any:
     if not found:
-        raise AgentError(f"expected a JSON object, found {one_line(text, 80)!r}")
+        raise AgentError(f"expected a JSON object, found {shorten(text, 80)!r}")
     if any(one != found[0] for one in found):
         raise AgentError(f"expected one JSON object, found {len(found)} that differ")
     return found[0]
@@ -128,7 +128,7 @@ def _no_number(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def unwrapped(text: str) -> str:
+def strip_fence(text: str) -> str:
     """A document without the fence that was put around the whole of it."""
     lines = text.strip().splitlines()
     opening = _FENCE.fullmatch(lines[0]) if len(lines) > 1 else None
@@ -157,7 +157,7 @@ def _is_open(lines: list[str]) -> bool:
     return bool(marks)
 
 
-def blocked(text: str) -> tuple[str, str] | None:
+def parse_blocked_claim(text: str) -> tuple[str, str] | None:
     """The rule and the reason of an agent that says it cannot be met; only where that is the whole answer."""
     found = _BLOCKED.match(text) if len(text) < _LONGEST_CLAIM else None
     return (found[1], found[2]) if found else None

@@ -1,4 +1,4 @@
-"""An agent that is the command-line client of somebody, called as its preset says."""
+"""An agent behind a command-line client, called as its preset says."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ import tempfile
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from pytest_loop.agents.command_agent import content, environment
-from pytest_loop.agents.output_filter import Glimpse
-from pytest_loop.agents.presets import Mode, Preset, Scope, Words, filled
+from pytest_loop.agents.command_agent import describe_exit, make_environment, read_content, run_agent_command
+from pytest_loop.agents.output_filter import OutputFilter
+from pytest_loop.agents.presets import Mode, Preset, Scope, Words, fill_placeholders
 from pytest_loop.agents.protocol import (
-    LARGEST_ANSWER,
     AgentError,
     AgentReply,
     AgentRequest,
@@ -26,22 +25,22 @@ from pytest_loop.agents.protocol import (
     RateLimitedError,
     Watch,
 )
-from pytest_loop.agents.strict_schema import strict
-from pytest_loop.agents.transcripts import READERS, Failure, Told, Transcript
-from pytest_loop.core.text.sanitizer import one_line
-from pytest_loop.processes import child
+from pytest_loop.agents.strict_schema import make_strict
+from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Transcript
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.processes.child import POLL_INTERVAL, Command, CommandResult, Deadline, Ending
 
 WAITS = (15.0, 30.0, 60.0, 120.0, 240.0)
 _EDITING = ("PRODUCE", "REFINE")
 _REFUSED = (401, 403)
-_LATER = (429, 529)
+_RATE_LIMITED = (429, 529)
 
 
-class PresetAgent:
-    """Runs a client for every request, in the workspace; it may edit only where an edit is asked for.
+class ClientAgent:
+    """Run a client for every request, in the workspace; only PRODUCE and REFINE may edit.
 
-    PRODUCE begins a conversation, and REFINE goes on with it where the client can. A client that must wait is called
-    again a little later, as long as the deadline allows. `words` are a model and further arguments.
+    PRODUCE starts a conversation, which REFINE continues if the client can. A rate-limited client is called again after
+    a wait, as long as the deadline allows. `words` are a model and further arguments.
     """
 
     is_serial = False
@@ -51,19 +50,19 @@ class PresetAgent:
         self.preset = preset
         self.waits = waits
         try:
-            more = shlex.split(words)
+            arguments = shlex.split(words)
         except ValueError as error:
             raise AgentUnavailableError(f"expected a model and arguments, found {words!r} ({error})") from None
-        self._model = more.pop(0) if more and not more[0].startswith("-") else ""
-        self._more = more
+        self._model = arguments.pop(0) if arguments and not arguments[0].startswith("-") else ""
+        self._arguments = arguments
         self._sessions: dict[Path, str] = {}
-        self._counted: dict[str, Told] = {}
-        self._state: Path | None = None
+        self._last_reports: dict[str, ClientReport] = {}
+        self._state_folder: Path | None = None
         self._lock = Lock()
 
-    def missing(self) -> str | None:
-        """Why the client cannot be run."""
-        if self.preset.where():
+    def find_problem(self) -> str | None:
+        """Return why the client cannot be run."""
+        if self.preset.find_program():
             return None
         return f"cannot run {self.preset.program!r}: no such command is installed here"
 
@@ -72,7 +71,7 @@ class PresetAgent:
         waits = iter(self.waits)
         while True:
             try:
-                return self._tried(request, watch, deadline - time.monotonic())
+                return self._call_client(request, watch, deadline - time.monotonic())
             except RateLimitedError as error:
                 wait = next(waits, None)
                 if wait is None:
@@ -80,165 +79,159 @@ class PresetAgent:
                 wait = wait if error.seconds is None else error.seconds
                 if time.monotonic() + wait >= deadline:
                     raise
-                watch.heard(f"{error}; trying again in {wait:g} s\n".encode())
+                watch.on_output(f"{error}; trying again in {wait:g} s\n".encode())
                 self._pause(wait, watch)
 
     def close(self) -> None:
-        """The conversations are over."""
+        """Forget all conversations."""
         with self._lock:
-            state, self._state = self._state, None
+            folder, self._state_folder = self._state_folder, None
             self._sessions.clear()
-        if state is not None:
-            shutil.rmtree(state, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _pause(self, seconds: float, watch: Watch) -> None:
-        patience = child.Patience(seconds, wanted=watch.wanted)
-        while (ending := patience.over()) is None:
-            time.sleep(min(child.POLL, seconds))
-        if ending is child.Ending.REQUEST:
-            raise watch.broken(self.name, ending)
+        deadline = Deadline(seconds, should_continue=watch.should_continue)
+        while (ending := deadline.find_ending()) is None:
+            time.sleep(min(POLL_INTERVAL, seconds))
+        if ending is Ending.REQUEST:
+            raise watch.make_error(self.name, ending)
 
-    def _tried(self, request: AgentRequest, watch: Watch, seconds: float) -> AgentReply:
-        """One call; a conversation in which something went wrong is not gone on with, unless it only has to wait."""
+    def _call_client(self, request: AgentRequest, watch: Watch, seconds: float) -> AgentReply:
+        """Call the client once; after an error other than a rate limit, the conversation is not continued."""
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
-            call = self._call(request, Path(folder))
+            call = self._prepare_call(request, Path(folder))
             try:
-                return self._reply(call, self._done(call, watch, seconds), watch)
+                return self._make_reply(call, self._run(call, watch, seconds), watch)
             except RateLimitedError:
                 raise
             except AgentError:
-                if call.edits:
+                if call.is_edit:
                     self._sessions.pop(request.workspace, None)
                 raise
 
-    def _call(self, request: AgentRequest, folder: Path) -> _Call:
+    def _prepare_call(self, request: AgentRequest, folder: Path) -> _Call:
         session = self._sessions.get(request.workspace, "") if request.step == "REFINE" else ""
-        goes_on = bool(session) and self.preset.resume is not None
-        if not goes_on:
+        is_resumed = bool(session) and self.preset.resume is not None
+        if not is_resumed:
             session = f"pytest-loop-{uuid.uuid4().hex[:12]}" if self.preset.names_session else ""
-        return _Call(request, folder, session, goes_on, _schema(self.preset, request), content(request.artifact))
+        schema, form = request.schema, self.preset.form
+        if form is None:  # the prompt alone asks for the schema
+            schema = None
+        elif schema is not None and form.is_strict:
+            schema = make_strict(schema)
+        return _Call(request, folder, session, is_resumed, schema, read_content(request.artifact))
 
-    def _done(self, call: _Call, watch: Watch, seconds: float) -> child.Completed:
+    def _run(self, call: _Call, watch: Watch, seconds: float) -> CommandResult:
         request, prompt = call.request, call.request.prompt.encode("utf-8", "replace")
         is_file = self.preset.prompt == "file"
         if is_file:
-            call.file("prompt_file").write_bytes(prompt)
+            call.get_file("prompt_file").write_bytes(prompt)
         if call.schema is not None:
-            call.file("schema_file").write_text(json.dumps(call.schema), encoding="utf-8")
-        glimpse = Glimpse(watch.heard)
-        order = child.Order(
-            self._words(call),
+            call.get_file("schema_file").write_text(json.dumps(call.schema), encoding="utf-8")
+        output = OutputFilter(watch.on_output)
+        command = Command(
+            self._make_words(call),
             request.workspace,
-            max(seconds, child.POLL),
+            max(seconds, POLL_INTERVAL),
             None if self.preset.is_silent else watch.silence,
-            {**self.preset.environment, **environment(request), **self._mode(call).environment},
+            {**self.preset.environment, **make_environment(request), **self._get_mode(call).environment},
             b"" if is_file else prompt,
-            limit=LARGEST_ANSWER,
-            heard=glimpse,
-            wanted=watch.wanted,
-            thorough=True,
+            on_output=output,
         )
-        try:
-            done = child.run(order)
-        except child.CannotStartError as error:
-            raise AgentUnavailableError(str(error)) from None
-        glimpse.end()
-        if done.ending is not child.Ending.ITSELF:
-            raise watch.broken(self.name, done.ending)
-        return done
+        result = run_agent_command(command, self.name, watch)
+        output.end()
+        return result
 
-    def _mode(self, call: _Call) -> Mode:
-        return self.preset.edit if call.edits else self.preset.read_only
+    def _get_mode(self, call: _Call) -> Mode:
+        return self.preset.edit if call.is_edit else self.preset.read_only
 
-    def _words(self, call: _Call) -> list[str]:
+    def _make_words(self, call: _Call) -> list[str]:
         preset = self.preset
-        words: Words = (preset.resume or ()) if call.goes_on else preset.start
-        words += preset.arguments + self._mode(call).arguments
+        words: Words = (preset.resume or ()) if call.is_resumed else preset.start
+        words += preset.arguments + self._get_mode(call).arguments
         words += preset.model if self._model else ()
-        words += preset.artifact if call.edits and call.request.artifact else ()
+        words += preset.artifact if call.is_edit and call.request.artifact else ()
         words += preset.form.arguments if preset.form and call.schema is not None else ()
         words += preset.outside_git if preset.outside_git and not _is_git(call.request.workspace) else ()
         uses_state = any("{state}" in word for word in words)
-        values = {**call.values(), "model": self._model, "state": self._kept() if uses_state else ""}
-        return [preset.where() or preset.program, *filled(words, values), *self._more]
+        values = {**call.placeholders, "model": self._model, "state": self._get_state_folder() if uses_state else ""}
+        return [preset.find_program() or preset.program, *fill_placeholders(words, values), *self._arguments]
 
-    def _kept(self) -> Path:
-        """A folder for what a client keeps of its conversations."""
+    def _get_state_folder(self) -> Path:
+        """Return the folder where a client keeps its conversations."""
         with self._lock:
-            if self._state is None:
-                self._state = Path(tempfile.mkdtemp(prefix="pytest-loop-"))
-            return self._state
+            if self._state_folder is None:
+                self._state_folder = Path(tempfile.mkdtemp(prefix="pytest-loop-"))
+            return self._state_folder
 
-    def _reply(self, call: _Call, done: child.Completed, watch: Watch) -> AgentReply:
-        told = READERS[self.preset.format](
-            Transcript(done.stdout, _read(call.file("report_file")), done.exit_code, not done.lost)
-        )
-        session = told.session or call.session
-        usage = self._usage(call, session, told)
-        if failure := _failure(told, usage, done):
-            error = self._error(failure, done)
-            if type(error) is not AgentError or content(call.request.artifact) == call.before:
+    def _make_reply(self, call: _Call, result: CommandResult, watch: Watch) -> AgentReply:
+        report_text = (read_content(call.get_file("report_file")) or b"").decode("utf-8", "replace")
+        transcript = Transcript(result.stdout, report_text, result.exit_code, not result.lost_bytes)
+        report = READERS[self.preset.format](transcript)
+        session = report.session or call.session
+        usage = self._compute_usage(call, session, report)
+        if failure := _find_failure(report, usage, result):
+            error = self._make_error(failure, result)
+            if type(error) is not AgentError or read_content(call.request.artifact) == call.before:
                 raise error
-            watch.heard(f"{error}; what it edited is judged all the same\n".encode())
+            watch.on_output(f"{error}; what it edited is judged all the same\n".encode())
             self._sessions.pop(call.request.workspace, None)
             return AgentReply.model_validate({"usage": usage})
-        if call.edits and session:
+        if call.is_edit and session:
             self._sessions[call.request.workspace] = session
-        text = None if call.edits and self.preset.is_report else told.text
-        data = told.data if call.schema is not None else None
+        text = None if call.is_edit and self.preset.is_report else report.text
+        data = report.data if call.schema is not None else None
         return AgentReply.model_validate({"text": text, "data": data, "usage": usage})
 
-    def _usage(self, call: _Call, session: str, told: Told) -> dict[str, Any]:
-        """What this call has used: of a number that counts the whole conversation, what was added to it.
-
-        Clients give a price of 0 for a model whose price they do not know.
-        """
-        before = self._counted.get(session, Told()) if call.goes_on else Told()
-        if call.edits and told.tokens is not None:
-            self._counted[session] = replace(told, text=None, data=None)
+    def _compute_usage(self, call: _Call, session: str, report: ClientReport) -> dict[str, Any]:
+        """Return the usage of this call alone; a cost of 0 is unknown, as clients report it for unknown prices."""
+        before = self._last_reports.get(session, ClientReport()) if call.is_resumed else ClientReport()
+        if call.is_edit and report.tokens is not None:
+            self._last_reports[session] = report
+        cost_scope = _find_cost_scope(self.preset, report, before)
         return {
-            "tokens": _added(told.tokens, before.tokens, self.preset.tokens),
-            "cost_usd": _added(told.cost_usd, before.cost_usd, _cost_scope(self.preset, told, before)) or None,
+            "tokens": _compute_increase(report.tokens, before.tokens, self.preset.tokens),
+            "cost_usd": _compute_increase(report.cost_usd, before.cost_usd, cost_scope) or None,
         }
 
-    def _error(self, failure: Failure, done: child.Completed) -> AgentError:
-        said = one_line(failure.message or done.stderr.strip().rpartition("\n")[2], 300)
-        why = f": {said}" if said else ""
+    def _make_error(self, failure: Failure, result: CommandResult) -> AgentError:
+        message = shorten(failure.message or result.stderr.strip().rpartition("\n")[2], 300)
+        reason = f": {message}" if message else ""
         if failure.status in _REFUSED:
             return AgentUnavailableError(
-                f"{self.name} was refused by its model's server (status {failure.status}){why}"
+                f"{self.name} was refused by its model's server (status {failure.status}){reason}"
             )
-        if failure.status in _LATER:
-            return RateLimitedError(f"{self.name} has to wait (status {failure.status}){why}", failure.wait)
-        if done.exit_code < 0:
-            return AgentError(f"{self.name} ended with signal {-done.exit_code}{why}")
-        if done.exit_code:
-            return AgentError(f"{self.name} ended with exit code {done.exit_code}{why}")
-        return AgentError(f"{self.name} gave no answer of its model{why}")
+        if failure.status in _RATE_LIMITED:
+            return RateLimitedError(f"{self.name} has to wait (status {failure.status}){reason}", failure.wait)
+        if result.exit_code:
+            return AgentError(f"{self.name} {describe_exit(result.exit_code)}{reason}")
+        return AgentError(f"{self.name} gave no answer of its model{reason}")
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A request on its way to the client; `before` is the artifact as it was."""
+    """One call of the client; `before` is the content of the artifact before it."""
 
     request: AgentRequest
     folder: Path
     session: str
-    goes_on: bool
+    is_resumed: bool
     schema: Mapping[str, Any] | None
     before: bytes | None
 
     @property
-    def edits(self) -> bool:
+    def is_edit(self) -> bool:
         return self.request.step in _EDITING
 
-    def file(self, name: str) -> Path:
+    def get_file(self, name: str) -> Path:
         return self.folder / name
 
-    def values(self) -> dict[str, object]:
+    @property
+    def placeholders(self) -> dict[str, object]:
         artifact = self.request.artifact
         return {
-            **{name: self.file(name) for name in ("prompt_file", "schema_file", "report_file")},
+            **{name: self.get_file(name) for name in ("prompt_file", "schema_file", "report_file")},
             "schema": json.dumps(self.schema),
             "session": self.session,
             "workspace": self.request.workspace,
@@ -247,41 +240,28 @@ class _Call:
         }
 
 
-def _schema(preset: Preset, request: AgentRequest) -> Mapping[str, Any] | None:
-    """The form of the answer, where the client takes one; elsewhere the prompt alone asks for it."""
-    if preset.form is None or request.schema is None:
-        return None
-    return strict(request.schema) if preset.form.is_strict else request.schema
-
-
 def _is_git(folder: Path) -> bool:
-    return any((one / ".git").exists() for one in (folder, *folder.resolve().parents))
+    return any((parent / ".git").exists() for parent in (folder, *folder.resolve().parents))
 
 
-def _failure(told: Told, usage: Mapping[str, Any], done: child.Completed) -> Failure | None:
-    """What went wrong: exit codes are believed only where they say so, and no tokens means that no model answered."""
-    if told.failure is not None:
-        return told.failure
+def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: CommandResult) -> Failure | None:
+    """Return what went wrong, if anything: without tokens no model has answered, whatever the exit code says."""
+    if report.failure is not None:
+        return report.failure
     if usage["tokens"] == 0:
-        return Failure(told.text or "")
-    return Failure() if done.exit_code else None
+        return Failure(report.text or "")
+    return Failure() if result.exit_code else None
 
 
-def _cost_scope(preset: Preset, told: Told, before: Told) -> Scope | None:
-    """Some versions of a client price the whole conversation, others this run: then too few tokens have a price."""
-    known = [told.priced, told.tokens, before.priced]
-    if preset.cost is None or None in known:
+def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport) -> Scope | None:
+    """Return what the cost counts: some versions of a client price one run, and then fewer tokens have a price."""
+    if preset.cost is None or None in (report.priced, report.tokens, before.priced):
         return preset.cost
-    return "run" if (told.priced or 0) < (told.tokens or 0) + (before.priced or 0) else preset.cost
+    return "run" if (report.priced or 0) < (report.tokens or 0) + (before.priced or 0) else preset.cost
 
 
-def _added(now: Any, before: Any, scope: Scope | None) -> Any:
-    """What was added to a number; one that is smaller than before did not count the whole conversation after all."""
+def _compute_increase(now: Any, before: Any, scope: Scope | None) -> Any:
+    """Return what this run added to a number; one that fell did not count the whole session."""
     if scope is None or now is None:
         return None
     return now if scope == "run" or before is None or now < before else now - before
-
-
-def _read(path: Path) -> str:
-    data = content(path)
-    return "" if data is None else data.decode("utf-8", "replace")

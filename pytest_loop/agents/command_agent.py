@@ -1,30 +1,37 @@
-"""`command:WORDS`: any program as an agent, by its standard streams or files."""
+"""`command:WORDS`: any program as an agent, through its standard streams or files."""
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import tempfile
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from pytest_loop.agents.presets import PLACEHOLDER, fill_placeholders
 from pytest_loop.agents.protocol import (
-    LARGEST_ANSWER,
+    MAX_ANSWER_BYTES,
     AgentError,
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
     Watch,
 )
-from pytest_loop.core.text.sanitizer import one_line
-from pytest_loop.processes import child
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.processes.child import (
+    CannotStartError,
+    Command,
+    CommandResult,
+    Ending,
+    find_program_problem,
+    run_command,
+)
 
-_PLACEHOLDER = re.compile(r"\{(prompt_file|output_file|artifact|workspace|step|iteration)\}")
+_TOO_LONG = f"expected an answer of at most {MAX_ANSWER_BYTES // 1024**2} MB, found more"
 
 
 class CommandAgent:
-    """Runs a command for every request, in the workspace and without a shell."""
+    """Run a command for every request, in the workspace and without a shell."""
 
     is_serial = False
 
@@ -36,75 +43,78 @@ class CommandAgent:
             raise AgentUnavailableError(f"expected a command, found {words!r} ({error})") from None
         if not self.words:
             raise AgentUnavailableError("expected a command after `command:`, found nothing")
-        self._uses = {name for word in self.words for name in _PLACEHOLDER.findall(word)}
+        self._placeholders = {name for word in self.words for name in PLACEHOLDER.findall(word)}
 
-    def missing(self, workspace: Path) -> str | None:
-        """Why the program cannot be run, as far as that can be seen before the run begins."""
-        return child.missing(_filled(self.words[0], {"workspace": workspace}), workspace)
+    def find_problem(self, workspace: Path) -> str | None:
+        """Return why the program cannot be run, without running it."""
+        [program] = fill_placeholders(self.words[:1], {"workspace": workspace})
+        return find_program_problem(program, workspace)
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
-        before = content(request.artifact)
+        before = read_content(request.artifact)
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
-            files = {"prompt_file": Path(folder) / "prompt.md", "output_file": Path(folder) / "answer"}
-            done = self._done(request, watch, files)
-            if done.ending is not child.Ending.ITSELF:
-                raise watch.broken(self.name, done.ending)
-            if done.exit_code and content(request.artifact) == before:
-                raise AgentError(self._ended(done))
-            if done.exit_code:  # an exit code is no verdict: what was edited is judged by the rules
-                watch.heard(f"{self._ended(done)}; what it edited is judged all the same\n".encode())
+            prompt_file, output_file = Path(folder) / "prompt.md", Path(folder) / "answer"
+            result = self._run(request, watch, prompt_file, output_file)
+            if result.exit_code:
+                error = self._make_error(result)
+                if read_content(request.artifact) == before:
+                    raise error
+                watch.on_output(f"{error}; what it edited is judged all the same\n".encode())
                 return AgentReply()
-            return AgentReply(text=_read(files["output_file"]) if "output_file" in self._uses else _whole(done))
+            has_file = "output_file" in self._placeholders
+            return AgentReply(text=_read_file(output_file) if has_file else _get_text(result))
 
     def close(self) -> None:
-        """Nothing is kept between requests."""
+        """Do nothing: no state outlives an answer."""
 
-    def _done(self, request: AgentRequest, watch: Watch, files: dict[str, Path]) -> child.Completed:
+    def _run(self, request: AgentRequest, watch: Watch, prompt_file: Path, output_file: Path) -> CommandResult:
         prompt = request.prompt.encode("utf-8", "replace")
-        if "prompt_file" in self._uses:
-            files["prompt_file"].write_bytes(prompt)
-        order = child.Order(
-            self._filled_words(request, files),
-            request.workspace,
-            watch.timeout,
-            watch.silence,
-            environment(request),
-            b"" if "prompt_file" in self._uses else prompt,
-            limit=LARGEST_ANSWER,
-            heard=watch.heard,
-            wanted=watch.wanted,
-            thorough=True,
-        )
-        try:
-            return child.run(order)
-        except child.CannotStartError as error:
-            raise AgentUnavailableError(str(error)) from None
-
-    def _filled_words(self, request: AgentRequest, files: Mapping[str, Path]) -> list[str]:
+        if "prompt_file" in self._placeholders:
+            prompt_file.write_bytes(prompt)
+            prompt = b""
         values = {
-            **files,
+            "prompt_file": prompt_file,
+            "output_file": output_file,
             "artifact": request.artifact or "",
             "workspace": request.workspace,
             "step": request.step,
             "iteration": request.iteration,
         }
-        return [_filled(word, values) for word in self.words]
+        command = Command(
+            fill_placeholders(self.words, values),
+            request.workspace,
+            watch.timeout,
+            watch.silence,
+            make_environment(request),
+            prompt,
+            on_output=watch.on_output,
+        )
+        return run_agent_command(command, self.name, watch)
 
-    def _ended(self, done: child.Completed) -> str:
-        """How it ended, and the last thing that it said."""
-        how = f"exit code {done.exit_code}" if done.exit_code > 0 else f"signal {-done.exit_code}"
-        said = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
-        last = one_line(said, 300)
-        return f"{self.name} ended with {how}" + (f": {last}" if last else "")
+    def _make_error(self, result: CommandResult) -> AgentError:
+        output = shorten((result.stderr.strip() or result.stdout.strip()).rpartition("\n")[2], 300)
+        return AgentError(f"{self.name} {describe_exit(result.exit_code)}" + (f": {output}" if output else ""))
 
 
-def _filled(word: str, values: Mapping[str, object]) -> str:
-    """Placeholders replaced by their values; other braces stay."""
-    return _PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), word)
+def run_agent_command(command: Command, name: str, watch: Watch) -> CommandResult:
+    """Run the command of an agent to its own end, or raise the `AgentError` of another ending."""
+    command = replace(command, output_limit=MAX_ANSWER_BYTES, is_thorough=True)
+    try:
+        result = run_command(replace(command, should_continue=watch.should_continue))
+    except CannotStartError as error:
+        raise AgentUnavailableError(str(error)) from None
+    if result.ending is not Ending.COMPLETED:
+        raise watch.make_error(name, result.ending)
+    return result
 
 
-def environment(request: AgentRequest) -> dict[str, str]:
-    """Ours, and the words that say what is asked."""
+def describe_exit(code: int) -> str:
+    """Say how a process ended, as the predicate of a sentence."""
+    return f"ended with exit code {code}" if code >= 0 else f"ended with signal {-code}"
+
+
+def make_environment(request: AgentRequest) -> dict[str, str]:
+    """Return the environment of this process with the variables that describe a request."""
     return {
         **os.environ,
         "LOOP_STEP": request.step,
@@ -115,27 +125,23 @@ def environment(request: AgentRequest) -> dict[str, str]:
     }
 
 
-def content(path: Path | None) -> bytes | None:
-    """What is in a file; a pipe or a device that somebody put in its place is not read."""
-    if path is None or not path.is_file() or path.stat().st_size > LARGEST_ANSWER:
+def read_content(path: Path | None) -> bytes | None:
+    """Return the bytes of a regular file of acceptable size; a pipe or device would block."""
+    if path is None or not path.is_file() or path.stat().st_size > MAX_ANSWER_BYTES:
         return None
     return path.read_bytes()
 
 
-def _whole(done: child.Completed) -> str:
-    """Standard output, of which nothing may be missing."""
-    if done.lost:
+def _get_text(result: CommandResult) -> str:
+    if result.lost_bytes:
         raise AgentError(_TOO_LONG)
-    return done.stdout
+    return result.stdout
 
 
-def _read(path: Path) -> str:
+def _read_file(path: Path) -> str:
     if not path.is_file():
         raise AgentError("expected an answer in {output_file}, found none")
-    data = content(path)
+    data = read_content(path)
     if data is None:
         raise AgentError(_TOO_LONG)
     return data.decode("utf-8", "replace")
-
-
-_TOO_LONG = f"expected an answer of at most {LARGEST_ANSWER // 1024**2} MB, found more"

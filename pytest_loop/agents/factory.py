@@ -1,72 +1,139 @@
-"""From the name of an agent to the agent."""
+"""Turn the spec of an agent into the agent: the only place that builds one."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pytest_loop.agents import acp_bridge
-from pytest_loop.agents.builtin_agent import NAME as BUILTIN
-from pytest_loop.agents.builtin_agent import BuiltinAgent
-from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.builtin_agent import BUILTIN, SECONDS, BuiltinAgent
+from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.command_agent import CommandAgent
-from pytest_loop.agents.presets import presets
+from pytest_loop.agents.presets import load_presets
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.python_agent import PythonAgent
-from pytest_loop.agents.replay_agent import ReplayAgent
+from pytest_loop.agents.redacted_agent import RedactedAgent
+from pytest_loop.agents.replay_agent import RecordedAgent, ReplayAgent
+from pytest_loop.core.text.redaction import Redactor
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 KINDS = "command:WORDS, acp:WORDS, python:module:callable, replay:FILE, builtin, builtin:SECONDS"
 
 
-def make(spec: str, root: Path, declared: dict[str, str]) -> Agent:
-    """The agent that `spec` names: a kind with its argument, a preset, or a name declared in pyproject.toml.
+@dataclass(frozen=True)
+class AgentFactory:
+    """Build agents for the project at `root`: each is redacted, and recorded where `record` names a file.
 
-    A preset may have a model and further arguments: `codex:gpt-5 --profile quick`. What can be seen to be wrong without
-    asking it anything is said now.
+    A plugin's agent (`pytest_loop_make_agent`) comes before one declared in pyproject.toml, a kind or a preset.
+    """
+
+    root: Path
+    hook: Any
+    redact: Redactor
+    record: Path | None = None
+    _agents: dict[str, Agent] = field(default_factory=dict)
+
+    def check(self, spec: str) -> None:
+        """Raise `AgentUnavailableError` if `spec` names no agent that can work here."""
+        if spec not in self._agents:
+            self._agents[spec] = self._make_redacted(spec, self.root)
+
+    def make(self, spec: str) -> Agent:
+        """Return the agent of the project that `spec` names; every call shares one."""
+        self.check(spec)
+        return self._record(self._agents[spec])
+
+    def make_another(self, spec: str, folder: Path) -> Agent:
+        """Return a new agent that works in another folder."""
+        return self._record(self._make_redacted(spec, folder))
+
+    def _make_redacted(self, spec: str, folder: Path) -> Agent:
+        agent: Agent | None = self.hook.pytest_loop_make_agent(spec=spec)
+        return RedactedAgent(agent or make_agent(spec, folder, load_declared(self.root)), self.redact)
+
+    def _record(self, agent: Agent) -> Agent:
+        return RecordedAgent(agent, self.record) if self.record else agent
+
+
+def load_declared(root: Path) -> dict[str, str]:
+    """Return the specs that pyproject.toml declares in `[tool.pytest-loop.agents.NAME]`, by their names."""
+    path = root / "pyproject.toml"
+    try:
+        data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (OSError, ValueError) as error:
+        raise AgentUnavailableError(f"cannot read the agents in {path}: {error}") from None
+    tables = data.get("tool", {}).get("pytest-loop", {}).get("agents", {})
+    specs: dict[str, str] = {}
+    for name, table in tables.items() if isinstance(tables, dict) else ():
+        if not isinstance(table, dict) or not isinstance(table.get("spec"), str):
+            raise AgentUnavailableError(
+                f'{path}: expected spec = "..." in [tool.pytest-loop.agents.{name}], found {table!r}'
+            )
+        specs[name] = table["spec"]
+    return specs
+
+
+def make_agent(spec: str, root: Path, declared: dict[str, str]) -> Agent:
+    """Return the agent that `spec` names: a kind with its argument, a preset, or a declared name.
+
+    A preset may have a model and further arguments: `codex:gpt-5 --profile quick`. Raises `AgentUnavailableError` for
+    every mistake that shows without a request to the agent.
     """
     kind, _, argument = declared.get(spec, spec).partition(":")
-    if kind == "command":
-        agent = CommandAgent(argument, spec)
-        if problem := agent.missing(root):
-            raise AgentUnavailableError(problem)
+    if make := _MAKERS.get(kind):
+        return make(argument, root, spec)
+    if preset := load_presets().get(kind):
+        agent = ClientAgent(preset, argument, spec)
+        _refuse(f"{problem} (--loop-agents lists those that are)" if (problem := agent.find_problem()) else None)
         return agent
-    if kind == "python":
-        return _of_the_project(PythonAgent(argument, root, spec))
-    if kind == "replay":
-        return ReplayAgent(root / argument, spec)
-    if kind == BUILTIN:
-        return _builtin(argument, spec)
-    if kind == "acp":
-        return _speaking_acp(argument, root, spec)
-    if kind in presets():
-        return _client(PresetAgent(presets()[kind], argument, spec))
-    names = ", ".join(sorted({*declared, *presets()}))
+    names = ", ".join(sorted({*declared, *load_presets()}))
     raise AgentUnavailableError(f"expected {KINDS} or one of {names} for an agent, found {spec!r}")
 
 
-def _of_the_project(agent: PythonAgent) -> PythonAgent:
-    if problem := agent.missing():
+def _refuse(problem: str | None) -> None:
+    if problem:
         raise AgentUnavailableError(problem)
+
+
+def _make_command(words: str, root: Path, name: str) -> Agent:
+    agent = CommandAgent(words, name)
+    _refuse(agent.find_problem(root))
     return agent
 
 
-def _builtin(argument: str, spec: str) -> Agent:
-    if not argument:
-        return BuiltinAgent()
-    if not argument.isdecimal() or not int(argument):
-        raise AgentUnavailableError(f"expected whole seconds after builtin:, found {spec!r}")
-    return BuiltinAgent(seconds=int(argument))
+def _make_acp(words: str, root: Path, name: str) -> Agent:
+    _refuse(None if words.strip() else "expected a command after `acp:`, found nothing")
+    _refuse(CommandAgent(words).find_problem(root))
+    return ClientAgent(acp_bridge.make_preset(), words, name)
 
 
-def _speaking_acp(words: str, root: Path, name: str) -> PresetAgent:
-    """An agent by its command, with which the same can be wrong as with any other."""
-    if not words.strip():
-        raise AgentUnavailableError("expected a command after `acp:`, found nothing")
-    if problem := CommandAgent(words).missing(root):
-        raise AgentUnavailableError(problem)
-    return PresetAgent(acp_bridge.preset(), words, name)
-
-
-def _client(agent: PresetAgent) -> PresetAgent:
-    if problem := agent.missing():
-        raise AgentUnavailableError(f"{problem} (--loop-agents lists those that are)")
+def _make_python(reference: str, root: Path, name: str) -> Agent:
+    agent = PythonAgent(reference, root, name)
+    _refuse(agent.find_problem())
     return agent
+
+
+def _make_replay(path: str, root: Path, name: str) -> Agent:
+    return ReplayAgent(root / path, name)
+
+
+def _make_builtin(seconds: str, _root: Path, name: str) -> Agent:
+    if seconds and not (seconds.isdecimal() and int(seconds)):
+        raise AgentUnavailableError(f"expected whole seconds after builtin:, found {name!r}")
+    return BuiltinAgent(seconds=int(seconds) if seconds else SECONDS)
+
+
+_MAKERS: dict[str, Callable[[str, Path, str], Agent]] = {
+    "command": _make_command,
+    "acp": _make_acp,
+    "python": _make_python,
+    "replay": _make_replay,
+    BUILTIN: _make_builtin,
+}

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from pytest_loop.agents.builtin_agent import NAME as BUILTIN
-from pytest_loop.agents.presets import Preset, presets
+from pytest_loop.agents.builtin_agent import BUILTIN
+from pytest_loop.agents.presets import Preset, load_presets
 from pytest_loop.core.model.clients import Client
 from pytest_loop.core.model.run_state import Limits
 from pytest_loop.processes import child
@@ -17,25 +17,25 @@ PATIENCE = 10.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+]\w+(?:\.\w+)*)?")
 
 
-def installed(folder: Path | None = None, patience: float = PATIENCE) -> list[Client]:
+def find_clients(folder: Path | None = None, patience: float = PATIENCE) -> list[Client]:
     """Every preset, with its path and its version where it is installed; asking for a version takes bounded time."""
-    known = presets()
+    known = load_presets()
     with ThreadPoolExecutor(len(known)) as pool:
         return list(pool.map(lambda name: _client(name, known[name], folder or Path.cwd(), patience), known))
 
 
-def nobody_named(*, are_files_edited: bool) -> str:
+def choose_default_agent(*, are_files_edited: bool) -> str:
     """Who is meant where no agent is named: the one client that is installed, or ours where there is none."""
-    here = [name for name, preset in presets().items() if preset.where()]
+    here = [name for name, preset in load_presets().items() if preset.find_program()]
     if len(here) == 1:
         return here[0]
     return BUILTIN if are_files_edited and not here else ""
 
 
-def unobserved(specs: Iterable[str], limits: Limits) -> Iterator[str]:
+def list_unobservable_limits(specs: Iterable[str], limits: Limits) -> Iterator[str]:
     """The limits that cannot be kept, because an agent never tells what it uses."""
     for spec in specs:
-        preset = presets().get(spec.partition(":")[0])
+        preset = load_presets().get(spec.partition(":")[0])
         tells_cost, tells_tokens = (preset.cost, preset.tokens) if preset else (None, None)
         if preset is None and not spec.startswith("command:"):
             continue
@@ -46,7 +46,7 @@ def unobserved(specs: Iterable[str], limits: Limits) -> Iterator[str]:
 
 
 def _client(name: str, preset: Preset, folder: Path, patience: float) -> Client:
-    path = preset.where()
+    path = preset.find_program()
     return Client(
         name=name,
         checked=preset.checked,
@@ -62,7 +62,7 @@ def _client(name: str, preset: Preset, folder: Path, patience: float) -> Client:
 def _version(words: list[str], folder: Path, patience: float) -> str | None:
     """The first number with a dot in what it says of itself."""
     try:
-        done = child.run(child.Order(words, folder, patience))
+        done = child.run_command(child.Command(words, folder, patience))
     except child.CannotStartError:
         return None
     found = None if done.exit_code else _VERSION.search(done.stdout or done.stderr)

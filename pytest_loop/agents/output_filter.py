@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from pytest_loop.agents.json_values import Event, an_object, at, members, prose, word
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
-LONGEST = 1024 * 1024
+MAX_LINE_BYTES = 1024 * 1024
 
 
-class Glimpse:
+class OutputFilter:
     """Takes pieces of output and gives lines: plain ones as they are, events in a few words, others not at all."""
 
     def __init__(self, heard: Callable[[bytes], None]) -> None:
@@ -20,7 +20,7 @@ class Glimpse:
 
     def __call__(self, data: bytes) -> None:
         *lines, rest = (self._rest + data).split(b"\n")
-        self._rest = rest if len(rest) <= LONGEST else b"{"  # no line for a person
+        self._rest = rest if len(rest) <= MAX_LINE_BYTES else b"{"  # no line for a person
         for line in lines:
             self._say(line)
 
@@ -34,11 +34,11 @@ class Glimpse:
         if not line.lstrip().startswith(b"{"):
             self._heard(line + b"\n")
             return
-        for said in spoken(an_object(line.decode("utf-8", "replace")) or {}):
+        for said in render_event(an_object(line.decode("utf-8", "replace")) or {}):
             self._heard(said.encode("utf-8", "replace") + b"\n")
 
 
-def spoken(event: Event) -> Iterator[str]:
+def render_event(event: Event) -> Iterator[str]:
     """The words in an event, and the tools; what a client was told or what a tool gave back is left out."""
     kind = word(event.get("type"))
     if "user" in (kind.partition(".")[0], event.get("role"), at(event, "message", "role")):
@@ -51,7 +51,7 @@ def spoken(event: Event) -> Iterator[str]:
         elif tool := _tool(part):
             yield tool
     if kind == "item.started" and (command := word(at(event, "item", "command"))):
-        yield f"$ {one_line(command, 200)}"
+        yield f"$ {shorten(command, 200)}"
 
 
 def _parts(event: Event) -> list[Any]:
@@ -65,4 +65,4 @@ def _tool(part: Any) -> str:
     name = next(filter(None, (word(at(part, key)) for key in ("name", "tool", "tool_name"))), "")
     given = [at(part, key) for key in ("input", "arguments", "parameters")] + [at(part, "state", "input")]
     first = next((one for some in given for one in members(some) if isinstance(one, str)), "")
-    return f"{name}: {one_line(first, 200)}" if name and first else ""
+    return f"{name}: {shorten(first, 200)}" if name and first else ""

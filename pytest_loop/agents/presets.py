@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -17,35 +17,35 @@ from pytest_loop.core.model.rules import Value
 
 Words = tuple[str, ...]
 Scope = Literal["run", "session"]
-_PLACEHOLDER = re.compile(
-    r"\{(model|session|schema|schema_file|prompt_file|report_file|artifact|folder|state|workspace)\}"
-)
+PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 class Mode(Value):
-    """What is added where the agent may edit, or where it may not."""
+    """Arguments and variables for requests that may edit, or for those that may not."""
 
     arguments: Words = ()
     environment: dict[str, str] = Field(default_factory=dict)
 
 
 class Form(Value):
-    """How a client is told the form of its answer; a strict one takes only schemas that leave nothing open."""
+    """Arguments that pass the schema of the answer; a strict client accepts only schemas without open parts."""
 
     arguments: Words
     is_strict: bool = False
 
 
 class Preset(Value):
-    """How a client is called, and what its output means.
+    """How to call a client and read its output.
 
-    `start` and `resume` come first: a conversation that begins, and one that goes on. Where `start` names the session,
-    we choose its name; elsewhere the client tells it. `bundled` is a function of an installed package that knows where
-    the program is. `is_silent` says that the client says nothing before its end, `is_report` that its words while it
-    edits are no document but a report of its work. `tokens` and `cost` say what its numbers count: this run of it, or
-    the whole conversation so far; null is unknown. `checked` is the version that all this was seen with.
-    `outside_git` keeps a client from making a repository where there is none. `environment` holds values for variables
-    that are not set.
+    - `bundled`: a function `module:name` of an installed package that returns the path of the program.
+    - `checked`: the version of the client that this preset was verified with.
+    - `start`, `resume`: the first arguments for a new conversation and one that continues. If `start` contains
+      `{session}`, we choose the session's name; otherwise the client reports it.
+    - `is_silent`: the client prints nothing before its end.
+    - `is_report`: the text of the client while it edits reports its work, and is not the document.
+    - `outside_git`: arguments that keep the client from making a repository.
+    - `environment`: defaults for variables that are not set.
+    - `tokens`, `cost`: whether the reported numbers count this run of the client or the whole session; null if unknown.
     """
 
     program: str
@@ -69,29 +69,28 @@ class Preset(Value):
     tokens: Scope | None = None
     cost: Scope | None = None
 
-    def where(self) -> str | None:
-        """The path of the program; None where it is not installed."""
-        return shutil.which(self.program) or _bundled(self.bundled)
+    def find_program(self) -> str | None:
+        """Return the path of the program, or None if it is not installed."""
+        return shutil.which(self.program) or _find_bundled(self.bundled)
 
     @property
     def names_session(self) -> bool:
-        """Whether we choose the name of a conversation."""
         return any("{session}" in word for word in self.start)
 
 
 @cache
-def presets() -> dict[str, Preset]:
-    """Every preset by its name."""
+def load_presets() -> dict[str, Preset]:
+    """Return every preset by its name."""
     text = files("pytest_loop.agents").joinpath("presets.json").read_text(encoding="utf-8")
     return {name: Preset.model_validate(data) for name, data in json.loads(text).items()}
 
 
-def filled(words: Words, values: Mapping[str, object]) -> list[str]:
-    """Words with their placeholders replaced; one without a value stays."""
-    return [_PLACEHOLDER.sub(lambda found: str(values.get(found[1], found[0])), word) for word in words]
+def fill_placeholders(words: Sequence[str], values: Mapping[str, object]) -> list[str]:
+    """Replace `{name}` in words by values; other braces stay."""
+    return [PLACEHOLDER.sub(lambda match: str(values.get(match[1], match[0])), word) for word in words]
 
 
-def _bundled(reference: str) -> str | None:
+def _find_bundled(reference: str) -> str | None:
     module, _, function = reference.partition(":")
     if not module:
         return None

@@ -1,4 +1,4 @@
-"""What an agent is: somebody who gets a request and gives a reply, or an error that is a value."""
+"""The protocol of agents: a request, a reply, and the errors instead of one."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ from pytest_loop.processes.child import Ending
 
 DEFAULT_TIMEOUT = 1800.0
 DEFAULT_SILENCE = 600.0
-LARGEST_ANSWER = 8 * 1024 * 1024
-_MOST = 1e15
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
+_MAX_AMOUNT = 1e15
 
 
 class AgentError(LoopError):
-    """The agent gave no usable answer; its text goes into the next request and the history."""
+    """The agent gave no usable answer; the message goes into the next request and the history."""
 
 
 class AgentUnavailableError(AgentError):
-    """The agent cannot be reached at all: asking again would not help."""
+    """The agent cannot work at all: a further request would not help."""
 
 
 class RateLimitedError(AgentError):
-    """The agent's model takes no requests for a while: `seconds` is how long, where that is known."""
+    """The agent's model takes no requests for a while; `seconds` is None if it does not say how long."""
 
     def __init__(self, text: str, seconds: float | None = None) -> None:
         super().__init__(text)
         self.seconds = seconds
 
 
-class StopAskedError(AgentError):
-    """Somebody asked for the end while the agent was working."""
+class StopRequestedError(AgentError):
+    """The run was asked to stop while the agent was working."""
 
 
 @dataclass(frozen=True)
-class Case:
-    """What there is to mend in the files of a project, for an agent that is a part of this package.
+class RepairTask:
+    """The failing tests and rules of a project, for the built-in agent.
 
-    `words` are those of the sessions that judge, `failing` the tests by their node ids, `allow` the files that may be
-    edited, `files` a hash of them all, and `remedies` the commands that may mend what failing rules complain about.
-    `attempt` carries something out, and undoes it unless the score rises and nothing gets worse.
+    `failing_tests` are node ids, `editable` patterns of files that may be edited, `remedies` commands that may fix what
+    failing rules complain about. `attempt` calls a function, and reverts its edits unless the score rises and no
+    further rule fails.
     """
 
-    words: tuple[str, ...]
-    failing: tuple[str, ...]
-    allow: tuple[str, ...]
-    files: str
+    session_arguments: tuple[str, ...]
+    failing_tests: tuple[str, ...]
+    editable: tuple[str, ...]
+    files_hash: str
     remedies: tuple[Remedy, ...]
     attempt: Callable[[Callable[[], None]], bool]
 
 
 @dataclass(frozen=True)
 class AgentRequest:
-    """What an agent is asked. `key` tells questions of one step apart that come in no certain order."""
+    """One request to an agent; `key` distinguishes the questions of one step, which come in any order."""
 
     step: str
     prompt: str
@@ -71,14 +71,11 @@ class AgentRequest:
     critique: tuple[Issue, ...] = ()
     schema: dict[str, Any] | None = None
     key: str = ""
-    case: Case | None = None
+    repair_task: RepairTask | None = None
 
 
 class AgentReply(BaseModel):
-    """What an agent answers: a text, data where a schema was given, and what it knows about itself.
-
-    `report` is what a person should hear of the work.
-    """
+    """The answer of an agent: a text, data if a schema was given, its usage, and a report of its work for the user."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -91,59 +88,59 @@ class AgentReply(BaseModel):
 
     @field_validator("text", "report", mode="before")
     @classmethod
-    def _writable(cls, value: Any) -> Any:
-        """Half a character, which Python allows in a text and a file does not, becomes a question mark."""
+    def _replace_surrogates(cls, value: Any) -> Any:
+        """Replace lone surrogates, which no file can hold, by question marks."""
         return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
     @field_validator("usage", mode="before")
     @classmethod
-    def _believable(cls, value: Any) -> Any:
-        """Numbers that cannot be true are unknown: negative, NaN, text, beyond all measure."""
-        known = value.model_dump() if isinstance(value, Usage) else value if isinstance(value, dict) else {}
-        return {name: known[name] for name in ("tokens", "cost_usd") if _is_amount(known.get(name), name == "tokens")}
+    def _drop_impossible_amounts(cls, value: Any) -> Any:
+        """Drop amounts that cannot be true: negative ones, NaN, text, and absurdly large ones."""
+        usage = value.model_dump() if isinstance(value, Usage) else value if isinstance(value, dict) else {}
+        return {name: usage[name] for name in ("tokens", "cost_usd") if _is_amount(usage.get(name), name == "tokens")}
 
 
-def _is_amount(value: Any, whole: bool) -> bool:
+def _is_amount(value: Any, is_integer: bool) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return 0 <= value < _MOST and (not whole or value == int(value))
+    return 0 <= value < _MAX_AMOUNT and (not is_integer or value == int(value))
 
 
 @dataclass
 class Watch:
-    """How the caller follows an agent at work: its output as it comes, its deadlines, and whether to go on."""
+    """The limits of one request, a callback for the agent's output, and one that says whether to continue."""
 
     timeout: float = DEFAULT_TIMEOUT
     silence: float = DEFAULT_SILENCE
-    heard: Callable[[bytes], None] = field(default=lambda _data: None)
-    wanted: Callable[[], bool] = field(default=lambda: True)
+    on_output: Callable[[bytes], None] = field(default=lambda _data: None)
+    should_continue: Callable[[], bool] = field(default=lambda: True)
 
-    def broken(self, name: str, ending: Ending) -> AgentError:
-        """What to say of an agent that did not come to its own end."""
+    def make_error(self, name: str, ending: Ending) -> AgentError:
+        """Return the error for an agent that was ended before it answered."""
         if ending is Ending.REQUEST:
-            return StopAskedError(f"{name} was stopped on request")
+            return StopRequestedError(f"{name} was stopped on request")
         if ending is Ending.DEADLINE:
             return AgentError(f"{name} did not end within {self.timeout:g} s")
         return AgentError(f"{name} said nothing for {self.silence:g} s")
 
 
 class Agent(Protocol):
-    """The whole protocol. `is_serial` says that it can do only one thing at a time."""
+    """An agent; one with `is_serial` handles one request at a time."""
 
     name: str
     is_serial: bool
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
-        """Work, and say what came of it; raises `AgentError`."""
+        """Handle a request; raise `AgentError` without a usable answer."""
 
     def close(self) -> None:
-        """The run is over."""
+        """Release what is held between requests."""
 
 
-def reply(value: Any, *, has_schema: bool = False) -> AgentReply:
-    """Whatever a Python agent returned, as a reply; None means that it edited in place.
+def make_reply(value: Any, *, has_schema: bool = False) -> AgentReply:
+    """Convert the return value of a Python agent; None means that it edited in place.
 
-    Where a schema was given, a mapping that is no reply by its keys is the data itself.
+    If a schema was given, a mapping with other keys than those of a reply is the data itself.
     """
     if value is None or isinstance(value, str):
         return AgentReply(text=value)

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any
 
 from pytest_loop.agents.protocol import (
-    LARGEST_ANSWER,
+    MAX_ANSWER_BYTES,
     AgentError,
     AgentReply,
     AgentRequest,
@@ -25,10 +25,10 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.processes import child, process_marks
-from pytest_loop.processes.pipes import Wires
+from pytest_loop.processes.pipes import Pipes
 
 _LAST_PIECES = 64
-_LONGEST = 8 * LARGEST_ANSWER  # as JSON, in which a character may take six
+_LONGEST = 8 * MAX_ANSWER_BYTES  # as JSON, in which a character may take six
 # Not `-m`: the working folder comes first in its path then, and a `json.py` there would be taken for Python's own.
 _SERVE = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; "
@@ -52,7 +52,7 @@ class PythonAgent:
         self._lock = Lock()
         self._server: _Server | None = None
 
-    def missing(self) -> str:
+    def find_problem(self) -> str:
         """What is wrong with the module, as far as can be seen without running any of it."""
         top = self._module.partition(".")[0]
         with contextlib.suppress(ValueError):  # a name that nobody could import
@@ -73,7 +73,7 @@ class PythonAgent:
 
     def close(self) -> None:
         working = self._server
-        if not self._lock.acquire(timeout=child.GRACE):  # another thread still hears it, and clears up itself
+        if not self._lock.acquire(timeout=child.GRACE_PERIOD):  # another thread still hears it, and clears up itself
             if working is not None:
                 working.stop()
             return
@@ -86,9 +86,9 @@ class PythonAgent:
 
     def _asked(self, server: _Server, request: AgentRequest, watch: Watch) -> dict[str, Any]:
         """The answer; a process that gave none, in whatever way, is ended, and the next request starts a new one."""
-        patience = child.Patience(watch.timeout, watch.silence, watch.wanted)
+        patience = child.Deadline(watch.timeout, watch.silence, watch.should_continue)
         try:
-            return self._read(server.ask(_line(request), patience, watch.heard), server, watch)
+            return self._read(server.ask(_line(request), patience, watch.on_output), server, watch)
         except BaseException:
             self._server = None
             server.end()
@@ -96,9 +96,9 @@ class PythonAgent:
 
     def _read(self, answer: bytes | child.Ending, server: _Server, watch: Watch) -> dict[str, Any]:
         if isinstance(answer, child.Ending):
-            raise watch.broken(self.name, answer)
+            raise watch.make_error(self.name, answer)
         if len(answer) > _LONGEST:
-            raise AgentError(f"expected an answer of at most {LARGEST_ANSWER // 1024**2} MB, found more")
+            raise AgentError(f"expected an answer of at most {MAX_ANSWER_BYTES // 1024**2} MB, found more")
         if not answer.endswith(b"\n"):
             raise AgentError(f"{self.name} {server.ended()} while it was working")
         try:
@@ -121,7 +121,7 @@ class _Server:
             self._process = subprocess.Popen(
                 command,
                 cwd=workspace,
-                env=process_marks.marked({**os.environ, **environment}, self._mark),
+                env=process_marks.add_mark({**os.environ, **environment}, self._mark),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -134,23 +134,23 @@ class _Server:
         finally:
             os.close(theirs)
 
-    def ask(self, line: bytes, patience: child.Patience, heard: Callable[[bytes], None]) -> bytes | child.Ending:
+    def ask(self, line: bytes, patience: child.Deadline, heard: Callable[[bytes], None]) -> bytes | child.Ending:
         """The answer with its end of line, as much as there is of it, or why it had to end."""
         answer = bytearray()
 
         def spoke(data: bytes) -> None:
-            patience.heard()
+            patience.reset_silence()
             heard(data)
 
-        with Wires() as wires:
-            wires.send(self._process.stdin.fileno(), line)  # type: ignore[union-attr]
-            wires.hear(self._process.stdout.fileno(), spoke)  # type: ignore[union-attr]
-            wires.hear(self._answers, answer.extend)
+        with Pipes() as wires:
+            wires.write_to(self._process.stdin.fileno(), line)  # type: ignore[union-attr]
+            wires.read_from(self._process.stdout.fileno(), spoke)  # type: ignore[union-attr]
+            wires.read_from(self._answers, answer.extend)
             while not answer.endswith(b"\n") and len(answer) <= _LONGEST and self._process.poll() is None:
-                wires.serve(child.POLL)
-                if ending := patience.over():
+                wires.transfer(child.POLL_INTERVAL)
+                if ending := patience.find_ending():
                     return ending
-            all(wires.serve(0) for _ in range(_LAST_PIECES))  # what it said before it answered, or before it ended
+            all(wires.transfer(0) for _ in range(_LAST_PIECES))  # what it said before it answered, or before it ended
         return bytes(answer)
 
     def ended(self) -> str:
@@ -162,7 +162,7 @@ class _Server:
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(child.GRACE)
+            self._process.wait(child.GRACE_PERIOD)
         self.end()
 
     def end(self) -> None:
@@ -177,9 +177,9 @@ class _Server:
     def stop(self) -> None:
         """End the process and what it started; our ends of its pipes stay open for who still hears it."""
         try:
-            child.end(self._process)
+            child.end_group(self._process)
         finally:
-            process_marks.end_stragglers(self._mark)
+            process_marks.end_marked_processes(self._mark)
 
 
 def _line(request: AgentRequest) -> bytes:

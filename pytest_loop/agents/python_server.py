@@ -12,8 +12,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.agents.protocol import AgentError, AgentRequest, reply
-from pytest_loop.core.model.evaluation import Issue
+from pytest_loop.agents.protocol import AgentError, AgentRequest, make_reply
+from pytest_loop.core.model.run_state import Issue
 
 Function = Callable[[AgentRequest], Any]
 
@@ -40,7 +40,7 @@ def _answer(function: Function | None, module: str, name: str, line: bytes) -> t
     try:
         function = function or _found(module, name)
         request = _request(json.loads(line))
-        given = reply(function(request), has_schema=request.schema is not None)
+        given = make_reply(function(request), has_schema=request.schema is not None)
         return function, json.dumps({"reply": given.model_dump(mode="json")}).encode()
     except _Missing as error:
         return None, _said("unavailable", str(error))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_loop.agents.protocol import LARGEST_ANSWER, Agent, AgentError, AgentReply, AgentRequest, Watch
-from pytest_loop.core.text.redaction import RedactedStream, Redactor, redacted
+from pytest_loop.agents.protocol import MAX_ANSWER_BYTES, Agent, AgentError, AgentReply, AgentRequest, Watch
+from pytest_loop.core.text.redaction import RedactedStream, Redactor, redact_values
 
 
-class Discreet:
+class RedactedAgent:
     """Another agent. The document is its word too, if it was edited; other files are not looked at."""
 
     def __init__(self, agent: Agent, redact: Redactor) -> None:
@@ -20,17 +20,19 @@ class Discreet:
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         before = _content(request.artifact)
-        heard = RedactedStream(watch.heard, self._redact)
-        critique = tuple(type(one).model_validate(redacted(one.model_dump(), self._redact)) for one in request.critique)
+        heard = RedactedStream(watch.on_output, self._redact)
+        critique = tuple(
+            type(one).model_validate(redact_values(one.model_dump(), self._redact)) for one in request.critique
+        )
         asked = replace(request, prompt=self._redact(request.prompt), critique=critique)
         try:
-            found = self._agent.answer(asked, replace(watch, heard=heard))
+            found = self._agent.answer(asked, replace(watch, on_output=heard))
         except AgentError as error:
             raise type(error)(self._redact(str(error))) from None
         finally:
             heard.end()
         self._cover(request.artifact, before)
-        return AgentReply.model_validate(redacted(found.model_dump(), self._redact))
+        return AgentReply.model_validate(redact_values(found.model_dump(), self._redact))
 
     def close(self) -> None:
         self._agent.close()
@@ -47,4 +49,4 @@ class Discreet:
 
 def _content(path: Path | None) -> bytes | None:
     is_document = path is not None and path.is_file() and not path.is_symlink()
-    return path.read_bytes() if path and is_document and path.stat().st_size <= LARGEST_ANSWER else None
+    return path.read_bytes() if path and is_document and path.stat().st_size <= MAX_ANSWER_BYTES else None

@@ -15,7 +15,7 @@ from pytest_loop.agents.protocol import (
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
-    StopAskedError,
+    StopRequestedError,
     Watch,
 )
 from pytest_loop.errors import StateError
@@ -75,7 +75,7 @@ class ReplayAgent:
         raise AgentUnavailableError(f"{self.name} has no further answer for {request.step}")
 
 
-class Recorded:
+class RecordedAgent:
     """Another agent, whose answers are written down as they come."""
 
     def __init__(self, agent: Agent, path: Path) -> None:
@@ -94,7 +94,7 @@ class Recorded:
         row |= {"key": request.key} if request.key else {}
         try:
             found = self._agent.answer(request, watch)
-        except StopAskedError:
+        except StopRequestedError:
             raise
         except AgentError as error:
             self._note(row | {"error": str(error), "final": isinstance(error, AgentUnavailableError)})

@@ -1,4 +1,4 @@
-"""An agent for tests of your own: it says what it was told to say."""
+"""A Python agent with scripted answers, for your tests."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Answer = Any
 
 
 class ScriptedAgent:
-    """Answers each step with the next of its answers, and the last one again when they are used up.
+    """Answer each request of a step with the next answer of its script; the last one repeats.
 
-    An answer is what a Python agent may return, or a function of the request; an exception is raised.
-    Put one into a module and name it: `--loop-agent python:my_agents:writer`. It counts from the start of its process:
-    for a run that is interrupted and goes on, answer with functions of `request.iteration`.
+    An answer is a return value of a Python agent, a function of the request, or an exception to raise.
+    Put one into a module and name it: `--loop-agent python:my_agents:writer`. The script starts again with each
+    process: for a run that is resumed, answer with functions of `request.iteration`.
     """
 
     def __init__(self, answers: Mapping[str, Sequence[Answer] | Answer]) -> None:
@@ -29,8 +29,8 @@ class ScriptedAgent:
         script = self.answers.get(request.step)
         if not script:
             raise AgentError(f"the script has no answer for {request.step}")
-        asked = sum(one.step == request.step for one in self.requests)
-        answer = script[min(asked, len(script)) - 1]
+        count = sum(earlier.step == request.step for earlier in self.requests)
+        answer = script[min(count, len(script)) - 1]
         if isinstance(answer, Exception):
             raise answer
         return answer(request) if callable(answer) else answer

@@ -14,7 +14,7 @@ class _OpenError(Exception):
     """A part of a schema allows anything."""
 
 
-def strict(schema: Schema) -> dict[str, Any] | None:
+def make_strict(schema: Schema) -> dict[str, Any] | None:
     """A schema in which every key is required and no other is allowed; None where some part of it is open."""
     try:
         return _closed(schema)

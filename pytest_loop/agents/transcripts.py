@@ -48,7 +48,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Told:
+class ClientReport:
     """What a transcript says; what its numbers count, this run or the whole conversation, is said by the preset.
 
     `priced` is how many tokens the cost is for, where the client says so.
@@ -63,16 +63,16 @@ class Told:
     failure: Failure | None = None
 
 
-Reader = Callable[[Transcript], Told]
+Reader = Callable[[Transcript], ClientReport]
 
 
-def codex(found: Transcript) -> Told:
+def read_codex(found: Transcript) -> ClientReport:
     """JSON lines. A status is known only from the head of the sentence that Codex itself puts into `turn.failed`."""
     said = list(events(found.stdout))
     done, failed = last(of_type(said, "turn.completed")), last(of_type(said, "turn.failed"))
     items = [at(one, "item") for one in of_type(said, "item.completed")]
     text = prose(last(of_type(filter(None, items), "agent_message")).get("text"))
-    return Told(
+    return ClientReport(
         text=text,
         data=an_object(text),
         session=word(last(of_type(said, "thread.started")).get("thread_id")),
@@ -86,14 +86,14 @@ def _codex_failure(message: str) -> Failure:
     return Failure(message, int(status[1]) if status else None)
 
 
-def claude(found: Transcript) -> Told:
+def read_claude(found: Transcript) -> ClientReport:
     """JSON lines: the one of type `result` says all. Its input is counted without what came from a cache."""
     result = last(of_type(events(found.stdout), "result"))
     failure = _unless(result)
     if result.get("is_error"):
         message = word(result.get("result")) or word(result.get("subtype"))
         failure = Failure(message, _status(result, "api_error_status"))
-    return Told(
+    return ClientReport(
         text=prose(result.get("result")),
         data=result.get("structured_output"),
         session=word(result.get("session_id")),
@@ -104,7 +104,7 @@ def claude(found: Transcript) -> Told:
     )
 
 
-def gemini(found: Transcript) -> Told:
+def read_gemini(found: Transcript) -> ClientReport:
     """JSON lines. The exit code is the status that the server gave, modulo 256; the answer follows the last tool."""
     said = list(events(found.stdout))
     result = last(of_type(said, "result"))
@@ -112,7 +112,7 @@ def gemini(found: Transcript) -> Told:
     if failure and found.exit_code:
         status = 401 if found.exit_code == _GEMINI_NO_LOGIN else found.exit_code + 256
         failure = Failure(failure.message, status if 400 <= status < 500 else None)
-    return Told(
+    return ClientReport(
         text=prose("".join(_last_words(said))),
         session=word(last(of_type(said, "init")).get("session_id")),
         tokens=sum_at(result.get("stats"), "total_tokens"),
@@ -130,13 +130,13 @@ def _last_words(said: Iterable[Event]) -> list[str]:
     return words
 
 
-def opencode(found: Transcript) -> Told:
+def read_opencode(found: Transcript) -> ClientReport:
     """JSON lines; tokens and cost are those of all steps together, and unknown where some of the lines are lost."""
     said = list(events(found.stdout))
     steps = [one.get("part") for one in of_type(said, "step_finish")]
     counted = steps if found.is_whole else []
     error = last(of_type(said, "error")).get("error")
-    return Told(
+    return ClientReport(
         text=prose(at(last(of_type(said, "text")), "part", "text")),
         session=word(last(one for one in said if one.get("sessionID")).get("sessionID")),
         tokens=total(
@@ -163,7 +163,7 @@ def _opencode_failure(error: Any) -> Failure:
     )
 
 
-def goose(found: Transcript) -> Told:
+def read_goose(found: Transcript) -> ClientReport:
     """JSON lines. The exit code is 0 whatever happens: that a model answered is seen from its tokens alone."""
     said = list(events(found.stdout))
     messages = [one.get("message") for one in of_type(said, "message")]
@@ -171,13 +171,13 @@ def goose(found: Transcript) -> Told:
     pieces = [one for one in messages if at(one, "id") == at(answer, "id") and at(one, "role") == "assistant"]
     text = "".join(word(at(part, "text")) for one in pieces for part in members(at(one, "content")))
     tokens = sum_at(last(of_type(said, "complete")), "total_tokens")
-    return Told(text=prose(text), tokens=tokens, failure=_unless(tokens, text))
+    return ClientReport(text=prose(text), tokens=tokens, failure=_unless(tokens, text))
 
 
-def aider(found: Transcript) -> Told:
+def read_aider(found: Transcript) -> ClientReport:
     """Plain text, and a log of events. The exit code is 0 whatever happens: what a model answered is in the log."""
     sent = [one.get("properties") for one in events(found.report) if one.get("event") == "message_send"]
-    return Told(
+    return ClientReport(
         text=prose(found.stdout),
         tokens=total(sum_at(one, "prompt_tokens", "completion_tokens") for one in sent),
         cost_usd=total(at(one, "cost") for one in sent),
@@ -185,13 +185,13 @@ def aider(found: Transcript) -> Told:
     )
 
 
-def copilot(found: Transcript) -> Told:
+def read_copilot(found: Transcript) -> ClientReport:
     """JSON lines, and a file with the usage of every model."""
     said = list(events(found.stdout))
     answers = of_type(said, "assistant.message")
     error = last(of_type(said, "session.error")).get("data")
     failure = Failure(word(at(error, "message")), _status(error, "statusCode")) if error else _unless(answers)
-    return Told(
+    return ClientReport(
         text=prose(at(last(answers), "data", "content")),
         session=word(last(of_type(said, "result")).get("sessionId")),
         tokens=total(
@@ -202,12 +202,12 @@ def copilot(found: Transcript) -> Told:
     )
 
 
-def qwen(found: Transcript) -> Told:
+def read_qwen(found: Transcript) -> ClientReport:
     """JSON lines: the one of type `result` says all. It may say success where no model was reached: see its tokens."""
     result = last(of_type(events(found.stdout), "result"))
     tokens = sum_at(result.get("usage"), "input_tokens", "output_tokens")
     text = word(result.get("result"))
-    return Told(
+    return ClientReport(
         text=prose(text),
         data=result.get("structured_result"),
         session=word(result.get("session_id")),
@@ -216,7 +216,7 @@ def qwen(found: Transcript) -> Told:
     )
 
 
-def acp(found: Transcript) -> Told:
+def read_acp(found: Transcript) -> ClientReport:
     """JSON lines of our own; what agents say there about usage counts different things, so it is unknown."""
     said = list(events(found.stdout))
     words: list[str] = []
@@ -224,7 +224,7 @@ def acp(found: Transcript) -> Told:
         words = [] if event.get("type") == "tool" else [*words, word(event.get("text"))]
     failed = last(of_type(said, "failed"))
     is_done = last(of_type(said, "done")).get("reason") == "end_turn"
-    return Told(
+    return ClientReport(
         text=prose("".join(words)),
         session=word(last(of_type(said, "session")).get("session")),
         failure=Failure(word(failed.get("message")), _status(failed, "status")) if failed else _unless(is_done),
@@ -232,15 +232,15 @@ def acp(found: Transcript) -> Told:
 
 
 READERS: dict[str, Reader] = {
-    "acp": acp,
-    "codex": codex,
-    "claude": claude,
-    "gemini": gemini,
-    "opencode": opencode,
-    "goose": goose,
-    "aider": aider,
-    "copilot": copilot,
-    "qwen": qwen,
+    "acp": read_acp,
+    "codex": read_codex,
+    "claude": read_claude,
+    "gemini": read_gemini,
+    "opencode": read_opencode,
+    "goose": read_goose,
+    "aider": read_aider,
+    "copilot": read_copilot,
+    "qwen": read_qwen,
 }
 
 

@@ -6,14 +6,16 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from pytest_loop.inference.command_candidate import TRUST, Candidate, Confidence, Layer
-from pytest_loop.inference.command_lines import is_part, normal
-from pytest_loop.inference.tool_purposes import Purpose, names
+from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Confidence, Layer
+from pytest_loop.inference.command_lines import is_part, normalize_command
+from pytest_loop.inference.tool_purposes import Purpose, split_names
 
 Key = tuple[str, ...]
 Rejected = tuple[Candidate, str]
 # Parts of a project that people name when they mean one of several suites.
-_SUITES = names("unit integration e2e smoke acceptance functional frontend backend client server api web mobile ui")
+_SUITES = split_names(
+    "unit integration e2e smoke acceptance functional frontend backend client server api web mobile ui"
+)
 # Layers whose agreement makes something certain; two of them that state a thing differently contradict each other.
 _AGREEING = (Layer.AGENT_FILES, Layer.MANIFESTS, Layer.CI)
 _STATING = (Layer.AGENT_FILES, Layer.CI)
@@ -34,12 +36,14 @@ class Choice:
         return all(one.is_guess for one in self.chosen)
 
 
-def choose(purpose: Purpose, found: Sequence[Candidate], task: str, everything: Collection[str] = ()) -> Choice | None:
+def choose_candidates(
+    purpose: Purpose, found: Sequence[Candidate], task: str, everything: Collection[str] = ()
+) -> Choice | None:
     """What to verify a purpose with; None where nobody says anything about it."""
     pool = [one for one in found if one.purpose is purpose]
     pool, rejected = _scoped(pool, task)
-    solid = [one for one in pool if not (one.is_guess or one.is_hollow)]
-    for layer in TRUST:
+    solid = [one for one in pool if not (one.is_guess or one.is_trivial)]
+    for layer in TRUST_ORDER:
         here = [one for one in solid if one.layer is layer]
         if here:
             chosen, passed_over = _narrowed(here, everything)
@@ -53,7 +57,7 @@ def choose(purpose: Purpose, found: Sequence[Candidate], task: str, everything: 
 
 
 def _hollow(pool: Sequence[Candidate]) -> list[Rejected]:
-    return [(one, "it comes out the same whatever the code does") for one in pool if one.is_hollow]
+    return [(one, "it comes out the same whatever the code does") for one in pool if one.is_trivial]
 
 
 # -- the scope
@@ -119,7 +123,7 @@ def _closest(here: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _key(one: Candidate, everything: Collection[str]) -> Key:
-    return (one.folder, *normal(one.command, everything))
+    return (one.folder, *normalize_command(one.command, everything))
 
 
 # -- among the layers

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from pytest_loop.inference.task_words import METRIC, PATH, concrete_objects, content_words
-from pytest_loop.inference.tool_purposes import names
+from pytest_loop.core.text.wording import format_count
+from pytest_loop.inference.task_words import METRIC, PATH, find_concrete_objects, find_content_words
+from pytest_loop.inference.tool_purposes import split_names
 
 RUNS_ALONE = 8
 IS_CLEAR = 5
 # What an agent or a person decides, and not a machine.
-_OPINION = names("judge sentence manual")
+_OPINION = split_names("judge sentence manual")
 _CONSTRAINT = re.compile(
     r"\b(?:without|only|must not|mustn't|do not|don't|never|at most|no more than|no (?:new|other|extra|additional))\b"
     r"|\b(?:keep|stays?|existing|unchanged|backwards? compatible|preserv\w+)\b",
@@ -76,7 +77,7 @@ class Clarity:
 
     @property
     def shape(self) -> Shape:
-        return shape_of(self.total)
+        return choose_shape(self.total)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -94,17 +95,17 @@ _ADVICE = {
 }
 
 
-def clarity(draft: Draft) -> Clarity:
+def score_clarity(draft: Draft) -> Clarity:
     """The points of a draft as it is resolved: what rules and limits say counts as much as the words of the task."""
     return Clarity((_outcome(draft), _scope(draft), _constraints(draft), _success(draft), _done(draft)))
 
 
-def shape_of(points: int) -> Shape:
+def choose_shape(points: int) -> Shape:
     """The shape that ten points of clarity come to."""
     return Shape.TOOL if points >= RUNS_ALONE else Shape.COLLEAGUE if points >= IS_CLEAR else Shape.UNCLEAR
 
 
-def strictest(shapes: Iterable[Shape]) -> Shape:
+def find_strictest_shape(shapes: Iterable[Shape]) -> Shape:
     """Of several opinions the most careful one."""
     return max(shapes, key=list(Shape).index)
 
@@ -115,10 +116,10 @@ def _decisive(draft: Draft) -> list[DraftRule]:
 
 def _outcome(draft: Draft) -> Point:
     if decisive := _decisive(draft):
-        return Point("outcome", 2, f"{_counted(len(decisive), 'rule')} that a machine decides")
+        return Point("outcome", 2, f"{format_count(len(decisive), 'rule')} that a machine decides")
     if METRIC.search(draft.task):
         return Point("outcome", 2, "the task names a number")
-    if draft.rules or concrete_objects(draft.task):
+    if draft.rules or find_concrete_objects(draft.task):
         return Point("outcome", 1, "something is named, and no machine decides it")
     return Point("outcome", 0, "nothing that could be true in the end is named")
 
@@ -129,7 +130,7 @@ def _scope(draft: Draft) -> Point:
         return Point("scope", 2, f"only {place} may change")
     if found := PATH.search(draft.task):
         return Point("scope", 2, f"the task names {found[0]}")
-    said = content_words(draft.task)
+    said = find_content_words(draft.task)
     if said:
         return Point("scope", 1, f"the task is about {said[0]}, and every file may change")
     return Point("scope", 0, "no part of the project is named")
@@ -138,7 +139,7 @@ def _scope(draft: Draft) -> Point:
 def _constraints(draft: Draft) -> Point:
     forbidden = [rule.id for rule in draft.rules if rule.must_not]
     found = [
-        *([f"{_counted(len(forbidden), 'must-not rule')}"] if forbidden else []),
+        *([f"{format_count(len(forbidden), 'must-not rule')}"] if forbidden else []),
         *([f"edits only in {', '.join(draft.allow)}"] if draft.allow else []),
         *([f"`{said[0]}` in the task"] if (said := _CONSTRAINT.search(draft.task)) else []),
         *([f"a budget of {', '.join(draft.budgets)}"] if draft.budgets else []),
@@ -162,10 +163,6 @@ def _done(draft: Draft) -> Point:
     return Point("done", 0, "no rule says when it is done")
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 # -- gates
 
 
@@ -177,7 +174,7 @@ class Confirm(str, Enum):
     NEVER = "never"
 
 
-class Passage(str, Enum):
+class GateDecision(str, Enum):
     """What happens at a gate."""
 
     PASS = "pass"  # noqa: S105 - not a password
@@ -193,29 +190,29 @@ class Gate(str, Enum):
     SUCCESS = "G3"
 
 
-def iteration_question(iteration: int, most: int, left: int) -> str:
+def render_iteration_question(iteration: int, most: int, left: int) -> str:
     """G2: an iteration is over."""
-    return f"iteration {iteration} of {most} is over, {_counted(left, 'rule')} left: go on?"
+    return f"iteration {iteration} of {most} is over, {format_count(left, 'rule')} left: go on?"
 
 
-def success_question(rules: int) -> str:
+def render_success_question(rules: int) -> str:
     """G3: it passes."""
-    return f"{_counted(rules, 'rule')} judged, and it passes: is it done?"
+    return f"{format_count(rules, 'rule')} judged, and it passes: is it done?"
 
 
-def passage(
+def decide_gate(
     gate: Gate, shape: Shape, confirm: Confirm, *, is_agreed: bool, is_terminal: bool, skips_gates: bool = False
-) -> Passage:
+) -> GateDecision:
     """What happens at a gate; who agreed beforehand is not asked, and where nobody is, only the first gate refuses.
 
     `skips_gates` are words in the task: they leave out the questions on the way, and never the one about the draft,
     which is asked whatever the shape is.
     """
     if shape is Shape.UNCLEAR:
-        return Passage.REFUSE
+        return GateDecision.REFUSE
     if is_agreed or confirm is Confirm.NEVER:
-        return Passage.PASS
+        return GateDecision.PASS
     if gate is Gate.DRAFT:
-        return Passage.ASK if is_terminal else Passage.REFUSE
+        return GateDecision.ASK if is_terminal else GateDecision.REFUSE
     is_alone = confirm is Confirm.SHAPE and shape is Shape.TOOL
-    return Passage.PASS if is_alone or skips_gates or not is_terminal else Passage.ASK
+    return GateDecision.PASS if is_alone or skips_gates or not is_terminal else GateDecision.ASK

@@ -1,4 +1,4 @@
-"""The nouns of the inference: what a task is after, what was found for it, where, and how sure that is."""
+"""Commands that a project names for its verification, and how far each is trusted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Goal(str, Enum):
 
 
 class Layer(str, Enum):
-    """Who says how something is verified."""
+    """The part of the project that names a command."""
 
     TASK = "the task"
     AGENT_FILES = "the files for agents"
@@ -33,8 +33,8 @@ class Layer(str, Enum):
     RECORDS = "the project's records"
 
 
-# Who is believed first; the task itself needs no belief.
-TRUST = (Layer.AGENT_FILES, Layer.CI, Layer.MANIFESTS, Layer.RECORDS)
+# The task is not in it: a command of the task is used without a comparison.
+TRUST_ORDER = (Layer.AGENT_FILES, Layer.CI, Layer.MANIFESTS, Layer.RECORDS)
 
 
 class Confidence(str, Enum):
@@ -45,14 +45,14 @@ class Confidence(str, Enum):
     LOW = "low"
 
 
-def weakest(given: Iterable[Confidence]) -> Confidence:
-    """The least of several; that of nothing at all is low."""
-    return max(given, key=list(Confidence).index, default=Confidence.LOW)
+def find_weakest(confidences: Iterable[Confidence]) -> Confidence:
+    """Return the lowest confidence; LOW if there is none."""
+    return max(confidences, key=list(Confidence).index, default=Confidence.LOW)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A place in the project."""
+    """A line in a file of the project."""
 
     path: str
     line: int = 1
@@ -63,11 +63,11 @@ class Source:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A command that somebody says verifies something.
+    """A command that verifies something, and the place that names it.
 
-    `family` is the language whose tools these are, where one manifest speaks for it. A guess is what such a project
-    would usually have, although nothing says so; a hollow command says nothing whatever the code does. Of several in
-    one manifest, the one with the lowest `rank` is the closest to what people run.
+    `family` is the language of a manifest. A guess is the usual command of such a project, named nowhere. A trivial
+    command has a result that does not depend on the code. Of several commands in one manifest, the lowest `rank` is
+    the closest to what people run.
     """
 
     command: str
@@ -77,5 +77,5 @@ class Candidate:
     folder: str = ""
     family: str = ""
     is_guess: bool = False
-    is_hollow: bool = False
+    is_trivial: bool = False
     rank: int = 0

@@ -1,4 +1,4 @@
-"""The data in the files of a project: bounded, with lines where they are needed, and never an exception but one."""
+"""Parse TOML, JSON, YAML and INI files of a project within fixed limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,12 +22,12 @@ MOST_MERGED = 10_000
 DEEPEST = 50
 
 
-class Unreadable(Exception):  # noqa: N818 - a value on its way to a warning, never shown as an error
-    """A file that is not what its name says."""
+class UnreadableFile(Exception):  # noqa: N818 - reported as a warning, never as an error
+    """A file whose text does not have the format of its name."""
 
 
-class Marked(str):
-    """A text of a YAML file that knows its line; that of a block is the first line of what it says."""
+class LocatedText(str):
+    """A string of a YAML file with its line; for a block, the first line of its text."""
 
     __slots__ = ("line",)
     line: int
@@ -36,12 +36,12 @@ class Marked(str):
 _Safe: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_Safe):  # type: ignore[valid-type, misc]  # libyaml's loader where there is one
-    """Texts keep their lines, tags of other programs mean nothing, and nothing is deep or multiplies without end."""
+class _Loader(_Safe):  # type: ignore[valid-type, misc]  # libyaml's loader if it is installed
+    """YAML loader that keeps the lines of strings, ignores unknown tags, and limits depth and merged keys."""
 
     depth = 0
 
-    # Called around every node; the C loader would end the process on a deep document.
+    # Called around every node: the C loader would crash the process on a deep document.
     def descend_resolver(self, _node: yaml.Node | None, _index: Any) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
@@ -50,8 +50,8 @@ class _Loader(_Safe):  # type: ignore[valid-type, misc]  # libyaml's loader wher
     def ascend_resolver(self) -> None:
         self.depth -= 1
 
-    def construct_text(self, node: yaml.Node) -> Marked:
-        text = Marked(self.construct_scalar(node))
+    def construct_text(self, node: yaml.Node) -> LocatedText:
+        text = LocatedText(self.construct_scalar(node))
         is_block = getattr(node, "style", None) in ("|", ">")
         text.line = node.start_mark.line + (2 if is_block else 1)
         return text
@@ -69,21 +69,18 @@ _Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_text)
 _Loader.add_multi_constructor("!", _Loader.construct_nothing)
 
 
-def parsed(path: str, text: str) -> dict[Hashable, Any]:
-    """The mapping in a file of data, empty where there is none; raises `Unreadable`."""
-    reader = _reader(path)
+def parse_data(path: str, text: str) -> dict[Hashable, Any]:
+    """Return the mapping in a data file, empty if it holds no mapping; raises `UnreadableFile`."""
+    name = PurePosixPath(path)
+    parse = _PARSERS.get(name.suffix.lower() or name.name)
     try:
-        data = reader(text) if reader else None
+        data = parse(text) if parse else None
     except (ValueError, RecursionError, yaml.YAMLError, configparser.Error) as error:
-        raise Unreadable(f"{path} cannot be read: {one_line(str(error))}") from None
+        raise UnreadableFile(f"{path} cannot be read: {shorten(str(error))}") from None
     return data if isinstance(data, dict) else {}
 
 
-def _reader(path: str) -> Callable[[str], Any] | None:
-    return _BY_NAME.get(PurePosixPath(path).name) or _BY_SUFFIX.get(PurePosixPath(path).suffix.lower())
-
-
-def _yaml(text: str) -> Any:
+def _parse_yaml(text: str) -> Any:
     loader = _Loader(text)
     try:
         return loader.get_single_data()
@@ -91,42 +88,42 @@ def _yaml(text: str) -> Any:
         loader.dispose()
 
 
-def _ini(text: str) -> dict[str, dict[str, str]]:
+def _parse_ini(text: str) -> dict[str, dict[str, str]]:
     parser = configparser.ConfigParser(interpolation=None, strict=False, allow_no_value=True)
     parser.read_string(text)
     return {name: {key: value or "" for key, value in parser.items(name)} for name in parser.sections()}
 
 
-_BY_SUFFIX: dict[str, Callable[[str], Any]] = {
+_PARSERS: dict[str, Callable[[str], Any]] = {
     ".toml": tomllib.loads,
     ".json": json.loads,
-    ".yaml": _yaml,
-    ".yml": _yaml,
-    ".ini": _ini,
-    ".cfg": _ini,
+    ".yaml": _parse_yaml,
+    ".yml": _parse_yaml,
+    ".ini": _parse_ini,
+    ".cfg": _parse_ini,
+    ".flake8": _parse_ini,
 }
-_BY_NAME: dict[str, Callable[[str], Any]] = {".flake8": _ini}
 
 
-def mapping(data: Any, *path: str) -> dict[Any, Any]:
-    """The mapping at a path of keys; empty where there is none, or something else."""
+def get_mapping(data: Any, *path: str) -> dict[Any, Any]:
+    """Return the mapping at a path of keys, empty if there is none."""
     for key in path:
         data = data.get(key) if isinstance(data, dict) else None
     return data if isinstance(data, dict) else {}
 
 
-def listed(value: Any) -> list[Any]:
-    """A list; empty where it is something else."""
+def get_list(value: Any) -> list[Any]:
+    """Return a list as it is, and an empty list for anything else."""
     return value if isinstance(value, list) else []
 
 
-def texts(value: Any) -> list[str]:
-    """A text, or the texts in a list of any depth."""
+def collect_strings(value: Any) -> list[str]:
+    """Return a string, or all strings in a list of any depth."""
     if isinstance(value, str):
         return [value]
-    return [text for one in listed(value) for text in texts(one)]
+    return [text for entry in get_list(value) for text in collect_strings(entry)]
 
 
-def line_of(text: str) -> int:
-    """The line of a text that came from a YAML file; the first where it has none."""
-    return text.line if isinstance(text, Marked) else 1
+def get_line(text: str) -> int:
+    """Return the line of a string of a YAML file; 1 for any other string."""
+    return text.line if isinstance(text, LocatedText) else 1

@@ -1,4 +1,4 @@
-"""What a project keeps for its agents, a shape file and an AI Factory's context: as rules and words for prompts."""
+"""Read what a project keeps for its agents as rules and notes for prompts: its shape file and `.ai-factory/`."""
 
 from __future__ import annotations
 
@@ -7,26 +7,41 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from pytest_loop.core.text.sanitizer import cleaned, fitted
+from pytest_loop.core.text.lengths import fit_tokens
+from pytest_loop.core.text.sanitizer import clean_text
 from pytest_loop.inference.command_candidate import Source
-from pytest_loop.inference.markdown_commands import Line, items, lines
+from pytest_loop.inference.markdown_blocks import BlockKind, find_list_items, parse_blocks
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.proposal import ProposedRule
 from pytest_loop.inference.shape_file import PATH as SHAPE
-from pytest_loop.inference.shape_file import must_not_entry, quoted_command, shape_file, shape_rules, slug
+from pytest_loop.inference.shape_file import (
+    build_must_not_entry,
+    build_shape_rules,
+    make_slug,
+    parse_quoted_command,
+    parse_shape_file,
+)
 
 DESCRIPTION = ".ai-factory/DESCRIPTION.md"
 ARCHITECTURE = ".ai-factory/ARCHITECTURE.md"
 RULES = ".ai-factory/RULES.md"
 OVERRIDES = ".ai-factory/skill-context/aif-loop/SKILL.md"
+# The files in the order of prompts, with their titles.
+_TITLES = {
+    SHAPE: "What the work has to come to",
+    DESCRIPTION: "What this project is",
+    ARCHITECTURE: "How it is built",
+    RULES: "Its rules",
+    OVERRIDES: "Rules of this project for loops; they win over everything above",
+}
+FILES = tuple(_TITLES)
 MOST_RULES = 40
 MOST_TOKENS = 2_000
 
-_ANY = re.compile("")
-_FORBIDDEN = re.compile(r"\b(?:must[ -]?not|never|forbidden|don'?ts?|do not|anti-?patterns?)\b", re.IGNORECASE)
-_ASIDE = re.compile(r"\b(?:examples?|notes?|references?|history)\b", re.IGNORECASE)
+_FORBIDDING = re.compile(r"\b(?:must[ -]?not|never|forbidden|don'?ts?|do not|anti-?patterns?)\b", re.IGNORECASE)
+_NO_RULES = re.compile(r"\b(?:examples?|notes?|references?|history)\b", re.IGNORECASE)
 _STRICT = re.compile(r"\b(?:must|never|always|required|shall|do not|don't|mandatory)\b", re.IGNORECASE)
-_RULE = re.compile(r"\*\*Rule\*\*\s*:?\s*(?P<text>.*)", re.IGNORECASE)
+_RULE = re.compile(r"\*\*Rule\*\*[^\S\n]*:?", re.IGNORECASE)
 _ITERATIONS = re.compile(r"\bmax[_ ]iterations\b\W{1,6}(\d{1,3})\b", re.IGNORECASE)
 _SHARE = r"[01](?:\.\d+)?"
 _PHASE = rf"\b([AB])\b\W{{1,4}}({_SHARE})"
@@ -37,7 +52,7 @@ _PHASE_FIRST = re.compile(rf"\b(?:phase )?([AB])\b[^.\n]{{0,20}}?\b[Tt]hreshold\
 
 @dataclass(frozen=True)
 class Note:
-    """A text for prompts, and where it stands."""
+    """A text for prompts, and its file."""
 
     title: str
     text: str
@@ -46,9 +61,9 @@ class Note:
 
 @dataclass(frozen=True)
 class Context:
-    """What a project says beside its rules.
+    """Rules and notes of a project.
 
-    `max_iterations` and `thresholds` are overrides of the defaults; `clarity` is the spec score of the shape file.
+    `max_iterations` and `thresholds` override the defaults; `clarity` is the spec score of the shape file.
     """
 
     rules: tuple[ProposedRule, ...] = ()
@@ -58,104 +73,80 @@ class Context:
     clarity: int | None = None
 
 
-FILES = (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)
-
-
-def context(project: Project) -> Context:
-    """All that is there; of two rules with one id, that of the overrides counts."""
-    shape = shape_file(project.texts.get(SHAPE, ""))
+def extract_context(project: Project) -> Context:
+    """Return the context of a project; a rule of the overrides replaces another rule with its id."""
+    shape = parse_shape_file(project.texts.get(SHAPE, ""))
     overrides = project.texts.get(OVERRIDES, "")
-    found = chain.from_iterable(
-        islice(rules, MOST_RULES)
-        for rules in (shape_rules(shape), _listed_rules(project), _overriding_rules(overrides))
-    )
+    groups = (build_shape_rules(shape), _list_rules(project.texts.get(RULES, "")), _list_overriding_rules(overrides))
     iterations = _ITERATIONS.search(overrides)
     return Context(
-        rules=tuple(_by_id(found)),
+        rules=tuple(_assign_ids(chain.from_iterable(islice(group, MOST_RULES) for group in groups))),
         notes=tuple(Note(title, project.texts[path], path) for path, title in _TITLES.items() if path in project.texts),
         max_iterations=(int(iterations[1]) or None) if iterations else None,
-        thresholds=_thresholds(overrides),
+        thresholds=_parse_thresholds(overrides),
         clarity=shape.clarity,
     )
 
 
-_TITLES = {
-    SHAPE: "What the work has to come to",
-    DESCRIPTION: "What this project is",
-    ARCHITECTURE: "How it is built",
-    RULES: "Its rules",
-    OVERRIDES: "Rules of this project for loops; they win over everything above",
-}
-
-
-def prompt_text(said: Context, most: int = MOST_TOKENS) -> str:
-    """The notes for a prompt, each with its share of what it may cost; written by others, so to be marked as data."""
-    share = most // max(1, len(said.notes))
+def render_notes(context: Context, limit: int = MOST_TOKENS) -> str:
+    """Render the notes for a prompt within a number of tokens; untrusted, so the caller marks them as data."""
+    share = limit // max(1, len(context.notes))
     return "\n\n".join(
-        fitted(f"{note.title} ({note.path}):\n{cleaned(note.text).strip()}", share) for note in said.notes
+        fit_tokens(f"{note.title} ({note.path}):\n{clean_text(note.text).strip()}", share) for note in context.notes
     )
 
 
-def _by_id(found: Iterable[ProposedRule]) -> Iterator[ProposedRule]:
-    """The rules with ids of their own: an override takes the place of a rule, another one of the name gets a number."""
-    kept: dict[str, ProposedRule] = {}
-    for rule in found:
-        name = number = str(rule.entry["id"])
-        count = 2
-        while number in kept and not _overrides(rule, kept[number]):
-            number = f"{name}-{count}"
-            count += 1
-        kept[number] = replace(rule, entry={**rule.entry, "id": number})
-    yield from kept.values()
+def _assign_ids(rules: Iterable[ProposedRule]) -> Iterable[ProposedRule]:
+    """Return the rules with distinct ids: an override replaces a rule, any other duplicate gets a number."""
+    by_id: dict[str, ProposedRule] = {}
+    for rule in rules:
+        name = numbered = str(rule.entry["id"])
+        number = 2
+        while numbered in by_id and not _is_override(rule, by_id[numbered]):
+            numbered = f"{name}-{number}"
+            number += 1
+        by_id[numbered] = replace(rule, entry={**rule.entry, "id": numbered})
+    return by_id.values()
 
 
-def _overrides(rule: ProposedRule, other: ProposedRule) -> bool:
+def _is_override(rule: ProposedRule, other: ProposedRule) -> bool:
     return rule.sources[0].path == OVERRIDES and other.sources[0].path != OVERRIDES
 
 
-# -- rules in lists
+def _list_rules(text: str) -> Iterator[ProposedRule]:
+    """Yield the list items of RULES.md; those below a forbidding heading are must-not rules."""
+    for item in find_list_items(text):
+        if any(_NO_RULES.search(title) for title in item.headings):
+            continue
+        statement = re.sub(r"\*\*(.+?)\*\*", r"\1", item.text)
+        source = Source(RULES, item.line)
+        if any(_FORBIDDING.search(title) for title in item.headings):
+            yield ProposedRule(build_must_not_entry(f"b.project.{make_slug(statement)}", statement), (source,))
+        else:
+            yield _build_rule(statement, statement, source)
 
 
-def _listed_rules(project: Project) -> Iterator[ProposedRule]:
-    for line in items(project.texts.get(RULES, ""), _ANY):
-        if not any(_ASIDE.search(title) for title in line.titles):
-            yield _rule(line, RULES)
+def _list_overriding_rules(text: str) -> Iterator[ProposedRule]:
+    """Yield the paragraphs that begin with `**Rule**:`; the heading above is the description."""
+    for block in parse_blocks(text):
+        starts = [match.start() for match in _RULE.finditer(block.text)] if block.kind is not BlockKind.CODE else []
+        for start, end in zip(starts, [*starts[1:], None], strict=False):
+            lines = (line.strip() for line in _RULE.sub("", block.text[start:end], count=1).split("\n"))
+            statement = re.sub(r"\*\*(.+?)\*\*", r"\1", " ".join(lines).strip())
+            title = block.headings[-1] if block.headings else statement
+            yield _build_rule(statement, title, Source(OVERRIDES, block.line + block.text.count("\n", 0, start)))
 
 
-def _rule(line: Line, path: str, title: str = "") -> ProposedRule:
-    """A rule from an entry: what stands under a heading of forbidden things must not become true."""
-    text = re.sub(r"\*\*(.+?)\*\*", r"\1", line.text)
-    name = f"b.project.{slug(title or text)}"
-    if not title and any(_FORBIDDEN.search(one) for one in line.titles):
-        return ProposedRule(must_not_entry(name, text), (Source(path, line.number),))
-    check = quoted_command(text) or text
-    is_strict = path == OVERRIDES or isinstance(check, dict) or _STRICT.search(text)
+def _build_rule(statement: str, description: str, source: Source) -> ProposedRule:
+    check = parse_quoted_command(statement) or statement
+    is_strict = source.path == OVERRIDES or isinstance(check, dict) or _STRICT.search(statement)
     severity = "fail" if is_strict else "warn"
-    entry = {"id": name, "description": title or text, "severity": severity, "check": check}
-    return ProposedRule(entry, (Source(path, line.number),))
+    name = f"b.project.{make_slug(description)}"
+    return ProposedRule({"id": name, "description": description, "severity": severity, "check": check}, (source,))
 
 
-def _overriding_rules(text: str) -> Iterator[ProposedRule]:
-    """Rules of the form heading, source, rule; a rule goes on until the next heading or empty line."""
-    current: Line | None = None
-    for line in lines(text):
-        found = _RULE.search(line.text) if line.language is None else None
-        is_over = (
-            line.language is not None or not line.text.strip() or found or (current and line.titles != current.titles)
-        )
-        if current and is_over:
-            yield _rule(current, OVERRIDES, current.titles[-1] if current.titles else "")
-            current = None
-        if found:
-            current = Line(line.number, found["text"].strip(), line.titles)
-        elif current:
-            current = replace(current, text=f"{current.text} {line.text.strip()}".strip())
-    if current:
-        yield _rule(current, OVERRIDES, current.titles[-1] if current.titles else "")
-
-
-def _thresholds(text: str) -> dict[str, float]:
-    """The thresholds in a text by their phases; what is more than all of it is none."""
-    listed = (pair for one in _THRESHOLDS.finditer(text) for pair in re.findall(_PHASE, one[1]))
-    found = chain(_PHASE_FIRST.findall(text), listed)
-    return {phase: float(share) for phase, share in found if float(share) <= 1}
+def _parse_thresholds(text: str) -> dict[str, float]:
+    """Return the thresholds in a text by phase; values above 1 are ignored."""
+    listed = (pair for match in _THRESHOLDS.finditer(text) for pair in re.findall(_PHASE, match[1]))
+    pairs = chain(_PHASE_FIRST.findall(text), listed)
+    return {phase: float(share) for phase, share in pairs if float(share) <= 1}

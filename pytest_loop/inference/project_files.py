@@ -1,4 +1,4 @@
-"""A project as the inference sees it: the names of its files, and the texts of those that say how it is verified."""
+"""Read the files of a project that say how it is verified, and the names of all others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pytest_loop.inference.command_candidate import Source
-from pytest_loop.inference.data_files import Unreadable, parsed
-from pytest_loop.inference.tool_purposes import names
+from pytest_loop.inference.data_files import UnreadableFile, parse_data
+from pytest_loop.inference.tool_purposes import split_names
 
 MOST_FILES = 20_000
 DEEPEST = 8
@@ -20,14 +20,16 @@ MOST_TEXTS = 500
 MOST_SCRIPTS = 200
 DEEPEST_MANIFEST = 3
 
-_OTHERS = names(
+_SKIPPED_FOLDERS = split_names(
     "node_modules venv env __pycache__ target dist build vendor third_party site-packages htmlcov bower_components"
 )
-_HIDDEN_ALLOWED = names(".github .gitea .circleci .aiwg")
-# What loops keep is no part of the project: on the way to the few files that people write there, nothing else is seen.
-_OF_LOOPS = re.compile(r"\.(?:loop|ai-factory)(?:/|$)")
-_WAY = names(".loop .loop/shape .ai-factory .ai-factory/skill-context .ai-factory/skill-context/aif-loop")
-_ANYWHERE = re.compile(
+_HIDDEN_FOLDERS = split_names(".github .gitea .circleci .aiwg")
+# Folders of loops are skipped, except on the way to the few files that people write there.
+_LOOP_FOLDER = re.compile(r"\.(?:loop|ai-factory)(?:/|$)")
+_LOOP_FOLDERS_ENTERED = split_names(
+    ".loop .loop/shape .ai-factory .ai-factory/skill-context .ai-factory/skill-context/aif-loop"
+)
+_MANIFEST = re.compile(
     r"(?:AGENTS|CLAUDE|AIWG)\.md|pyproject\.toml|setup\.(?:cfg|py)|(?:tox|pytest|mypy)\.ini|\.flake8|noxfile\.py"
     r"|requirements[\w.-]*\.txt|\.pre-commit-config\.yaml|package\.json|pnpm-workspace\.yaml|(?:lerna|turbo|nx)\.json"
     r"|Cargo\.toml|go\.(?:mod|work)|(?:GNUm|[mM])akefile|\.?[jJ]ustfile|\.?mise\.toml|Gemfile|pom\.xml"
@@ -38,8 +40,8 @@ _AT_ROOT = re.compile(
     r"|\.loop/shape/SHAPE\.md|\.ai-factory/(?:DESCRIPTION|ARCHITECTURE|RULES)\.md"
     r"|\.ai-factory/skill-context/aif-loop/SKILL\.md|(?:.+/)?UC-[\w.-]+\.md"
 )
-# What lies in these folders belongs to the project, and says nothing about how it is verified.
-_NOT_OURS = names("examples example samples fixtures testdata templates docs doc tests test")
+# Manifests in these folders are samples.
+_SAMPLE_FOLDERS = split_names("examples example samples fixtures testdata templates docs doc tests test")
 _PYTHON_TEST = re.compile(r"(?:test_.*|.*_test)\.py")
 _TEST = re.compile(
     r"(?:^|/)(?:test_[^/]*\.py|tests\.py|[^/]*_test\.(?:py|go|rb|exs)|[^/]*[._](?:test|spec)\.[cm]?[jt]sx?|[^/]*_spec\.rb"
@@ -49,9 +51,10 @@ _TEST = re.compile(
 
 @dataclass(frozen=True)
 class Project:
-    """Everything is by its path from the root; `problems` are files that could not be read.
+    """The files of a project by their paths from its root.
 
-    Of a project that is not versioned, nobody can see whether something has changed.
+    `texts` holds the files that were read, `data` what they parse to, `problems` those that could not be parsed. In a
+    project that is not versioned, a change cannot be detected.
     """
 
     files: frozenset[str] = frozenset()
@@ -61,110 +64,118 @@ class Project:
     is_versioned: bool = False
 
     @classmethod
-    def of(cls, texts: Mapping[str, str], others: Collection[str] = (), *, is_versioned: bool = False) -> Project:
-        """A project of these texts; `others` are files of which only the names are known."""
+    def from_texts(
+        cls, texts: Mapping[str, str], others: Collection[str] = (), *, is_versioned: bool = False
+    ) -> Project:
+        """Build a project from texts and from the names of other files."""
         data, problems = {}, []
         for path, text in texts.items():
             try:
-                data[path] = parsed(path, text)
-            except Unreadable as error:
+                data[path] = parse_data(path, text)
+            except UnreadableFile as error:
                 problems.append(str(error))
         return cls(frozenset((*texts, *others)), texts, data, tuple(problems), is_versioned)
 
-    def source(self, path: str, pattern: str, after: str = "", default: int = 1) -> Source:
-        """The first place in a text where a pattern stands, behind another one; the default where it does not."""
+    def locate(self, path: str, pattern: str, after: str = "", default: int = 1) -> Source:
+        """Return the first line that matches a pattern behind a match of `after`; the default line if none does."""
         text = self.texts[path]
         start = re.search(after, text, re.MULTILINE)
-        found = re.compile(pattern, re.MULTILINE).search(text, start.end() if start else 0)
-        return Source(path, text.count("\n", 0, found.start()) + 1 if found else default)
+        match = re.compile(pattern, re.MULTILINE).search(text, start.end() if start else 0)
+        return Source(path, text.count("\n", 0, match.start()) + 1 if match else default)
 
-    def named(self, *wanted: str) -> list[str]:
-        """The texts of these names, in any folder, those at the root first."""
-        found = (path for path in self.texts if PurePosixPath(path).name in wanted)
-        return sorted(found, key=lambda path: (path.count("/"), path))
+    def find_named(self, *names: str) -> list[str]:
+        """Return the texts with one of these file names, the shallowest first."""
+        paths = (path for path in self.texts if PurePosixPath(path).name in names)
+        return sorted(paths, key=lambda path: (path.count("/"), path))
 
-    def has(self, folder: str, *wanted: str) -> bool:
-        """Whether a folder holds a file of one of these names."""
-        return any(in_folder(folder, name) in self.files for name in wanted)
+    def has_file(self, folder: str, *names: str) -> bool:
+        """Return whether a folder holds a file with one of these names."""
+        return any(join_folder(folder, name) in self.files for name in names)
 
-    def tests(self, folder: str = "") -> list[str]:
-        """The files of tests in a folder, of any language."""
-        start = f"{folder}/" if folder else ""
-        return sorted(path for path in self.files if path.startswith(start) and _TEST.search(path))
+    def find_tests(self, folder: str = "") -> list[str]:
+        """Return the test files in a folder, in any language."""
+        return sorted(path for path in self.files if is_in_folder(path, folder) and _TEST.search(path))
 
-    def python_tests(self, folder: str = "") -> list[str]:
-        """The files that pytest collects in a folder."""
-        return [path for path in self.tests(folder) if _PYTHON_TEST.fullmatch(PurePosixPath(path).name)]
+    def find_python_tests(self, folder: str = "") -> list[str]:
+        """Return the files that pytest collects in a folder."""
+        return [path for path in self.find_tests(folder) if _PYTHON_TEST.fullmatch(PurePosixPath(path).name)]
 
 
-def folder_of(path: str) -> str:
-    """The folder of a file; empty for the root."""
+def get_folder(path: str) -> str:
+    """Return the folder of a file; empty for the root."""
     return path.rpartition("/")[0]
 
 
-def in_folder(folder: str, name: str) -> str:
-    """The path of a file in a folder."""
+def join_folder(folder: str, name: str) -> str:
+    """Return the path of a file in a folder; the empty folder is the root."""
     return f"{folder}/{name}" if folder else name
 
 
+def is_in_folder(path: str, folder: str) -> bool:
+    """Return whether a path lies in a folder; the empty folder is the root."""
+    return not folder or path.startswith(f"{folder}/")
+
+
 def read_project(root: Path) -> Project:
-    """Look at a project: bounded, without following links out of it, and whatever its files hold."""
+    """Read a project within fixed limits, without following links."""
     texts: dict[str, str] = {}
     others: list[str] = []
-    for path in _walked(root):
-        text = _text(root / path) if len(texts) < MOST_TEXTS and is_telling(path) else None
+    for path in _walk_files(root):
+        text = _read_text(root / path) if len(texts) < MOST_TEXTS and is_relevant(path) else None
         if text is None:
             others.append(path)
         else:
             texts[path] = text
     is_versioned = any((folder / ".git").exists() for folder in (root, *root.absolute().parents))
-    return Project.of(texts, others, is_versioned=is_versioned)
+    return Project.from_texts(texts, others, is_versioned=is_versioned)
 
 
 def read_files(root: Path, paths: Iterable[str]) -> Project:
-    """As much of a project as stands in these files."""
-    found = {path: text for path in paths if (text := _text(root / path)) is not None}
-    return Project.of(found)
+    """Read only these files of a project; missing ones are left out."""
+    texts = {path: _read_text(root / path) for path in paths}
+    return Project.from_texts({path: text for path, text in texts.items() if text is not None})
 
 
-def is_telling(path: str) -> bool:
-    """Whether a file may say how the project is verified."""
+def is_relevant(path: str) -> bool:
+    """Return whether a file may say how the project is verified."""
     if _AT_ROOT.fullmatch(path):
         return True
     parts = PurePosixPath(path).parts
-    is_ours = len(parts) <= DEEPEST_MANIFEST + 1 and not _NOT_OURS.intersection(parts[:-1]) and not is_of_loops(path)
-    return is_ours and _ANYWHERE.fullmatch(parts[-1]) is not None
+    is_sample = len(parts) > DEEPEST_MANIFEST + 1 or bool(_SAMPLE_FOLDERS.intersection(parts[:-1]))
+    return not is_sample and not is_loop_file(path) and _MANIFEST.fullmatch(parts[-1]) is not None
 
 
-def is_of_loops(path: str) -> bool:
-    """Whether a path lies where loops keep what they have done."""
-    return _OF_LOOPS.match(path) is not None
+def is_loop_file(path: str) -> bool:
+    """Return whether a path lies in a folder that loops keep their state in."""
+    return _LOOP_FOLDER.match(path) is not None
 
 
-def _walked(root: Path) -> Iterator[str]:
-    left = MOST_FILES
-    for folder, folders, found in os.walk(root):
-        here = Path(folder).relative_to(root).as_posix()
-        depth = 0 if here == "." else here.count("/") + 1
-        start = "" if here == "." else f"{here}/"
-        folders[:] = sorted(name for name in folders if depth < DEEPEST and _is_looked_into(f"{start}{name}"))
-        for name in sorted(found)[:left]:
-            if not is_of_loops(f"{start}{name}") or is_telling(f"{start}{name}"):
-                yield f"{start}{name}"
-        left -= len(found)
-        if left <= 0:
+def _walk_files(root: Path) -> Iterator[str]:
+    remaining = MOST_FILES
+    for absolute, subfolders, names in os.walk(root):
+        folder = "/".join(Path(absolute).relative_to(root).parts)
+        depth = folder.count("/") + 1 if folder else 0
+        subfolders[:] = sorted(
+            name for name in subfolders if depth < DEEPEST and _is_entered(join_folder(folder, name))
+        )
+        for name in sorted(names)[:remaining]:
+            path = join_folder(folder, name)
+            if not is_loop_file(path) or is_relevant(path):
+                yield path
+        remaining -= len(names)
+        if remaining <= 0:
             return
 
 
-def _is_looked_into(path: str) -> bool:
-    name = PurePosixPath(path).name
-    if is_of_loops(path):
-        return path in _WAY
-    return name in _HIDDEN_ALLOWED or not (name.startswith(".") or name in _OTHERS)
+def _is_entered(folder: str) -> bool:
+    if is_loop_file(folder):
+        return folder in _LOOP_FOLDERS_ENTERED
+    name = PurePosixPath(folder).name
+    return name in _HIDDEN_FOLDERS or not (name.startswith(".") or name in _SKIPPED_FOLDERS)
 
 
-def _text(path: Path) -> str | None:
-    """The text of a regular file that is not too large; what is no UTF-8 in it is replaced."""
+def _read_text(path: Path) -> str | None:
+    """Read a regular file that is not too large; bytes that are not UTF-8 are replaced."""
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
             return None

@@ -34,10 +34,10 @@ class Criterion:
     check: Mapping[str, Any] | str | None = None
     sources: tuple[Source, ...] = ()
     targets: tuple[str, ...] = ()
-    missing: str = ""
+    missing_tool: str = ""
 
     @property
-    def is_own_tests(self) -> bool:
+    def is_project_tests(self) -> bool:
         return self.check is None
 
 
@@ -82,16 +82,16 @@ class Proposal:
     @property
     def needs_human_confirmation(self) -> bool:
         """Whether somebody has to look at it, whatever was agreed to before."""
-        is_odd = bool(self.warnings or self.unmeasured) or any(one.missing for one in self.criteria)
+        is_odd = bool(self.warnings or self.unmeasured) or any(one.missing_tool for one in self.criteria)
         return self.confidence is Confidence.LOW or is_odd
 
 
-def command_check(command: str, purpose: Purpose | None) -> dict[str, Any]:
+def build_command_check(command: str, purpose: Purpose | None) -> dict[str, Any]:
     """The check that runs a command."""
-    return {"command": command, **runs(command, purpose)}
+    return {"command": command, **build_run_options(command, purpose)}
 
 
-def runs(command: str, purpose: Purpose | None) -> dict[str, Any]:
+def build_run_options(command: str, purpose: Purpose | None) -> dict[str, Any]:
     """How a command is run."""
     timeout = TIMEOUTS.get(purpose, _TIMEOUT) if purpose else _TIMEOUT
     return {"timeout": timeout, **({"shell": True} if needs_shell(command) else {})}
@@ -105,16 +105,16 @@ class ProposedRule:
     sources: tuple[Source, ...]
 
 
-def rules(proposal: Proposal) -> tuple[ProposedRule, ...]:
+def build_rules(proposal: Proposal) -> tuple[ProposedRule, ...]:
     """The criteria as rules; the project's own tests need none."""
     return tuple(
         ProposedRule({"id": one.id, "description": one.description, "check": one.check}, one.sources)
         for one in proposal.criteria
-        if not one.is_own_tests
+        if not one.is_project_tests
     )
 
 
-def rule_file(made: tuple[ProposedRule, ...], criteria: str = "inferred") -> str:
+def render_rule_file(made: tuple[ProposedRule, ...], criteria: str = "inferred") -> str:
     """A rule file with a comment above each rule that says where it came from; empty where there are no rules."""
     if not made:
         return ""
@@ -122,12 +122,12 @@ def rule_file(made: tuple[ProposedRule, ...], criteria: str = "inferred") -> str
     for rule in made:
         places = ", ".join(map(str, rule.sources))
         text += f"  # {places or 'the task'}\n"
-        body = _dumped([dict(rule.entry)])
+        body = _dump_yaml([dict(rule.entry)])
         text += "".join(f"  {line}\n" for line in body.splitlines())
     return text
 
 
-def proposal_yaml(proposal: Proposal) -> str:
+def render_proposal(proposal: Proposal) -> str:
     """The proposal for a person, and for tools that know its form."""
     said: dict[str, Any] = {
         "goal": proposal.goal.value,
@@ -141,7 +141,7 @@ def proposal_yaml(proposal: Proposal) -> str:
         "max_iterations_suggestion": proposal.max_iterations,
         "needs_human_confirmation": proposal.needs_human_confirmation,
     }
-    missing = [f"{one.command}: {one.missing} is not here" for one in proposal.criteria if one.missing]
+    missing = [f"{one.command}: {one.missing_tool} is not here" for one in proposal.criteria if one.missing_tool]
     for name, value in (
         ("warnings", list(proposal.warnings)),
         ("unmeasured", list(proposal.unmeasured)),
@@ -149,15 +149,15 @@ def proposal_yaml(proposal: Proposal) -> str:
         ("rewordings", list(proposal.rewordings)),
     ):
         said |= {name: value} if value else {}
-    return _dumped({"proposed_completion": said})
+    return _dump_yaml({"proposed_completion": said})
 
 
-def uncertain(proposal: Proposal) -> str:
+def explain_uncertainty(proposal: Proposal) -> str:
     """Why a proposal is not adopted: all of it, with ways to say the task so that it would be."""
-    return f"it is not certain what tells that this is done; say it in the task:\n{proposal_yaml(proposal)}".rstrip(
+    return f"it is not certain what tells that this is done; say it in the task:\n{render_proposal(proposal)}".rstrip(
         "\n"
     )
 
 
-def _dumped(data: Any) -> str:
+def _dump_yaml(data: Any) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)

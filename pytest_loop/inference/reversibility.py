@@ -26,7 +26,7 @@ class Reversibility:
     """How hard a scope is to take back, why, and what that asks for."""
 
     kind: Reversal
-    because: str
+    reason: str
     pre_check: tuple[str, ...] = ()
 
 
@@ -58,7 +58,7 @@ _PRE_CHECK = (
 )
 
 
-def reversibility(task: str, paths: Iterable[str] = ()) -> Reversibility:
+def assess_reversibility(task: str, paths: Iterable[str] = ()) -> Reversibility:
     """How hard it is to take back what a task does to these paths, or globs, and to those that it names itself."""
     touched = list(paths)
     named = (found[0] for found in PATH.finditer(task))
@@ -77,7 +77,7 @@ def _said(pattern: re.Pattern[str], text: str) -> str:
     return found[0] if found else ""
 
 
-def open_pre_checks(kind: Reversal, rules: Sequence[DraftRule]) -> tuple[str, ...]:
+def find_open_pre_checks(kind: Reversal, rules: Sequence[DraftRule]) -> tuple[str, ...]:
     """What a draft of a class that is hard to take back still lacks, as far as that can be counted."""
     if kind is not Reversal.HARD:
         return ()
@@ -100,7 +100,7 @@ class Workflow(str, Enum):
     REFACTOR = "C"
 
     @property
-    def gate(self) -> str:
+    def instruction(self) -> str:
         """What an agent has to do before anything else, for its prompt."""
         return _GATES[self]
 
@@ -123,7 +123,7 @@ _WORDS: dict[Workflow, str] = {
 }
 
 
-def workflow(task: str) -> Workflow:
+def classify_workflow(task: str) -> Workflow:
     """The kind of work that the first telling word names; what names none changes something that is there."""
     found = [
         (match.start(), kind)

@@ -1,40 +1,40 @@
-"""Scripts taken apart: their commands one by one, where each runs, and whether it says anything at all."""
+"""Split shell scripts into commands, with the folder and line of each."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
-from pytest_loop.inference.tool_purposes import names
+from pytest_loop.inference.tool_purposes import split_names
 
-# No person writes a longer line, and patterns need not be tried on it.
+# Longer lines are not written by people; skipping them bounds the cost of the patterns.
 LONGEST_LINE = 2_000
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
-_HOLLOW = names("echo true false exit : printf sleep")
+_TRIVIAL = split_names("echo true false exit : printf sleep")
 _SILENCED = re.compile(r"\|\|\s*(?:true|:|exit\s+0|echo\b.*)\s*$")
-_KEYWORDS = names("if then else elif fi for do done while case esac { } set export source . function")
+_KEYWORDS = split_names("if then else elif fi for do done while case esac { } set export source . function")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _PROMPT = re.compile(r"^[$>%]\s+")
-_LOOKED_AT = re.compile(r"\s*\|\|?\s*(?:tee|cat|true|:|exit\s+0|echo)(?:\s.*)?$")
-# What only a shell understands.
-_SHELL = re.compile(r"[();<>|&$*?~`\n]")
+_OUTPUT_FILTER = re.compile(r"\s*\|\|?\s*(?:tee|cat|true|:|exit\s+0|echo)(?:\s.*)?$")
+_SHELL_SYNTAX = re.compile(r"[();<>|&$*?~`\n]")
+_QUOTED_OR_SEPARATOR = re.compile(r"(?P<quoted>\"[^\"]*(?:\"|$)|'[^']*(?:'|$))|&&|;")
 
 
 @dataclass(frozen=True)
 class Step:
-    """One command of a script: the folder it runs in, and how many lines below the first one it stands."""
+    """One command of a script: its folder, and its line counted from the first line of the script."""
 
     command: str
     folder: str = ""
     offset: int = 0
-    is_hollow: bool = False
+    is_trivial: bool = False
 
 
-def words(command: str) -> list[str]:
-    """The words of a command; text that no shell would take is split at spaces."""
+def split_words(command: str) -> list[str]:
+    """Split a command like a shell; split at spaces if its quoting is broken."""
     try:
         return shlex.split(command)
     except ValueError:
@@ -42,45 +42,39 @@ def words(command: str) -> list[str]:
 
 
 def needs_shell(command: str) -> bool:
-    """Whether a command means something else without a shell."""
-    return bool(_SHELL.search(command) or ASSIGNMENT.fullmatch(command.split(" ")[0]))
+    """Return whether a command uses shell syntax or sets environment variables."""
+    return bool(_SHELL_SYNTAX.search(command) or ASSIGNMENT.fullmatch(command.split(" ")[0]))
 
 
-def steps(script: str, folder: str = "") -> Iterator[Step]:
-    """The commands of a script, one by one: chains are split, `cd` is followed, and what only prepares is left out."""
-    here = folder
-    for offset, line in _lines(script):
-        for part in _chain(line):
+def split_steps(script: str, folder: str = "") -> Iterator[Step]:
+    """Yield the commands of a script: chains are split, `cd` is followed, and shell keywords are skipped."""
+    current = folder
+    for offset, line in _join_lines(script):
+        for part in _split_chain(line):
             command = part.strip().strip("()").strip()
-            said = words(command)
-            if not said or said[0] in _KEYWORDS or all(ASSIGNMENT.fullmatch(word) for word in said):
+            words = split_words(command)
+            if not words or words[0] in _KEYWORDS or all(ASSIGNMENT.fullmatch(word) for word in words):
                 continue
-            if said[0] == "cd":
-                here = inside(here, said[1]) if len(said) > 1 else folder
+            if words[0] == "cd":
+                current = resolve_folder(current, words[1]) if len(words) > 1 else folder
                 continue
-            yield Step(_plain(command), here, offset, is_hollow(command))
+            yield Step(_drop_output_filter(command), current, offset, is_trivial(command))
 
 
-def inside(folder: str, name: str) -> str:
-    """A folder beneath another, as a path from the root of the project; what leads out of it is the root."""
-    parts: list[str] = []
-    for part in PurePosixPath(folder, name).parts:
-        if part == "..":
-            parts = parts[:-1]
-        elif part != "/":
-            parts.append(part)
-    return "/".join(parts)
+def resolve_folder(folder: str, name: str) -> str:
+    """Return a folder relative to another as a path from the project's root; never a path outside of it."""
+    return posixpath.normpath(posixpath.join("/", folder, name)).lstrip("/")
 
 
-def is_hollow(command: str) -> bool:
-    """Whether a command comes out the same whatever the code does, such as `echo "no tests" && exit 1` or `true`."""
+def is_trivial(command: str) -> bool:
+    """Return whether the result does not depend on the code, as with `true` or `echo "no tests" && exit 1`."""
     if _SILENCED.search(command):
         return True
-    return all(not said or said[0] in _HOLLOW for said in map(words, _chain(command)))
+    return all(not words or words[0] in _TRIVIAL for words in map(split_words, _split_chain(command)))
 
 
-def _lines(script: str) -> Iterator[tuple[int, str]]:
-    """The lines of a script, those that go on joined, without comments and prompts."""
+def _join_lines(script: str) -> Iterator[tuple[int, str]]:
+    """Yield lines with their numbers: continued lines joined, comments and prompts removed."""
     joined, start = "", 0
     for number, line in enumerate([*script.split("\n"), ""]):
         if len(line) + len(joined) > LONGEST_LINE:
@@ -97,24 +91,11 @@ def _lines(script: str) -> Iterator[tuple[int, str]]:
         joined = ""
 
 
-def _chain(line: str) -> list[str]:
-    """The parts of a chain; what follows `||` belongs to the command before it."""
-    parts, quote, start, at = [], "", 0, 0
-    while at < len(line):
-        character = line[at]
-        length = 1
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "'\"":
-            quote = character
-        elif character == ";" or line.startswith("&&", at):
-            length = 1 if character == ";" else 2
-            parts.append(line[start:at])
-            start = at + length
-        at += length
-    return [*parts, line[start:]]
+def _split_chain(line: str) -> list[str]:
+    """Split a line at `;` and `&&` outside of quotes; what follows `||` stays with the command before it."""
+    return _QUOTED_OR_SEPARATOR.sub(lambda match: match["quoted"] or "\0", line).split("\0")
 
 
-def _plain(command: str) -> str:
-    """A command without what only looks at its output, or hides how it ended."""
-    return _LOOKED_AT.sub("", re.sub(r"\s+2>&1(?=\s|$)", "", command)).strip()
+def _drop_output_filter(command: str) -> str:
+    """Remove `2>&1`, pipes into `tee` or `cat`, and `|| true`."""
+    return _OUTPUT_FILTER.sub("", re.sub(r"\s+2>&1(?=\s|$)", "", command)).strip()

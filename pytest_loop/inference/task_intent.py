@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_loop.inference.command_candidate import Goal
-from pytest_loop.inference.task_words import concrete_objects
+from pytest_loop.inference.task_words import find_concrete_objects
 from pytest_loop.inference.tool_purposes import Purpose
 
 DEFAULT_CAP = 10
@@ -134,14 +134,14 @@ class Intent:
 
     goal: Goal
     purposes: tuple[Purpose, ...]
-    because: str = ""
+    matched_words: str = ""
     is_ambiguous: bool = False
     objects: tuple[str, ...] = ()
     threshold: Threshold | None = None
-    cap: int = DEFAULT_CAP
+    iteration_cap: int = DEFAULT_CAP
 
 
-def intent(task: str, completion: str = "", files: Iterable[str] = ()) -> Intent:
+def classify_task(task: str, completion: str = "", files: Iterable[str] = ()) -> Intent:
     """What a task asks for: when it is done says more than what is to be done."""
     goal, purposes, because = _class(task, completion)
     is_large = goal is Goal.REGRESSION_GATE and because and _LARGE.search(task)
@@ -150,9 +150,9 @@ def intent(task: str, completion: str = "", files: Iterable[str] = ()) -> Intent
         purposes,
         because,
         is_ambiguous=not because,
-        objects=concrete_objects(f"{task} {completion}", files),
-        threshold=coverage_threshold(f"{completion} {task}"),
-        cap=LARGE_CAP if is_large else DEFAULT_CAP,
+        objects=find_concrete_objects(f"{task} {completion}", files),
+        threshold=parse_coverage_threshold(f"{completion} {task}"),
+        iteration_cap=LARGE_CAP if is_large else DEFAULT_CAP,
     )
 
 
@@ -189,7 +189,7 @@ _PERCENT = _any(
 )
 
 
-def coverage_threshold(text: str) -> Threshold | None:
+def parse_coverage_threshold(text: str) -> Threshold | None:
     """The share of lines that a text asks to be covered, in percent."""
     found = _PERCENT.search(text)
     value = float(found["value"] or found["share"]) if found else 0.0

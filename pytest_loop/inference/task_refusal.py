@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.inference import coverage_checks
-from pytest_loop.inference.command_candidate import TRUST, Candidate, Goal
-from pytest_loop.inference.inferred_criteria import located
+from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Goal
+from pytest_loop.inference.inferred_criteria import render_command
 from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.task_intent import Intent, Threshold, is_measured
-from pytest_loop.inference.task_phrases import Asked
-from pytest_loop.inference.task_words import METRIC, content_words
+from pytest_loop.inference.task_phrases import ParsedTask
+from pytest_loop.inference.task_words import METRIC, find_content_words
 from pytest_loop.inference.tool_purposes import Purpose
 
 REWORDINGS = 3
@@ -46,16 +46,16 @@ class Refusal:
 
     task: str
     missing: tuple[str, ...]
-    rewordings: tuple[str, ...]
+    suggest_rewordings: tuple[str, ...]
 
     def __str__(self) -> str:
         lines = [f"this cannot be measured: {self.task}" if self.task else "there is no task"]
         lines += [f"  missing: {one}" for one in self.missing]
-        lines += [f"  for example: {one}" for one in self.rewordings]
+        lines += [f"  for example: {one}" for one in self.suggest_rewordings]
         return "\n".join(lines)
 
 
-def missing(asked: Asked, intent: Intent) -> tuple[str, ...]:
+def missing(asked: ParsedTask, intent: Intent) -> tuple[str, ...]:
     """What a task lacks to be measured; nothing where it has it."""
     if asked.needs_context:
         return ("what to do: there is no conversation here that the words could point to",)
@@ -63,8 +63,8 @@ def missing(asked: Asked, intent: Intent) -> tuple[str, ...]:
     condition = asked.completion if is_vague_condition(asked.completion) else _vague_tail(asked.task)
     if condition:
         lacks.append(f"a condition that a command can decide: nobody can measure `{condition}`")
-    is_named = bool(intent.objects or is_measured(asked.task) or content_words(asked.completion))
-    if not is_named and (intent.is_ambiguous or not content_words(asked.task)):
+    is_named = bool(intent.objects or is_measured(asked.task) or find_content_words(asked.completion))
+    if not is_named and (intent.is_ambiguous or not find_content_words(asked.task)):
         lacks.append("what to change: no file, name, tool, number or issue is named")
         lacks.append("how to tell that it is done: a command that passes, or a number that is reached")
     return tuple(lacks)
@@ -82,43 +82,43 @@ def _vague_tail(task: str) -> str:
         said = found["said"].strip()
         is_waiting = _WAITING.search(task[max(0, found.start() - 20) : found.start()])
         rest = re.sub(r"['\u2019]\w+", "", _PRAISE.sub("", said))
-        if is_vague_condition(said) and not is_waiting and not content_words(rest):
+        if is_vague_condition(said) and not is_waiting and not find_content_words(rest):
             return said
     return ""
 
 
-def refusal(asked: Asked, lacks: tuple[str, ...], project: Project, found: Sequence[Candidate]) -> Refusal:
+def build_refusal(asked: ParsedTask, lacks: tuple[str, ...], project: Project, found: Sequence[Candidate]) -> Refusal:
     """A refusal with three rewordings made of the commands and the files of this project."""
     ways = dict.fromkeys(_ways(project, found))
-    return Refusal(one_line(asked.text), lacks, tuple(ways)[:REWORDINGS])
+    return Refusal(shorten(asked.text), lacks, tuple(ways)[:REWORDINGS])
 
 
-def unverified(asked: Asked, aim: Intent, project: Project, found: Sequence[Candidate]) -> Refusal:
+def refuse_unverifiable(asked: ParsedTask, aim: Intent, project: Project, found: Sequence[Candidate]) -> Refusal:
     """A refusal of a task that is clear, in a project where nothing verifies anything."""
     wanted = ", ".join(purpose.value for purpose in aim.purposes)
     lacks = f"a command that verifies it ({wanted}): nothing here does, and outside of git no change can be seen either"
-    return Refusal(one_line(asked.text), (lacks,), rewordings(asked, aim, project, found))
+    return Refusal(shorten(asked.text), (lacks,), rewordings(asked, aim, project, found))
 
 
-def rewordings(asked: Asked, aim: Intent, project: Project, found: Sequence[Candidate]) -> tuple[str, ...]:
+def rewordings(asked: ParsedTask, aim: Intent, project: Project, found: Sequence[Candidate]) -> tuple[str, ...]:
     """Three ways to say a task with a command that decides it, the closest to what was asked first."""
     ways = dict.fromkeys((*_closer(asked, aim, found), *_ways(project, found)))
     return tuple(ways)[:REWORDINGS]
 
 
-def _closer(asked: Asked, aim: Intent, found: Sequence[Candidate]) -> Iterable[str]:
+def _closer(asked: ParsedTask, aim: Intent, found: Sequence[Candidate]) -> Iterable[str]:
     """The task itself with the commands that this project has for it, or those that are usual where it has none."""
     tests = _command(Purpose.TEST, found)
     if tests and asked.completion and not is_measured(asked.completion):
         yield f"add a test that {asked.completion}, and fix it until `{tests}` passes"
     for purpose in aim.purposes:
         offered = (one for one in _ranked(purpose, found) if not (one.is_guess and aim.is_ambiguous))
-        known = [located(one) for one in offered]
+        known = [render_command(one) for one in offered]
         for command in (known or _usual(purpose, aim, found))[:2]:
             if purpose is Purpose.COVERAGE:
-                yield _measured_by(command, aim.threshold or coverage_checks.DEFAULT)
+                yield _measured_by(command, aim.threshold or coverage_checks.DEFAULT_THRESHOLD)
             else:
-                yield f"{one_line(asked.task)} until `{command}` passes"
+                yield f"{shorten(asked.task)} until `{command}` passes"
 
 
 def _usual(purpose: Purpose, aim: Intent, found: Sequence[Candidate]) -> list[str]:
@@ -137,7 +137,7 @@ def _ways(project: Project, found: Sequence[Candidate]) -> Iterable[str]:
     known = {purpose: command for purpose in Purpose if (command := _command(purpose, found))}
     module = _module(project)
     tests = known.get(Purpose.TEST)
-    if tests and project.tests():
+    if tests and project.find_tests():
         yield f"fix the failing tests until `{tests}` passes"
     if tests and module:
         both = f"`{tests}` and `{known[Purpose.LINT]}` pass" if Purpose.LINT in known else f"`{tests}` passes"
@@ -158,13 +158,13 @@ def _command(purpose: Purpose, found: Sequence[Candidate]) -> str | None:
 
 def _ranked(purpose: Purpose, found: Sequence[Candidate]) -> list[Candidate]:
     """The commands for a purpose that say anything, the most trusted first and guesses last."""
-    solid = (one for one in found if one.purpose is purpose and not one.is_hollow)
-    return sorted(solid, key=lambda one: (one.is_guess, TRUST.index(one.layer), one.rank))
+    solid = (one for one in found if one.purpose is purpose and not one.is_trivial)
+    return sorted(solid, key=lambda one: (one.is_guess, TRUST_ORDER.index(one.layer), one.rank))
 
 
 def _module(project: Project) -> str | None:
     """A file of source code that a task could be about."""
-    tests = frozenset(project.tests())
+    tests = frozenset(project.find_tests())
     source = (path for path in project.files if _SOURCE.fullmatch(path) and path not in tests)
     own = (path for path in source if not _PLAIN.fullmatch(path) and not PurePosixPath(path).name.startswith("."))
     return min(own, key=lambda path: (_ASIDE.match(path) is not None, path.count("/"), path), default=None)

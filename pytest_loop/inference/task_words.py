@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from pytest_loop.inference.tool_purposes import SUBCOMMANDS, TOOLS, names
+from pytest_loop.inference.tool_purposes import SUBCOMMANDS, TOOLS, split_names
 
 _PATH = r"(?<![\w/])[\w.@*-]{1,80}/[\w./*-]{0,200}\w"
 _SUFFIX = "py|[cm]?[jt]sx?|go|rs|java|rb|md|toml|ya?ml|json|sql|s?css|html|svg|cpp|cs|kt|php|sh|proto|ini|cfg"
@@ -19,17 +19,17 @@ _CONCRETE = tuple(re.compile(pattern) for pattern in (_PATH, _FILE, _NAME, _COMP
 METRIC = re.compile(f"{_COMPARED}|{_MEASURE}", re.IGNORECASE)
 PATH = re.compile(f"{_PATH}|{_FILE}")
 # Tools whose names are words of other trades too do not count.
-_AMBIGUOUS = names("build flow next go tap pest vale trial karma")
+_AMBIGUOUS = split_names("build flow next go tap pest vale trial karma")
 _TOOL_NAMES = frozenset((*TOOLS, *(name for name, _ in SUBCOMMANDS))) - _AMBIGUOUS
 
 # Words that name everything, and so nothing.
-GENERIC = names(
+GENERIC = split_names(
     "code codebase app application project repo repository it this that them they everything all things thing stuff "
     "software system program product quality src lib test tests main index core common utils util helpers package "
     "packages module modules file files folder work job whole entire some any more new old our my your what"
 )
 # Verbs, praise and particles: a task of nothing else says nothing.
-_EMPTY = names(
+_EMPTY = split_names(
     "a an the and or but so then please can could you we i to of in on for with by at from as is are be make do get "
     "let go better best good great nice nicer clean cleaner up improve improved improvement improvements enhance "
     "enhanced polish optimize optimise optimized robust solid perfect awesome beautiful modern professional production "
@@ -40,7 +40,7 @@ _EMPTY = names(
 )
 
 
-def concrete_objects(text: str, files: Iterable[str] = ()) -> tuple[str, ...]:
+def find_concrete_objects(text: str, files: Iterable[str] = ()) -> tuple[str, ...]:
     """What a text names that can be pointed at: paths, names, numbers, issues, tools, and files of the project."""
     found = [match[0].strip("`") for pattern in _CONCRETE for match in pattern.finditer(text)]
     said = frozenset(re.findall(r"[a-z][\w-]+", text.lower()))
@@ -54,7 +54,7 @@ def _parts(path: str) -> tuple[str, ...]:
     return (PurePosixPath(path).stem, *PurePosixPath(path).parts[:-1])
 
 
-def content_words(text: str) -> list[str]:
+def find_content_words(text: str) -> list[str]:
     """The words of a task that say anything about it."""
     said = re.findall(r"[^\W\d_][\w-]*", text.lower())
     return [word for word in said if word not in _EMPTY and word not in GENERIC]

@@ -1,4 +1,4 @@
-"""What the tools that verify something are called, and what each of them is for."""
+"""Tables of verification tools and script names, with the purpose of each."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from enum import Enum
 
 
-def names(text: str) -> frozenset[str]:
-    """The words of a text, to look something up in."""
+def split_names(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
@@ -22,74 +22,50 @@ class Purpose(str, Enum):
     DOCS = "docs"
 
 
-_TOOLS = {
-    Purpose.TEST: "pytest unittest nose2 trial jest vitest mocha ava tap jasmine karma rspec minitest phpunit pest "
-    "ctest bats",
-    Purpose.COVERAGE: "nyc c8",
-    Purpose.TYPES: "mypy pyright basedpyright pytype vue-tsc svelte-check srb",
-    Purpose.LINT: "flake8 pylint eslint stylelint xo oxlint golangci-lint staticcheck rubocop standardrb shellcheck "
-    "hadolint markdownlint markdownlint-cli2 yamllint actionlint ktlint detekt lint-imports codespell pre-commit",
-    Purpose.BUILD: "webpack rollup",
-    Purpose.DOCS: "interrogate pydocstyle docstr-coverage sphinx-build lychee vale",
+# Tools with one purpose, whatever their arguments are.
+TOOLS = {
+    name: purpose
+    for purpose, tools in {
+        Purpose.TEST: "pytest unittest nose2 trial jest vitest mocha ava tap jasmine karma rspec minitest phpunit pest "
+        "ctest bats",
+        Purpose.COVERAGE: "nyc c8",
+        Purpose.TYPES: "mypy pyright basedpyright pytype vue-tsc svelte-check srb",
+        Purpose.LINT: "flake8 pylint eslint stylelint xo oxlint golangci-lint staticcheck rubocop standardrb "
+        "shellcheck hadolint markdownlint markdownlint-cli2 yamllint actionlint ktlint detekt lint-imports codespell "
+        "pre-commit",
+        Purpose.BUILD: "webpack rollup",
+        Purpose.DOCS: "interrogate pydocstyle docstr-coverage sphinx-build lychee vale",
+    }.items()
+    for name in tools.split()
 }
-# A tool that does one thing, whatever it is told.
-TOOLS = {name: purpose for purpose, names in _TOOLS.items() for name in names.split()}
 
-# A tool whose first word says what it does.
+# Tools whose first argument gives the purpose.
+_SUBCOMMANDS = {
+    Purpose.TEST: "bazel:test bun:test cargo:nextest cargo:test cypress:run deno:test dotnet:test go:test hatch:test "
+    "manage.py:test mix:test playwright:test rails:test setup.py:test swift:test",
+    Purpose.COVERAGE: "cargo:llvm-cov cargo:tarpaulin coverage:report coverage:run",
+    Purpose.TYPES: "cargo:check deno:check flow:check ty:check",
+    Purpose.LINT: "biome:check biome:ci biome:lint cargo:clippy deno:lint go:vet next:lint",
+    Purpose.BUILD: "bazel:build build: cargo:build dotnet:build go:build next:build swift:build vite:build",
+    Purpose.DOCS: "cargo:doc mkdocs:build",
+}
 SUBCOMMANDS: dict[tuple[str, str], Purpose] = {
-    ("bazel", "build"): Purpose.BUILD,
-    ("bazel", "test"): Purpose.TEST,
-    ("biome", "check"): Purpose.LINT,
-    ("biome", "ci"): Purpose.LINT,
-    ("biome", "lint"): Purpose.LINT,
-    ("build", ""): Purpose.BUILD,
-    ("bun", "test"): Purpose.TEST,
-    ("cargo", "build"): Purpose.BUILD,
-    ("cargo", "check"): Purpose.TYPES,
-    ("cargo", "clippy"): Purpose.LINT,
-    ("cargo", "doc"): Purpose.DOCS,
-    ("cargo", "llvm-cov"): Purpose.COVERAGE,
-    ("cargo", "nextest"): Purpose.TEST,
-    ("cargo", "tarpaulin"): Purpose.COVERAGE,
-    ("cargo", "test"): Purpose.TEST,
-    ("coverage", "report"): Purpose.COVERAGE,
-    ("coverage", "run"): Purpose.COVERAGE,
-    ("cypress", "run"): Purpose.TEST,
-    ("deno", "check"): Purpose.TYPES,
-    ("deno", "lint"): Purpose.LINT,
-    ("deno", "test"): Purpose.TEST,
-    ("dotnet", "build"): Purpose.BUILD,
-    ("dotnet", "test"): Purpose.TEST,
-    ("flow", "check"): Purpose.TYPES,
-    ("go", "build"): Purpose.BUILD,
-    ("go", "test"): Purpose.TEST,
-    ("go", "vet"): Purpose.LINT,
-    ("hatch", "test"): Purpose.TEST,
-    ("manage.py", "test"): Purpose.TEST,
-    ("mix", "test"): Purpose.TEST,
-    ("mkdocs", "build"): Purpose.DOCS,
-    ("next", "build"): Purpose.BUILD,
-    ("next", "lint"): Purpose.LINT,
-    ("playwright", "test"): Purpose.TEST,
-    ("rails", "test"): Purpose.TEST,
-    ("setup.py", "test"): Purpose.TEST,
-    ("swift", "build"): Purpose.BUILD,
-    ("swift", "test"): Purpose.TEST,
-    ("ty", "check"): Purpose.TYPES,
-    ("vite", "build"): Purpose.BUILD,
+    (tool, argument): purpose
+    for purpose, pairs in _SUBCOMMANDS.items()
+    for tool, _, argument in (pair.partition(":") for pair in pairs.split())
 }
 
-# A tool that verifies only where one of these flags says that it looks and does not touch.
-LOOKING: dict[str, frozenset[str]] = {
-    "black": names("--check"),
-    "isort": names("--check --check-only -c"),
-    "prettier": names("--check -c --list-different -l"),
-    "gofmt": names("-l -d"),
-    "cargo fmt": names("--check"),
-    "ruff format": names("--check --diff"),
+# Formatters that verify only with one of these flags.
+CHECK_FLAGS: dict[str, frozenset[str]] = {
+    "black": split_names("--check"),
+    "isort": split_names("--check --check-only -c"),
+    "prettier": split_names("--check -c --list-different -l"),
+    "gofmt": split_names("-l -d"),
+    "cargo fmt": split_names("--check"),
+    "ruff format": split_names("--check --diff"),
 }
 
-# Words of a build tool (Maven, Gradle): the strongest one counts.
+# Goals of Maven and tasks of Gradle, the strongest first.
 LIFECYCLE: tuple[tuple[re.Pattern[str], Purpose], ...] = (
     (re.compile(r"jacoco\w*"), Purpose.COVERAGE),
     (re.compile(r".*(?:checkstyle|spotless|ktlint|detekt|pmd|spotbugs|lint)\w*(?::check)?.*"), Purpose.LINT),
@@ -97,35 +73,33 @@ LIFECYCLE: tuple[tuple[re.Pattern[str], Purpose], ...] = (
     (re.compile(r"(?:.*:)?(?:compile\w*|package|assemble|classes|install)"), Purpose.BUILD),
 )
 
-# The names of scripts, targets, recipes, sessions and environments, in parts.
-_SCRIPTS: tuple[tuple[Purpose, str], ...] = (
-    (Purpose.COVERAGE, "coverage cov codecov"),
-    (Purpose.DOCS, "docs doc docstrings docstring"),
-    (Purpose.TYPES, "typecheck typechecks types type mypy pyright tsc typing"),
-    (
-        Purpose.LINT,
-        "lint linting linters eslint style fmt format formatting prettier ruff flake8 clippy rubocop stylelint",
+# Parts of the names of scripts, targets, recipes, sessions and environments, the most specific purpose first.
+_SCRIPT_NAMES = {
+    Purpose.COVERAGE: split_names("coverage cov codecov"),
+    Purpose.DOCS: split_names("docs doc docstrings docstring"),
+    Purpose.TYPES: split_names("typecheck typechecks types type mypy pyright tsc typing"),
+    Purpose.LINT: split_names(
+        "lint linting linters eslint style fmt format formatting prettier ruff flake8 clippy rubocop stylelint"
     ),
-    (
-        Purpose.TEST,
-        "test tests unit spec specs integration e2e unittest unittests pytest jest check verify validate ci",
+    Purpose.TEST: split_names(
+        "test tests unit spec specs integration e2e unittest unittests pytest jest check verify validate ci"
     ),
-    (Purpose.BUILD, "build compile dist bundle all"),
-)
-_NOT_VERIFYING = names(
+    Purpose.BUILD: split_names("build compile dist bundle all"),
+}
+_NOT_VERIFYING = split_names(
     "watch fix dev serve start deploy release publish update install clean write snapshot bench benchmark debug ui "
     "open upload html setup prepare image docker push"
 )
-# Formatting is verified only by those who say that they look and do not touch.
-_CHANGING = names("fmt format formatting prettier")
-_LOOKING = names("check verify ci lint")
+# A formatting script changes files unless its name also has one of the words below.
+_FORMATTING = split_names("fmt format formatting prettier")
+_CHECKING = split_names("check verify ci lint")
 
 
-def script_purpose(name: str) -> Purpose | None:
-    """What a script of this name is for: `test:unit`, `type-check`, `lint`; None where it verifies nothing."""
-    parts = [part for part in re.split(r"[^a-z0-9]+", name.lower()) if part]
-    if _NOT_VERIFYING.intersection(parts) or (_CHANGING.intersection(parts) and not _LOOKING.intersection(parts)):
+def classify_script(name: str) -> Purpose | None:
+    """Return the purpose of a script by its name (`test:unit`, `type-check`), or None if it verifies nothing."""
+    parts = re.findall(r"[a-z0-9]+", name.lower())
+    if _NOT_VERIFYING.intersection(parts) or (_FORMATTING.intersection(parts) and not _CHECKING.intersection(parts)):
         return None
-    if re.match(r"py\d+", parts[0] if parts else ""):
+    if parts and re.match(r"py\d+", parts[0]):
         return Purpose.TEST
-    return next((purpose for purpose, known in _SCRIPTS if names(known).intersection(parts)), None)
+    return next((purpose for purpose, names in _SCRIPT_NAMES.items() if names.intersection(parts)), None)

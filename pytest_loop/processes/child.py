@@ -1,10 +1,9 @@
-"""Runs one command: no terminal, deadlines, bounded output, and nothing of it left behind."""
+"""Run one command without a terminal: with deadlines, bounded output, and no process left behind."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -17,36 +16,36 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from pytest_loop.errors import LoopError
-from pytest_loop.processes.pipes import Bounded, Wires
-from pytest_loop.processes.process_marks import end_stragglers, inherited, marked
+from pytest_loop.processes.pipes import BoundedOutput, Pipes
+from pytest_loop.processes.process_marks import add_mark, end_marked_processes, make_marked_environment
 
-KEPT = 4 * 1024 * 1024
-GRACE = 2.0
-POLL = 0.05
+OUTPUT_LIMIT = 4 * 1024 * 1024
+GRACE_PERIOD = 2.0
+POLL_INTERVAL = 0.05
 
 
 class CannotStartError(LoopError):
-    """The command could not even be started."""
+    """The command could not be started."""
 
 
 class Ending(Enum):
-    """How a command came to its end."""
+    """Why a command ended."""
 
-    ITSELF = "by itself"
+    COMPLETED = "by itself"
     DEADLINE = "at its deadline"
     SILENCE = "after a long silence"
     REQUEST = "because somebody asked for it"
 
 
 @dataclass(frozen=True)
-class Completed:
-    """How a command ended, and the head and tail of what it said; `lost` bytes of its standard output are missing."""
+class CommandResult:
+    """The exit code, ending and output of a command; `lost_bytes` counts what is missing from `stdout`."""
 
     exit_code: int
     stdout: str
     stderr: str
     ending: Ending
-    lost: int = 0
+    lost_bytes: int = 0
 
     @property
     def output(self) -> str:
@@ -54,54 +53,59 @@ class Completed:
 
 
 @dataclass(frozen=True)
-class Order:
-    """What to run: a list of words without a shell, a string with one. `wanted` is asked while it runs.
+class Command:
+    """A command and its limits. A list of words runs without a shell, a string with one.
 
-    `limit` is how much of each stream is kept. `thorough` looks for what left the process group, which costs a look at
-    every process of the machine; without it that happens only where somebody still holds the command's pipes.
+    `output_limit` is the number of bytes kept of each stream. `should_continue` is polled while the command runs.
+    `is_thorough` also ends processes that left the process group, which reads the environment of every process of the
+    machine; otherwise that happens only if one of them keeps the pipes open.
     """
 
-    command: Sequence[str] | str
+    words: Sequence[str] | str
     cwd: Path
     timeout: float
     silence: float | None = None
     env: Mapping[str, str] | None = None
     stdin: bytes = b""
-    limit: int = KEPT
+    output_limit: int = OUTPUT_LIMIT
     pass_fds: tuple[int, ...] = ()
-    heard: Callable[[bytes], None] | None = None
-    wanted: Callable[[], bool] | None = None
-    thorough: bool = False
+    on_output: Callable[[bytes], None] | None = None
+    should_continue: Callable[[], bool] | None = None
+    is_thorough: bool = False
 
 
-class Patience:
-    """How long somebody may work, and how long say nothing; whether it is still wanted is asked now and then."""
+class Deadline:
+    """The limits of work in progress: its time, its silence, and a request to stop."""
 
-    def __init__(self, timeout: float, silence: float | None = None, wanted: Callable[[], bool] | None = None) -> None:
-        self._wanted = wanted
+    def __init__(
+        self, timeout: float, silence: float | None = None, should_continue: Callable[[], bool] | None = None
+    ) -> None:
+        self._should_continue = should_continue
         self._silence = silence
-        self._deadline = time.monotonic() + timeout
-        self._spoke = self._asked = time.monotonic()
+        self._last_output = self._last_poll = time.monotonic()
+        self._end = self._last_output + timeout
 
-    def heard(self) -> None:
-        """It spoke: the silence begins anew."""
-        self._spoke = time.monotonic()
+    def reset_silence(self) -> None:
+        self._last_output = time.monotonic()
 
-    def over(self) -> Ending | None:
-        """Why it has to end now, if it has to."""
+    def find_ending(self) -> Ending | None:
+        """Return why the work has to end now, or None if it may go on."""
         now = time.monotonic()
-        if now >= self._deadline:
+        if now >= self._end:
             return Ending.DEADLINE
-        if self._silence is not None and now - self._spoke >= self._silence:
+        if self._silence is not None and now - self._last_output >= self._silence:
             return Ending.SILENCE
-        if self._wanted is not None and now - self._asked >= POLL:
-            self._asked = now
-            return None if self._wanted() else Ending.REQUEST
+        if self._should_continue is not None and now - self._last_poll >= POLL_INTERVAL:
+            self._last_poll = now
+            return None if self._should_continue() else Ending.REQUEST
         return None
 
 
 class Child(Protocol):
-    """A process that was started, such as a `Popen`; `leaves_nothing` where it ends with all that it has started."""
+    """The part of `Popen` that `run_command` needs.
+
+    A child with a true attribute `ends_descendants` leaves no process behind, so none is searched for.
+    """
 
     pid: int
     stdin: IO[bytes] | None
@@ -114,166 +118,140 @@ class Child(Protocol):
     def __exit__(self, *_: Any) -> None: ...
 
 
-Start = Callable[[Order, str], Child]
+Starter = Callable[[Command, str], Child]
 
 
-class _Running:
-    """A command while it runs."""
+class _RunningCommand:
+    """A started command until its end."""
 
-    def __init__(self, process: Child, order: Order, mark: str) -> None:
+    def __init__(self, process: Child, command: Command, mark: str) -> None:
         self.process = process
-        self.order = order
+        self.command = command
         self.mark = mark
-        self.patience = Patience(order.timeout, order.silence, order.wanted)
-        self.kept = (Bounded(order.limit), Bounded(order.limit))
+        self.deadline = Deadline(command.timeout, command.silence, command.should_continue)
+        self.outputs = (BoundedOutput(command.output_limit), BoundedOutput(command.output_limit))
 
-    def collect(self) -> Ending:
-        """Hear what the process says until it has ended, and end whatever it leaves behind."""
-        with Wires() as wires:
-            self._connect(wires)
-            ending = self._listen(wires, self.patience.over)
+    def wait(self) -> CommandResult:
+        """Read the output until the process has ended, and end the processes that it leaves behind."""
+        with Pipes() as pipes:
+            self._connect(pipes)
+            ending = self._transfer(pipes, self.deadline)
             if ending is not None:
-                _signal(self.process.pid, signal.SIGTERM)
-                self._listen(wires, Patience(GRACE).over)
+                _signal_group(self.process.pid, signal.SIGTERM)
+                self._transfer(pipes, Deadline(GRACE_PERIOD))
             _kill_group(self.process)
-            self._clear(wires)
-        return ending or Ending.ITSELF
+            self._end_stragglers(pipes)
+        stdout, stderr = (output.decode() for output in self.outputs)
+        ending = ending or Ending.COMPLETED
+        return CommandResult(self.process.wait(), stdout, stderr, ending, self.outputs[0].lost_bytes)
 
-    def completed(self, ending: Ending) -> Completed:
-        stdout, stderr = (kept.text() for kept in self.kept)
-        return Completed(self.process.wait(), stdout, stderr, ending, self.kept[0].lost)
-
-    def _connect(self, wires: Wires) -> None:
-        for stream, kept in zip((self.process.stdout, self.process.stderr), self.kept, strict=True):
-            wires.hear(stream.fileno(), self._taker(kept))  # type: ignore[union-attr]
+    def _connect(self, pipes: Pipes) -> None:
+        for stream, output in zip((self.process.stdout, self.process.stderr), self.outputs, strict=True):
+            pipes.read_from(stream.fileno(), self._make_reader(output))  # type: ignore[union-attr]
         if self.process.stdin is not None:
-            wires.send(self.process.stdin.fileno(), self.order.stdin, self.process.stdin.close)
+            pipes.write_to(self.process.stdin.fileno(), self.command.stdin, self.process.stdin.close)
 
-    def _taker(self, kept: Bounded) -> Callable[[bytes], None]:
-        def take(data: bytes) -> None:
-            self.patience.heard()
-            kept.add(data)
-            if self.order.heard is not None:
-                self.order.heard(data)
+    def _make_reader(self, output: BoundedOutput) -> Callable[[bytes], None]:
+        def read(data: bytes) -> None:
+            self.deadline.reset_silence()
+            output.add(data)
+            if self.command.on_output is not None:
+                self.command.on_output(data)
 
-        return take
+        return read
 
-    def _listen(self, wires: Wires, over: Callable[[], Ending | None]) -> Ending | None:
-        """Until the command has ended (None), or there is a reason to end it."""
+    def _transfer(self, pipes: Pipes, deadline: Deadline) -> Ending | None:
+        """Transfer data until the process has ended (None) or has to end."""
         while self.process.poll() is None:
-            if wires.is_idle:
+            if pipes.is_idle:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self.process.wait(POLL)
+                    self.process.wait(POLL_INTERVAL)
             else:
-                wires.serve(POLL)
-            if ending := over():
+                pipes.transfer(POLL_INTERVAL)
+            if ending := deadline.find_ending():
                 return ending
         return None
 
-    def _clear(self, wires: Wires) -> None:
-        """Hear the last words; who left the group is ended where that was asked for, or where it holds our pipes."""
-        if self.order.thorough and not getattr(self.process, "leaves_nothing", False):
-            end_stragglers(self.mark)
-        for wait in (4 * POLL, GRACE):
-            patience = Patience(wait)
-            while wires.is_hearing and not patience.over():
-                wires.serve(POLL)
-            if wires.is_hearing:
-                end_stragglers(self.mark)
+    def _end_stragglers(self, pipes: Pipes) -> None:
+        """Read the rest of the output, and end processes that left the group."""
+        if self.command.is_thorough and not getattr(self.process, "ends_descendants", False):
+            end_marked_processes(self.mark)
+        for seconds in (4 * POLL_INTERVAL, GRACE_PERIOD):
+            deadline = Deadline(seconds)
+            while pipes.is_reading and not deadline.find_ending():
+                pipes.transfer(POLL_INTERVAL)
+            if pipes.is_reading:
+                end_marked_processes(self.mark)
 
 
-def run(order: Order, start: Start | None = None) -> Completed:
-    """Run a command to its end, whatever that takes; `start` is another way to start it."""
-    mark = uuid.uuid4().hex
-    process = (start or started)(order, mark)
-    with process:
-        running = _Running(process, order, mark)
-        try:
-            return running.completed(running.collect())
-        except BaseException:
-            end(process)
-            end_stragglers(mark)
-            raise
-
-
-class _Started(subprocess.Popen[bytes]):
-    """Heard to end at once where the system can tell; while it waits, `Popen` only looks now and then."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        if timeout and self.returncode is None and _was_awaited(self.pid, timeout):
-            timeout = 0
-        return super().wait(timeout)
-
-
-def _was_awaited(pid: int, timeout: float) -> bool:
-    """Wait until a process has ended, no longer than that; False where the system cannot tell."""
+def start_process(command: Command, mark: str) -> Child:
+    """Start a process group with a mark for `end_marked_processes`."""
     try:
-        end = os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return False
-    try:
-        looking = select.poll()
-        looking.register(end, select.POLLIN)
-        looking.poll(timeout * 1000)
-    finally:
-        os.close(end)
-    return True
-
-
-def started(order: Order, mark: str) -> Child:
-    """A new process, with a mark that `end_stragglers` will find."""
-    try:
-        return _Started(
-            order.command,
-            shell=isinstance(order.command, str),  # only for a person who wrote `shell: true`
-            cwd=order.cwd,
-            env=inherited(mark) if order.env is None else marked(order.env, mark),
-            stdin=subprocess.PIPE if order.stdin else subprocess.DEVNULL,
+        return subprocess.Popen(
+            command.words,
+            shell=isinstance(command.words, str),  # only where the user wrote `shell: true`
+            cwd=command.cwd,
+            env=make_marked_environment(mark) if command.env is None else add_mark(command.env, mark),
+            stdin=subprocess.PIPE if command.stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=order.pass_fds,
+            pass_fds=command.pass_fds,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        raise CannotStartError(_cannot_start(order, error)) from None
+        raise CannotStartError(_describe_start_error(command, error)) from None
 
 
-def _cannot_start(order: Order, error: OSError | ValueError) -> str:
-    word = order.command if isinstance(order.command, str) else order.command[0]
-    if not order.cwd.is_dir():
-        return f"cannot run {word!r}: the folder {order.cwd} does not exist"
+def run_command(command: Command, start: Starter = start_process) -> CommandResult:
+    """Run a command to its end; `start` is another way to start it."""
+    mark = uuid.uuid4().hex
+    process = start(command, mark)
+    with process:
+        try:
+            return _RunningCommand(process, command, mark).wait()
+        except BaseException:
+            end_group(process)
+            end_marked_processes(mark)
+            raise
+
+
+def _describe_start_error(command: Command, error: OSError | ValueError) -> str:
+    program = command.words if isinstance(command.words, str) else command.words[0]
+    if not command.cwd.is_dir():
+        return f"cannot run {program!r}: the folder {command.cwd} does not exist"
     if isinstance(error, (FileNotFoundError, PermissionError)):
-        return missing(word, order.cwd, order.env) or f"cannot run {word!r}: the program of its first line is missing"
-    return f"cannot run {word!r}: {getattr(error, 'strerror', None) or error}"
+        problem = find_program_problem(program, command.cwd, command.env)
+        return problem or f"cannot run {program!r}: the program of its first line is missing"
+    return f"cannot run {program!r}: {getattr(error, 'strerror', None) or error}"
 
 
-def missing(word: str, folder: Path, env: Mapping[str, str] | None = None) -> str | None:
-    """Why a program cannot be run from a folder, as far as that can be seen without running it."""
-    if os.sep not in word:
-        known = shutil.which(word, path=None if env is None else env.get("PATH"))
-        return None if known else f"cannot run {word!r}: no such command is installed here"
-    path = folder / word
+def find_program_problem(program: str, folder: Path, env: Mapping[str, str] | None = None) -> str | None:
+    """Return why a program cannot be run from a folder, without running it; None if nothing is wrong."""
+    if os.sep not in program:
+        is_installed = shutil.which(program, path=None if env is None else env.get("PATH"))
+        return None if is_installed else f"cannot run {program!r}: no such command is installed here"
+    path = folder / program
     if not path.is_file():
-        return f"cannot run {word!r}: there is no such file"
-    return None if os.access(path, os.X_OK) else f"cannot run {word!r}: Permission denied (make it executable)"
+        return f"cannot run {program!r}: there is no such file"
+    return None if os.access(path, os.X_OK) else f"cannot run {program!r}: Permission denied (make it executable)"
 
 
-def end(process: Child) -> None:
-    """End the whole group: politely where the command itself still runs, at once where only its children do."""
+def end_group(process: Child) -> None:
+    """End a process group: with SIGTERM first if its leader still runs, otherwise with SIGKILL at once."""
     try:
         if process.poll() is None:
-            _signal(process.pid, signal.SIGTERM)
+            _signal_group(process.pid, signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE)
-    finally:  # also when a person interrupts the waiting
+                process.wait(GRACE_PERIOD)
+    finally:  # also when the wait is interrupted
         _kill_group(process)
 
 
 def _kill_group(process: Child) -> None:
-    _signal(process.pid, signal.SIGKILL)
+    _signal_group(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def _signal(group: int, number: signal.Signals) -> None:
+def _signal_group(group: int, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)

@@ -1,4 +1,4 @@
-"""Signals that end a process: all of them interrupt a run, once."""
+"""Turn the signals that end a process into one KeyboardInterrupt."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import contextlib
 import signal
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Other ways to end a process are an interrupt too: the run stays whole, and its children end with it.
+def interrupt_on_signals() -> Iterator[None]:
+    """Raise KeyboardInterrupt on SIGINT, SIGTERM or SIGHUP in the block, so that a run ends cleanly.
 
-    Who asks twice is not heard a second time: what is left to do then is short, and must be done. A signal that was
-    ignored stays so: `nohup` means it.
+    After the first signal all are ignored until the process ends: the remaining work is short and must be done. A
+    signal that was ignored before stays ignored, as `nohup` intends.
     """
-    known = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    numbers = [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]
+    numbers = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         for number in numbers:
@@ -25,18 +25,13 @@ def interruptible() -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = {}
-    with contextlib.suppress(ValueError):  # only the main thread hears signals
+    with contextlib.suppress(ValueError):  # only the main thread can handle signals
         before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     except KeyboardInterrupt:
+        before.clear()
         raise
-    except BaseException:
-        _restore(before)
-        raise
-    _restore(before)
-
-
-def _restore(handlers: dict[int, Any]) -> None:
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

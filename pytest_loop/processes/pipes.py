@@ -1,4 +1,4 @@
-"""Bytes to and from another process: both directions at once, and no more kept than somebody wants."""
+"""Transfer bytes to and from a process in both directions at once, and keep a bounded part of them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import os
 import selectors
 from collections.abc import Callable
 
-_PIECE = 1 << 16
+_CHUNK_BYTES = 1 << 16
 
 
-class Wires:
-    """Bytes to and from a process, in both directions at once, so that neither side waits for the other."""
+class Pipes:
+    """The pipes of a process, read and written without blocking either side."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._unsent = memoryview(b"")
-        self._sent: Callable[[], None] | None = None
+        self._on_sent: Callable[[], None] | None = None
 
-    def __enter__(self) -> Wires:
+    def __enter__(self) -> Pipes:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -25,71 +25,71 @@ class Wires:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing more to say and nothing more to hear."""
+        """Whether there is nothing left to read or write."""
         return not self._selector.get_map()
 
     @property
-    def is_hearing(self) -> bool:
-        """Whether somebody at the other end can still say something."""
+    def is_reading(self) -> bool:
+        """Whether a pipe to read from is still open at its other end."""
         return any(key.data is not None for key in self._selector.get_map().values())
 
-    def hear(self, descriptor: int, take: Callable[[bytes], None]) -> None:
-        self._selector.register(descriptor, selectors.EVENT_READ, take)
+    def read_from(self, descriptor: int, on_data: Callable[[bytes], None]) -> None:
+        self._selector.register(descriptor, selectors.EVENT_READ, on_data)
 
-    def send(self, descriptor: int, data: bytes, sent: Callable[[], None] | None = None) -> None:
-        """`sent` is called when all is sent, or when nobody reads it any more."""
+    def write_to(self, descriptor: int, data: bytes, on_sent: Callable[[], None] | None = None) -> None:
+        """Write to one pipe; `on_sent` is called when all is written or the reader has closed it."""
         os.set_blocking(descriptor, False)
-        self._unsent, self._sent = memoryview(data), sent
+        self._unsent, self._on_sent = memoryview(data), on_sent
         self._selector.register(descriptor, selectors.EVENT_WRITE, None)
 
-    def serve(self, wait: float) -> bool:
-        """Pass on what is there; wait for it no longer than that. Says whether there was anything."""
-        ready = self._selector.select(wait)
+    def transfer(self, timeout: float) -> bool:
+        """Transfer what is ready, waiting at most `timeout` seconds for it; return whether anything was."""
+        ready = self._selector.select(timeout)
         for key, _ in ready:
-            going_on = self._tell(key.fd) if key.data is None else _take(key.fd, key.data)
-            if not going_on:
+            is_open = self._write(key.fd) if key.data is None else _read(key.fd, key.data)
+            if not is_open:
                 self._selector.unregister(key.fd)
-                if key.data is None and self._sent is not None:
-                    self._sent()
+                if key.data is None and self._on_sent is not None:
+                    self._on_sent()
         return bool(ready)
 
-    def _tell(self, descriptor: int) -> bool:
+    def _write(self, descriptor: int) -> bool:
         try:
-            self._unsent = self._unsent[os.write(descriptor, self._unsent[:_PIECE]) :]
+            self._unsent = self._unsent[os.write(descriptor, self._unsent[:_CHUNK_BYTES]) :]
         except BrokenPipeError:
             return False
         return len(self._unsent) > 0
 
 
-def _take(descriptor: int, take: Callable[[bytes], None]) -> bool:
-    data = os.read(descriptor, _PIECE)
+def _read(descriptor: int, on_data: Callable[[bytes], None]) -> bool:
+    data = os.read(descriptor, _CHUNK_BYTES)
     if data:
-        take(data)
+        on_data(data)
     return bool(data)
 
 
-class Bounded:
-    """Keeps the first and the last half of `limit` bytes."""
+class BoundedOutput:
+    """The first and the last half of `limit` bytes of output."""
 
     def __init__(self, limit: int) -> None:
-        self.half = limit // 2
-        self.head = bytearray()
-        self.tail = bytearray()
-        self.lost = 0
+        self._half = limit // 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.lost_bytes = 0
 
     def add(self, data: bytes) -> None:
-        room = self.half - len(self.head)
-        self.head += data[:room]
-        self.tail += data[room:]
-        if len(self.tail) > 2 * self.half:
-            self.trim()
+        room = self._half - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if len(self._tail) > 2 * self._half:
+            self._trim()
 
-    def trim(self) -> None:
-        extra = max(0, len(self.tail) - self.half)
-        self.lost += extra
-        del self.tail[:extra]
+    def decode(self) -> str:
+        self._trim()
+        gap = f"\n[... {self.lost_bytes:,} bytes left out ...]\n".encode() if self.lost_bytes else b""
+        return (bytes(self._head) + gap + bytes(self._tail)).decode("utf-8", "replace")
 
-    def text(self) -> str:
-        self.trim()
-        gap = f"\n[... {self.lost:,} bytes left out ...]\n".encode() if self.lost else b""
-        return (bytes(self.head) + gap + bytes(self.tail)).decode("utf-8", "replace")
+    def _trim(self) -> None:
+        excess = max(0, len(self._tail) - self._half)
+        self.lost_bytes += excess
+        del self._tail[:excess]

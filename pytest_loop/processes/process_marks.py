@@ -1,4 +1,4 @@
-"""Finds again whatever was started with a mark in its environment, where the system shows that (Linux).
+"""Find processes again by a mark in their environment, where `/proc` shows it (Linux).
 
 A process that leaves its group *and* starts with an empty environment is not found.
 """
@@ -14,67 +14,67 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 MARK = "PYTEST_LOOP_CALL"
-_MOMENT = 0.02
+_SCAN_INTERVAL = 0.02
 
 
-def marked(env: Mapping[str, str], mark: str) -> dict[str, str]:
-    """An environment whose processes `end_stragglers` will find; marks add up, for children of children."""
+def add_mark(env: Mapping[str, str], mark: str) -> dict[str, str]:
+    """Return an environment with a further mark; nested commands carry the marks of all outer ones."""
     return {**env, MARK: f"{env[MARK]}:{mark}" if env.get(MARK) else mark}
 
 
-def inherited(mark: str) -> dict[bytes, bytes]:
-    """The environment of this process with a mark; as bytes, which nobody has to decode and encode again."""
+def make_marked_environment(mark: str) -> dict[bytes, bytes]:
+    """Return the environment of this process with a further mark; as bytes, which spares decoding it."""
     name, value = MARK.encode(), mark.encode()
     before = os.environb.get(name)
     return {**os.environb, name: before + b":" + value if before else value}
 
 
-def mark_of(folder: Path) -> str:
-    """A mark that one folder of this machine has, today and tomorrow."""
+def compute_folder_mark(folder: Path) -> str:
+    """Return the mark of a folder, which is always the same."""
     return hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:32]
 
 
 @contextlib.contextmanager
-def marking(mark: str) -> Iterator[None]:
-    """All that is started meanwhile carries the mark, and is ended with it."""
+def mark_descendants(mark: str) -> Iterator[None]:
+    """Mark every process that is started in the block, and end them after it."""
     before = os.environ.get(MARK)
-    os.environ.update(marked(os.environ, mark))
+    os.environ.update(add_mark(os.environ, mark))
     try:
         yield
     finally:
         del os.environ[MARK]
         os.environ.update({} if before is None else {MARK: before})
-        end_stragglers(mark)
+        end_marked_processes(mark)
 
 
-def end_stragglers(mark: str) -> int:
-    """End the processes that carry `mark`, and those that they start meanwhile; gives how many there were.
+def end_marked_processes(mark: str) -> int:
+    """End the processes that carry `mark`, and return their number.
 
-    Who is just becoming another program shows no environment for a moment: nobody is left when two looks find nobody.
+    A process shows no environment for a moment while it executes another program, and it may start further ones: the
+    search ends after two scans in a row without a result.
     """
     ended: set[int] = set()
-    calm = 0
-    while calm < 2:
-        found = {pid for pid in _marked_processes(mark) if _ended(pid)} - ended
-        ended |= found
-        calm = 0 if found else calm + 1
-        time.sleep(_MOMENT)
+    empty_scans = 0
+    while empty_scans < 2:
+        killed = {pid for pid in _find_marked_processes(mark) if _kill(pid)} - ended
+        ended |= killed
+        empty_scans = 0 if killed else empty_scans + 1
+        time.sleep(_SCAN_INTERVAL)
     return len(ended)
 
 
-def _marked_processes(mark: str) -> list[int]:
-    """Where the system does not show environments, nobody is found."""
-    found = []
+def _find_marked_processes(mark: str) -> list[int]:
+    pids = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             for variable in (folder / "environ").read_bytes().split(b"\0"):
                 name, _, value = variable.partition(b"=")
                 if name == MARK.encode() and mark.encode() in value.split(b":"):
-                    found.append(int(folder.name))
-    return [pid for pid in found if pid != os.getpid()]
+                    pids.append(int(folder.name))
+    return [pid for pid in pids if pid != os.getpid()]
 
 
-def _ended(pid: int) -> bool:
+def _kill(pid: int) -> bool:
     try:
         os.kill(pid, signal.SIGKILL)
     except OSError:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, TESTS, Criteria, Phase, Plan, Rule, Severity
-from pytest_loop.rules.checks.check import shown
+from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, TESTS_SOURCE, Criteria, Phase, Plan, Rule, Severity
+from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.checks.python_checks import Python, Tests, is_node_id
-from pytest_loop.rules.checks.registry import each
+from pytest_loop.rules.checks.registry import list_checks
 from pytest_loop.rules.checks.review_checks import Sentence
-from pytest_loop.rules.collect import LOADED, TALLY, FixtureRuleItem, RuleItem
-from pytest_loop.rules.mark_expressions import Expression
-from pytest_loop.rules.rule_files import Judged, Loaded, rule
+from pytest_loop.rules.items import LOADED, TALLY, FixtureRuleItem, RuleItem
+from pytest_loop.rules.mark_expressions import MarkExpression
+from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, build_rule
 
 _FIELDS = ("severity", "weight", "phase", "description", "holdout")
 
@@ -41,10 +41,14 @@ class Binding:
             self._bind_marks(item)
             if all_tests and item.nodeid not in self.items:
                 self._bind(item, self._keys({"id": item.nodeid, "description": item.nodeid}))
-        marked = tuple(self.rules[f"{TESTS}::{name}"] for name in self._marked)
+        marked = tuple(self.rules[f"{TESTS_SOURCE}::{name}"] for name in self._marked)
         self._bind_selected(loaded, session.items, python)
         self._bind_rules(session)
-        own = [Criteria(name=TESTS, source=TESTS, thresholds=DEFAULT_THRESHOLDS, rules=marked)] if marked else []
+        own = (
+            [Criteria(name=TESTS_SOURCE, source=TESTS_SOURCE, thresholds=DEFAULT_THRESHOLDS, rules=marked)]
+            if marked
+            else []
+        )
         sentences = {
             key: judged.check.sentence for key, judged in _judged(loaded) if isinstance(judged.check, Sentence)
         }
@@ -81,13 +85,13 @@ class Binding:
         """The rules with this id in rule files, whose fields win; else one of the criteria `tests`."""
         if fields["id"] not in self._by_id or fields["id"] in self._marked:
             self._marked[fields["id"]] = {**fields, **self._marked.get(fields["id"], {})}
-            return [self._replace(rule(self._marked[fields["id"]]))]
+            return [self._replace(build_rule(self._marked[fields["id"]]))]
         return self._by_id[fields["id"]]
 
     def _replace(self, each_rule: Rule) -> str:
-        key = f"{TESTS}::{each_rule.id}"
+        key = f"{TESTS_SOURCE}::{each_rule.id}"
         if key not in self.rules:
-            return self._add(TESTS, each_rule)
+            return self._add(TESTS_SOURCE, each_rule)
         self.rules[key] = each_rule
         return key
 
@@ -95,12 +99,11 @@ class Binding:
         known = self._marked.get(fields["id"], {})
         for name, value in fields.items():
             if known.get(name, value) != value:
-                return (
-                    f"expected {name}={shown(known[name])} as in another test of {fields['id']!r}, found {shown(value)}"
-                )
+                expected = f"{name}={format_value(known[name])} as in another test of {fields['id']!r}"
+                return f"expected {expected}, found {format_value(value)}"
         return None
 
-    def _bind_selected(self, loaded: list[Loaded], items: list[pytest.Item], python: list[pytest.Item]) -> None:
+    def _bind_selected(self, loaded: list[LoadedRuleFile], items: list[pytest.Item], python: list[pytest.Item]) -> None:
         own = {item.key: item for item in items if isinstance(item, (RuleItem, FixtureRuleItem))}
         for key, selector, folder in _selectors(loaded):
             found = [item for item in python if _selects(selector, folder, item)]
@@ -117,23 +120,25 @@ class Binding:
                     session.stash[TALLY].expect(item.key)
 
 
-def _judges(loaded: list[Loaded], root: Path) -> set[str]:
+def _judges(loaded: list[LoadedRuleFile], root: Path) -> set[str]:
     """The files of the project whose functions are checks."""
-    parts = ((judged.folder, part) for _, judged in _judged(loaded) if judged.is_slow for part in each(judged.check))
+    parts = (
+        (judged.folder, part) for _, judged in _judged(loaded) if judged.is_slow for part in list_checks(judged.check)
+    )
     files = {part.file(folder, root) for folder, part in parts if isinstance(part, Python)}
     return {path.relative_to(root).as_posix() for path in files if path and path.is_relative_to(root)}
 
 
-def _judged(loaded: list[Loaded]) -> Iterator[tuple[str, Judged]]:
+def _judged(loaded: list[LoadedRuleFile]) -> Iterator[tuple[str, LoadedRule]]:
     for one in loaded:
         for judged in one.rules:
             yield f"{one.criteria.source}::{judged.rule.id}", judged
 
 
-def _selectors(loaded: list[Loaded]) -> Iterator[tuple[str, str, Path]]:
+def _selectors(loaded: list[LoadedRuleFile]) -> Iterator[tuple[str, str, Path]]:
     """The rule, what it selects, and the folder that its paths start from."""
     for key, judged in _judged(loaded):
-        for check in each(judged.check):
+        for check in list_checks(judged.check):
             if isinstance(check, Tests):
                 yield from ((key, text, judged.folder) for text in check.tests)
 
@@ -141,7 +146,7 @@ def _selectors(loaded: list[Loaded]) -> Iterator[tuple[str, str, Path]]:
 def _selects(selector: str, folder: Path, item: pytest.Item) -> bool:
     """Node ids start at the folder of the rule file, like all its paths, or are written as pytest prints them."""
     if not is_node_id(selector):
-        return Expression(selector).matches(item.iter_markers())
+        return MarkExpression(selector).matches(item.iter_markers())
     path, _, name = selector.rstrip("/").partition("::")
     here = item.path.is_relative_to((folder / path).resolve())
     inside = item.nodeid.partition("::")[2]
@@ -156,13 +161,13 @@ def _below(nodeid: str, selector: str) -> bool:
 def _fields(mark: pytest.Mark) -> tuple[str | None, dict[str, Any]]:
     """The fields that a mark gives a rule, or what is wrong with it."""
     if len(mark.args) != 1 or not isinstance(mark.args[0], str) or not mark.args[0]:
-        return f"expected one id such as 'a.correctness.totals', found {shown(mark.args)}", {}
+        return f"expected one id such as 'a.correctness.totals', found {format_value(mark.args)}", {}
     fields = {name: value for name, value in mark.kwargs.items() if value is not None}
     for name, value in fields.items():
         if name not in _FIELDS:
             return f"expected one of {', '.join(_FIELDS)}, found {name!r}", {}
         if expected := _unusable(name, value):
-            return f"expected {expected} for {name}, found {shown(value)}", {}
+            return f"expected {expected} for {name}, found {format_value(value)}", {}
     return None, {"id": mark.args[0], **fields}
 
 

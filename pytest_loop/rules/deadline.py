@@ -11,7 +11,7 @@ from types import FrameType
 
 from pytest_loop.errors import CheckError
 
-SECONDS = 5.0
+DEADLINE_SECONDS = 5.0
 
 
 class DeadlineError(CheckError):
@@ -24,7 +24,7 @@ def can_interrupt() -> bool:
 
 
 @contextmanager
-def deadline(seconds: float, what: str) -> Iterator[None]:
+def enforce_deadline(seconds: float, what: str) -> Iterator[None]:
     """Raise `DeadlineError` inside the block after `seconds`; an alarm set by somebody else goes on counting.
 
     `re` looks for signals while it matches, so that this ends even a pattern that would take years.

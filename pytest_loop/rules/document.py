@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 
 from pytest_loop.errors import CheckError
-from pytest_loop.rules.syntax import FORMATS, Malformed, is_readable, parse, read_text, with_text_keys
+from pytest_loop.rules.syntax import FORMATS, ContentError, parse, read_text, stringify_keys, validate_syntax
 
 if TYPE_CHECKING:
-    from pytest_loop.rules.markdown_document import Block, Markdown
+    from pytest_loop.rules.markdown_document import Block, MarkdownDocument
 
 SUFFIXES = {
     **FORMATS,
@@ -43,10 +43,10 @@ class Document:
         return self.text.casefold()
 
     @cached_property
-    def markdown(self) -> Markdown:
-        from pytest_loop.rules.markdown_document import Markdown
+    def markdown(self) -> MarkdownDocument:
+        from pytest_loop.rules.markdown_document import MarkdownDocument
 
-        return Markdown(self.text)
+        return MarkdownDocument(self.text)
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -85,12 +85,12 @@ class Document:
 
     def _parsed(self, kind: str, block: str | int | None) -> Any:
         if block is None:
-            return with_text_keys(parse(self.text, kind))
+            return stringify_keys(parse(self.text, kind))
         first = self.blocks(block)[0]
         try:
-            return with_text_keys(parse(first.text, kind))
-        except Malformed as error:
-            raise Malformed(first.line + error.line - 1, error.expected, error.found) from None
+            return stringify_keys(parse(first.text, kind))
+        except ContentError as error:
+            raise ContentError(first.line + error.line - 1, error.expected, error.found) from None
 
     def blocks(self, wanted: str | int) -> list[Block]:
         """The fenced blocks of a language, or the n-th block; none is not what was asked for."""
@@ -102,7 +102,7 @@ class Document:
             found = [block for block in blocks if block.language == wanted.casefold()]
             name = f"a fenced block of {wanted}"
         if not found:
-            raise Malformed(1, name, f"{len(blocks)} fenced blocks" if blocks else "no fenced block")
+            raise ContentError(1, name, f"{len(blocks)} fenced blocks" if blocks else "no fenced block")
         return found
 
 
@@ -142,14 +142,14 @@ class Documents:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
 
-def syntax_problem(text: str, kind: str) -> Malformed | None:
+def find_syntax_error(text: str, kind: str) -> ContentError | None:
     """What keeps `text` from being `kind`, or None."""
     try:
         if kind in DATA:
-            is_readable(text, kind)
+            validate_syntax(text, kind)
         else:
             {"python": _python, "markdown": _markdown, "xml": _xml}[kind](text)
-    except Malformed as error:
+    except ContentError as error:
         return error
     return None
 
@@ -160,26 +160,26 @@ def _python(text: str) -> None:
             warnings.simplefilter("ignore")
             compile(text, "artifact", "exec", dont_inherit=True)
     except SyntaxError as error:
-        raise Malformed(error.lineno or 1, "Python", error.msg) from None
+        raise ContentError(error.lineno or 1, "Python", error.msg) from None
     except (ValueError, RecursionError, MemoryError) as error:
-        raise Malformed(1, "Python", str(error) or "nesting that is too deep") from None
+        raise ContentError(1, "Python", str(error) or "nesting that is too deep") from None
 
 
 def _markdown(text: str) -> None:
-    from pytest_loop.rules.markdown_document import Markdown
+    from pytest_loop.rules.markdown_document import MarkdownDocument
 
-    for block in Markdown(text).blocks:
+    for block in MarkdownDocument(text).blocks:
         if not block.closed:
-            raise Malformed(block.line - 1, "a closing fence", "the end of the text")
+            raise ContentError(block.line - 1, "a closing fence", "the end of the text")
 
 
 def _xml(text: str) -> None:
     def entity(*_: object) -> None:
-        raise Malformed(parser.CurrentLineNumber, "XML without entity declarations", "one")
+        raise ContentError(parser.CurrentLineNumber, "XML without entity declarations", "one")
 
     parser = expat.ParserCreate()
     parser.EntityDeclHandler = entity
     try:
         parser.Parse(text.encode(), True)
     except expat.ExpatError as error:
-        raise Malformed(error.lineno, "XML", expat.ErrorString(error.code)) from None
+        raise ContentError(error.lineno, "XML", expat.ErrorString(error.code)) from None

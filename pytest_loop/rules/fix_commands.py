@@ -6,7 +6,7 @@ import shlex
 from typing import Any, NamedTuple
 
 from pytest_loop.core.model.rules import Remedy
-from pytest_loop.rules.checks.command_checks import Command, words
+from pytest_loop.rules.checks.command_checks import Command, split_command
 from pytest_loop.rules.rule_schema import FixCommand
 
 
@@ -53,12 +53,12 @@ _STARTERS = (
 )
 
 
-def remedy(fix: str | FixCommand | None, check: Any, folder: str) -> Remedy | None:
+def find_fix_command(fix: str | FixCommand | None, check: Any, folder: str) -> Remedy | None:
     """The command for a rule with this advice and this check; None where nobody knows one."""
     if isinstance(fix, FixCommand):
         return Remedy(command=fix.command, shell=fix.shell, folder=folder)
     if isinstance(check, Command) and not check.shell and check.expect_exit == 0 and not check.expect_output:
-        mending = _mending(words(check.command))
+        mending = _mending(split_command(check.command))
         return Remedy(command=shlex.join(mending), folder=folder) if mending else None
     return None
 

@@ -10,10 +10,10 @@ import yaml
 from pytest_loop.rules.syntax import compose
 
 Path = tuple[str | int, ...]
-Locate = Callable[[Path], int]
+LineLookup = Callable[[Path], int]
 
 
-def locator(text: str, kind: str, node: yaml.Node | None = None) -> Locate:
+def build_line_lookup(text: str, kind: str, node: yaml.Node | None = None) -> LineLookup:
     """A function from the path of a value to its line; for what is not there, the line of what encloses it."""
     if kind == "toml":
         from pytest_loop.rules.toml_lines import lines

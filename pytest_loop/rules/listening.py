@@ -19,7 +19,7 @@ _OURS = ("_pytest.", "pytest_loop.")
 _AROUND = ("_pytest.assertion", "_pytest.faulthandler", "_pytest.runner", "_pytest.unittest", "_pytest.warnings")
 # Who hears that an item begins and makes little of it: a run wants to know where a session can die, which is where
 # something is run; that is named all the same.
-_UNMOVED = ("_pytest.logging", "_pytest.terminal", "pytest_loop.evaluate.channel")
+_UNMOVED = ("_pytest.logging", "_pytest.terminal", "pytest_loop.session.channel")
 # Who hears every report and makes nothing of the end of an item that passed.
 _INDIFFERENT = (
     "_pytest.cacheprovider",

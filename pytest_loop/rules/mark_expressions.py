@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 
-class Expression:
+class MarkExpression:
     """A compiled expression; `matches` asks it about the marks of an item."""
 
     def __init__(self, text: str) -> None:

@@ -49,7 +49,7 @@ class Link:
     line: int
 
 
-class Markdown:
+class MarkdownDocument:
     """A parsed Markdown text; YAML front matter is not part of it."""
 
     def __init__(self, text: str) -> None:

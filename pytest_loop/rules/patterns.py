@@ -9,7 +9,7 @@ import sys
 from functools import lru_cache
 from typing import NamedTuple
 
-from pytest_loop.rules.deadline import SECONDS, DeadlineError, can_interrupt, deadline
+from pytest_loop.rules.deadline import DEADLINE_SECONDS, DeadlineError, can_interrupt, enforce_deadline
 
 LONGEST = 10_000
 # Only the standard library, and nothing of the working folder: the process knows no more than the pattern.
@@ -35,7 +35,7 @@ def _compiled(pattern: str, flags: int) -> re.Pattern[str]:
     return re.compile(pattern, flags)
 
 
-def problem(pattern: str) -> str | None:
+def find_pattern_error(pattern: str) -> str | None:
     """Why `pattern` is not a usable regular expression, or None."""
     if len(pattern) > LONGEST:
         return f"one of {len(pattern):,} characters"
@@ -46,12 +46,12 @@ def problem(pattern: str) -> str | None:
     return None
 
 
-def matches(pattern: str, text: str, *, limit: int = 1, ignore_case: bool = False) -> list[Match]:
+def find_matches(pattern: str, text: str, *, limit: int = 1, ignore_case: bool = False) -> list[Match]:
     """The first `limit` matches; `^` and `$` stand for the ends of lines."""
     flags = re.MULTILINE | (re.IGNORECASE if ignore_case else 0)
     if not can_interrupt():
         return _in_a_process(pattern, text, limit, flags)
-    with deadline(SECONDS, f"the pattern {_shortened(pattern)!r}"):
+    with enforce_deadline(DEADLINE_SECONDS, f"the pattern {_shortened(pattern)!r}"):
         return _found(pattern, text, limit, flags)
 
 
@@ -81,11 +81,11 @@ def _in_a_process(pattern: str, text: str, limit: int, flags: int) -> list[Match
             input=json.dumps([pattern, text, limit, flags]),
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=DEADLINE_SECONDS,
             check=True,
         )
     except subprocess.TimeoutExpired:
-        raise DeadlineError(f"the pattern {_shortened(pattern)!r} did not end within {SECONDS:g} s") from None
+        raise DeadlineError(f"the pattern {_shortened(pattern)!r} did not end within {DEADLINE_SECONDS:g} s") from None
     return [Match(*row) for row in json.loads(done.stdout)]
 
 

@@ -18,11 +18,11 @@ import pytest
 from pytest_loop.core.model.rules import Evidence, Outcome
 from pytest_loop.rules import garbage
 from pytest_loop.rules.carrying import Carrier, carrier
-from pytest_loop.rules.checks.check import broken
-from pytest_loop.rules.collect import RuleFailed, RuleItem
+from pytest_loop.rules.checks.check import describe_crash
+from pytest_loop.rules.items import RuleFailed, RuleItem
 from pytest_loop.rules.listening import are_of, impls, is_each_named, is_end_heard
 from pytest_loop.rules.passing import passed
-from pytest_loop.rules.reports import note_passed
+from pytest_loop.session.reports import note_passed
 
 LONGEST_UNSEEN = 0.1
 
@@ -178,7 +178,7 @@ def _warned(item: RuleItem, judged: _Judged) -> _Judged:
         for one in judged.warned:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno, source=one.source)
     except Warning as error:
-        return judged._replace(error=item.failure(Evidence(outcome=Outcome.ERROR, text=str(broken(error)))))
+        return judged._replace(error=item.failure(Evidence(outcome=Outcome.ERROR, text=str(describe_crash(error)))))
     return judged
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from pytest_loop.core.model.rules import Evidence
 from pytest_loop.rules.checks.check import Context, Inputs
-from pytest_loop.rules.checks.registry import each
-from pytest_loop.rules.rule_files import Judged
+from pytest_loop.rules.checks.registry import list_checks
+from pytest_loop.rules.rule_files import LoadedRule
 
 _OURS = ("PYTEST_", "PYTHON", "COV_", "COVERAGE_")
 
@@ -31,12 +31,12 @@ class Reuse:
         known = self._known.get(nodeid)
         return Evidence.model_validate(known) if known and inputs and known.get("inputs") == inputs else None
 
-    def inputs(self, judged: Judged, context: Context) -> str:
+    def inputs(self, judged: LoadedRule, context: Context) -> str:
         """A hash of what the rule says and of what it looks at; empty where that is not known."""
         if judged.fixtures or judged.rule.repeat > 1:
             return ""
         parts = [repr(judged.raw), str(judged.rule.must_not)]
-        for one in each(judged.check):
+        for one in list_checks(judged.check):
             found: Inputs | None = one.depends_on(context) if hasattr(one, "depends_on") else None
             if found is None:
                 return ""

@@ -10,16 +10,25 @@ from typing import Any
 
 from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, Criteria, Phase, Proof, Remedy, Rule, Severity
 from pytest_loop.errors import Problem, RuleFileError
-from pytest_loop.rules.checks.check import shown
-from pytest_loop.rules.checks.registry import BUILT_IN, Invalid, Kinds, check, each, proof, reads_artifact, schema
-from pytest_loop.rules.fix_commands import remedy
-from pytest_loop.rules.meanings import MEANINGS
+from pytest_loop.rules.checks.check import format_value
+from pytest_loop.rules.checks.registry import (
+    BUILT_IN_KINDS,
+    InvalidCheckError,
+    Kinds,
+    build_check,
+    build_check_schemas,
+    find_weakest_proof,
+    list_checks,
+    needs_artifact,
+)
+from pytest_loop.rules.fix_commands import find_fix_command
+from pytest_loop.rules.parse_cache import MEANINGS
 from pytest_loop.rules.rule_schema import FixCommand, RuleFile
-from pytest_loop.rules.sources import Source, chain_of
+from pytest_loop.rules.sources import Source, read_chain
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class LoadedRule:
     """A rule with the check that judges it, the folder its paths start from, and where it stands."""
 
     rule: Rule
@@ -33,12 +42,12 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedRuleFile:
     """What a rule file comes to."""
 
     criteria: Criteria
     artifact: Path | None
-    rules: tuple[Judged, ...]
+    rules: tuple[LoadedRule, ...]
     artifact_name: str = ""
 
 
@@ -62,9 +71,9 @@ class _Merged:
             self.check_source, self.check_at = source, at
 
 
-def load(
-    path: Path, root: Path, kinds: Kinds = BUILT_IN, name: str | None = None, instead: str | None = None
-) -> Loaded:
+def load_rule_file(
+    path: Path, root: Path, kinds: Kinds = BUILT_IN_KINDS, name: str | None = None, instead: str | None = None
+) -> LoadedRuleFile:
     """Read a rule file with everything it extends; raises `RuleFileError` with every problem.
 
     `name` is what the session calls the file, where that is not its path from `root`; `instead` is the artifact of a
@@ -72,7 +81,7 @@ def load(
     """
     problems: list[Problem] = []
     MEANINGS.read[path] = root
-    chain = list(chain_of(path, root, problems))
+    chain = list(read_chain(path, root, problems))
     if not chain:
         raise RuleFileError(problems)
     source, model = chain[0]
@@ -81,7 +90,7 @@ def load(
     artifact = Path(instead) if instead else declared
     if artifact is None:
         for one in rules:
-            if reads_artifact(one.check):
+            if needs_artifact(one.check):
                 source.complain(f"expected `artifact` for the check of {one.rule.id}, found none in the file", "rules")
                 break
     if problems:
@@ -93,20 +102,20 @@ def load(
         thresholds=_thresholds(chain),
         rules=tuple(one.rule for one in rules),
     )
-    return Loaded(criteria, artifact, tuple(rules), declared.name if declared else "")
+    return LoadedRuleFile(criteria, artifact, tuple(rules), declared.name if declared else "")
 
 
-def _rules(chain: list[tuple[Source, RuleFile]], kinds: Kinds) -> list[Judged]:
+def _rules(chain: list[tuple[Source, RuleFile]], kinds: Kinds) -> list[LoadedRule]:
     """What the files say together."""
     texts = tuple((source.path, source.folder, source.text) for source, _ in chain)
-    if kinds is BUILT_IN and (known := MEANINGS.rules(texts)):
+    if kinds is BUILT_IN_KINDS and (known := MEANINGS.rules(texts)):
         return known
     merged: dict[str, _Merged] = {}
     for source, model in reversed(chain):
         _lay(merged, source, model)
     main, _ = chain[0]
     rules = [rule for one in merged.values() if (rule := _judged(one, main, kinds))]
-    if kinds is BUILT_IN and not main.problems:
+    if kinds is BUILT_IN_KINDS and not main.problems:
         MEANINGS.keep_rules(texts, rules)
     return rules
 
@@ -127,7 +136,7 @@ def _line(one: _Merged, main: Source) -> int:
     return main.line("rules", one.at) if one.source is main else main.line("extends")
 
 
-def _judged(one: _Merged, main: Source, kinds: Kinds) -> Judged | None:
+def _judged(one: _Merged, main: Source, kinds: Kinds) -> LoadedRule | None:
     fields = one.fields
     for name in ("description", "check"):
         if fields.get(name) is None:
@@ -135,23 +144,25 @@ def _judged(one: _Merged, main: Source, kinds: Kinds) -> Judged | None:
     if fields.get("check") is None:
         return None
     try:
-        judge = check(fields["check"], kinds)
-    except Invalid as invalid:
+        judge = build_check(fields["check"], kinds)
+    except InvalidCheckError as invalid:
         for reason in invalid.complaints:
             one.check_source.complain(reason.text, "rules", one.check_at, "check", *reason.path)
         return None
     if fields.get("description") is None:
         return None
-    parts = tuple(each(judge))
+    parts = tuple(list_checks(judge))
     quiet = all(getattr(part, "is_quiet", False) for part in parts)
     slow = any(getattr(part, "is_slow", False) for part in parts)
     fixtures = tuple(fields.get("fixtures") or ())
     folder = one.check_source.folder
-    made = rule(fields, remedy(fields.get("fix"), judge, one.check_source.place), proof(parts))
-    return Judged(made, judge, folder, _line(one, main), fixtures, quiet, slow, fields["check"])
+    made = build_rule(
+        fields, find_fix_command(fields.get("fix"), judge, one.check_source.place), find_weakest_proof(parts)
+    )
+    return LoadedRule(made, judge, folder, _line(one, main), fixtures, quiet, slow, fields["check"])
 
 
-def rule(fields: dict[str, Any], mended_by: Remedy | None = None, rests_on: Proof = Proof.EXECUTION) -> Rule:
+def build_rule(fields: dict[str, Any], mended_by: Remedy | None = None, rests_on: Proof = Proof.EXECUTION) -> Rule:
     """A rule with everything derived that may be left out: severity, weight, phase."""
     severity = Severity(fields.get("severity") or "fail")
     weight = fields.get("weight")
@@ -160,8 +171,8 @@ def rule(fields: dict[str, Any], mended_by: Remedy | None = None, rests_on: Proo
         id=fields["id"],
         description=fields.get("description") or fields["id"],
         severity=severity,
-        weight=severity.weight if weight is None else exact(weight),
-        phase=Phase(fields.get("phase") or phase_of(fields["id"])),
+        weight=severity.weight if weight is None else to_fraction(weight),
+        phase=Phase(fields.get("phase") or derive_phase(fields["id"])),
         must_not=bool(fields.get("must_not")),
         holdout=bool(fields.get("holdout")),
         repeat=fields.get("repeat") or 1,
@@ -172,12 +183,12 @@ def rule(fields: dict[str, Any], mended_by: Remedy | None = None, rests_on: Proo
     )
 
 
-def phase_of(name: str) -> str:
+def derive_phase(name: str) -> str:
     """The phase that an id begins with; A where it says nothing."""
     return "B" if name[:2].lower() == "b." else "A"
 
 
-def exact(number: float) -> Fraction:
+def to_fraction(number: float) -> Fraction:
     """The number as it was written: 0.1 is a tenth."""
     return Fraction(number) if isinstance(number, int) or not math.isfinite(number) else Fraction(repr(number))
 
@@ -189,7 +200,8 @@ def _artifact(chain: list[tuple[Source, RuleFile]], root: Path) -> Path | None:
             path = source.folder / model.artifact
             if not path.resolve().is_relative_to(root.resolve()):
                 source.complain(
-                    f"expected a path inside the project for `artifact`, found {shown(model.artifact)}", "artifact"
+                    f"expected a path inside the project for `artifact`, found {format_value(model.artifact)}",
+                    "artifact",
                 )
             return path
     return None
@@ -201,15 +213,15 @@ def _thresholds(chain: list[tuple[Source, RuleFile]]) -> dict[Phase, Fraction]:
         for phase in Phase:
             asked = getattr(model.phases, phase.value) if model.phases else None
             if asked is not None:
-                found[phase] = exact(asked.threshold)
+                found[phase] = to_fraction(asked.threshold)
     return found
 
 
-def json_schema(kinds: Kinds = BUILT_IN) -> dict[str, Any]:
+def build_json_schema(kinds: Kinds = BUILT_IN_KINDS) -> dict[str, Any]:
     """The JSON Schema of a rule file, for editors."""
     whole = RuleFile.model_json_schema()
-    definitions = whole.pop("$defs") | schema(kinds)
-    definitions["Entry"]["properties"]["check"] = {"$ref": "#/$defs/check"}
+    definitions = whole.pop("$defs") | build_check_schemas(kinds)
+    definitions["RuleEntry"]["properties"]["check"] = {"$ref": "#/$defs/check"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Rule file of pytest-agent-loop",

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 
-from pytest_loop.core.judging.votes import is_need
-from pytest_loop.rules.checks.check import shown
-from pytest_loop.rules.checks.command_checks import words
+from pytest_loop.core.judging.votes import is_valid_need
+from pytest_loop.rules.checks.check import format_value
+from pytest_loop.rules.checks.command_checks import split_command
 
-MOST_REPEATS = 1_000
+MAX_REPEATS = 1_000
 _ID = r"^[A-Za-z0-9_](?:[\w.\-/]*[\w])?$"
 
 
@@ -40,7 +40,7 @@ class FixCommand(_Entry):
     @model_validator(mode="after")
     def _words(self) -> FixCommand:
         if not self.shell:
-            words(self.command)
+            split_command(self.command)
         return self
 
 
@@ -48,16 +48,16 @@ _NEED_SCHEMA = {"anyOf": [{"enum": ["majority", "all", "any"]}, {"type": "number
 
 
 def _need(value: Any) -> Any:
-    if isinstance(value, bool) or not is_need(str(value)):
+    if isinstance(value, bool) or not is_valid_need(str(value)):
         words = "majority, all, any, a count or a share"
-        raise ValueError(f"expected {words} for `need`, found {shown(value)}")
+        raise ValueError(f"expected {words} for `need`, found {format_value(value)}")
     return value
 
 
 Need = Annotated[Any, AfterValidator(_need), WithJsonSchema(_NEED_SCHEMA)]
 
 
-class Entry(_Entry):
+class RuleEntry(_Entry):
     """A rule as it stands in a file; what is missing may come from the file that is extended."""
 
     id: Annotated[str, Field(pattern=_ID, max_length=200)]
@@ -69,7 +69,7 @@ class Entry(_Entry):
     fix: str | FixCommand | None = None
     must_not: bool | None = None
     holdout: Annotated[bool, Field(description="judged, and never shown to an agent")] | None = None
-    repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS)] | None = None
+    repeat: Annotated[int, Field(ge=1, le=MAX_REPEATS)] | None = None
     need: Need = None
     fixtures: list[str] | None = None
 
@@ -82,4 +82,4 @@ class RuleFile(_Entry):
     extends: Annotated[str, Field(min_length=1)] | None = None
     artifact: Annotated[str, Field(min_length=1)] | None = None
     phases: Phases | None = None
-    rules: list[Entry] = Field(default_factory=list)
+    rules: list[RuleEntry] = Field(default_factory=list)

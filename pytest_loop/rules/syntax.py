@@ -11,16 +11,16 @@ from typing import Any
 
 import yaml
 
-LARGEST = 8 * 1024 * 1024
-DEEPEST = 100
-MOST_VALUES = 1_000_000
+MAX_BYTES = 8 * 1024 * 1024
+MAX_DEPTH = 100
+MAX_VALUES = 1_000_000
 FORMATS = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
 
 _TEXT, _LIST, _MAPPING = (f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Malformed(Exception):  # noqa: N818 - a value on its way to a message, never shown as an error
+class ContentError(Exception):
     """Text that is not what it should be, with the line where that shows."""
 
     def __init__(self, line: int, expected: str, found: str) -> None:
@@ -34,29 +34,29 @@ def read_text(path: Path) -> str:
     """The text of a file that somebody else wrote: bounded, UTF-8, line ends made one."""
     try:
         if path.is_dir():
-            raise Malformed(1, "a file", "a directory")
+            raise ContentError(1, "a file", "a directory")
         if not path.is_file():
-            raise Malformed(1, "a file", "something else" if path.exists() else "none")
+            raise ContentError(1, "a file", "something else" if path.exists() else "none")
         size = path.stat().st_size
-        if size > LARGEST:
-            raise Malformed(1, f"at most {LARGEST // 1024**2} MB", f"{size / 1024**2:.1f} MB")
+        if size > MAX_BYTES:
+            raise ContentError(1, f"at most {MAX_BYTES // 1024**2} MB", f"{size / 1024**2:.1f} MB")
         data = path.read_bytes()
     except OSError as error:
-        raise Malformed(1, "a readable file", error.strerror or str(error)) from None
+        raise ContentError(1, "a readable file", error.strerror or str(error)) from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise Malformed(line, "UTF-8 text", f"the byte 0x{data[error.start]:02x}") from None
+        raise ContentError(line, "UTF-8 text", f"the byte 0x{data[error.start]:02x}") from None
     return text.replace("\r\n", "\n")
 
 
 def parse(text: str, kind: str) -> Any:
     """The data in `text`."""
-    return located(text, kind, [])[0]
+    return parse_with_nodes(text, kind, [])[0]
 
 
-def is_readable(text: str, kind: str) -> None:
+def validate_syntax(text: str, kind: str) -> None:
     """Raise `Malformed` unless `text` can be read; a YAML text may hold several documents."""
     if kind != "yaml":
         parse(text, kind)
@@ -65,19 +65,19 @@ def is_readable(text: str, kind: str) -> None:
     for document in re.split(r"^---(?=\s)", text, flags=re.MULTILINE):
         try:
             parse(document, kind)
-        except Malformed as error:
-            raise Malformed(start + error.line, error.expected, error.found) from None
+        except ContentError as error:
+            raise ContentError(start + error.line, error.expected, error.found) from None
         start += document.count("\n")
 
 
-def with_text_keys(value: Any) -> Any:
+def stringify_keys(value: Any) -> Any:
     """As JSON has it: in YAML a key such as 200 is a number, and means the same."""
     if isinstance(value, dict):
-        return {str(key): with_text_keys(child) for key, child in value.items()}
-    return [with_text_keys(child) for child in value] if isinstance(value, list) else value
+        return {str(key): stringify_keys(child) for key, child in value.items()}
+    return [stringify_keys(child) for child in value] if isinstance(value, list) else value
 
 
-def located(text: str, kind: str, twice: list[Malformed]) -> tuple[Any, yaml.Node | None]:
+def parse_with_nodes(text: str, kind: str, twice: list[ContentError]) -> tuple[Any, yaml.Node | None]:
     """The data in `text` with the nodes it came from, which only YAML has.
 
     Keys that stand twice are added to `twice`; TOML never has them.
@@ -87,27 +87,29 @@ def located(text: str, kind: str, twice: list[Malformed]) -> tuple[Any, yaml.Nod
             return _yaml(text, twice)
         return (_json(text, twice) if kind == "json" else _toml(text)), None
     except RecursionError:
-        raise Malformed(1, f"at most {DEEPEST} levels", "deeper nesting") from None
+        raise ContentError(1, f"at most {MAX_DEPTH} levels", "deeper nesting") from None
 
 
-def _json(text: str, twice: list[Malformed]) -> Any:
+def _json(text: str, twice: list[ContentError]) -> Any:
     def constant(name: str) -> Any:
-        raise Malformed(_line(text, text.find(name)), "a JSON number", name)
+        raise ContentError(_line(text, text.find(name)), "a JSON number", name)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         data = dict(items)
         if len(data) != len(items):
             names = [name for name, _ in items]
             doubles = dict.fromkeys(name for name in names if names.count(name) > 1)
-            twice.extend(Malformed(_line_of_second(text, name), "each key once", f"{name!r} twice") for name in doubles)
+            twice.extend(
+                ContentError(_line_of_second(text, name), "each key once", f"{name!r} twice") for name in doubles
+            )
         return data
 
     try:
         return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
     except json.JSONDecodeError as error:
-        raise Malformed(error.lineno, "JSON", f"{lowered(error.msg)} in column {error.colno}") from None
+        raise ContentError(error.lineno, "JSON", f"{lowered(error.msg)} in column {error.colno}") from None
     except ValueError as error:  # a number of more than 4,300 digits
-        raise Malformed(1, "JSON", lowered(str(error))) from None
+        raise ContentError(1, "JSON", lowered(str(error))) from None
 
 
 def _line_of_second(text: str, key: str) -> int:
@@ -126,13 +128,13 @@ def _toml(text: str) -> Any:
 class _Reader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's loader where there is one
     """Refuses what can hurt: deep nesting, aliases that multiply, tags that mean objects, keys that stand twice."""
 
-    twice: list[Malformed]
+    twice: list[ContentError]
     depth = 0
 
     # The composer calls these two around every node, C or not; a deep document would end the process in C.
     def descend_resolver(self, _node: yaml.Node | None, _index: Any) -> None:
         self.depth += 1
-        if self.depth > DEEPEST:
+        if self.depth > MAX_DEPTH:
             raise RecursionError
 
     def ascend_resolver(self) -> None:
@@ -154,7 +156,7 @@ class _Reader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's loader wh
             if not isinstance(key, yaml.ScalarNode):
                 continue
             if key.value in seen:
-                self.twice.append(Malformed(key.start_mark.line + 1, "each key once", f"{key.value!r} twice"))
+                self.twice.append(ContentError(key.start_mark.line + 1, "each key once", f"{key.value!r} twice"))
             seen.add(key.value)
 
     def value(self, node: yaml.Node) -> Any:
@@ -180,7 +182,7 @@ def compose(text: str) -> yaml.Node | None:
     return _Reader(text).get_single_node()  # type: ignore[no-any-return]
 
 
-def _yaml(text: str, twice: list[Malformed]) -> tuple[Any, yaml.Node | None]:
+def _yaml(text: str, twice: list[ContentError]) -> tuple[Any, yaml.Node | None]:
     try:
         reader = _Reader(text)
         reader.twice = twice
@@ -189,33 +191,33 @@ def _yaml(text: str, twice: list[Malformed]) -> tuple[Any, yaml.Node | None]:
             return None, None
         if "&" not in text:
             return reader.value(node), node
-        if _expanded(node, {}) > MOST_VALUES:
-            raise Malformed(1, f"at most {MOST_VALUES:,} values", "aliases that expand to more")
+        if _expanded(node, {}) > MAX_VALUES:
+            raise ContentError(1, f"at most {MAX_VALUES:,} values", "aliases that expand to more")
         return reader.construct_document(node), node
     except yaml.MarkedYAMLError as error:
         raise _yaml_problem(error, text) from None
     except yaml.reader.ReaderError as error:
         code = error.character if isinstance(error.character, int) else ord(error.character)
-        raise Malformed(_line(text, error.position), "YAML", f"the character U+{code:04X}") from None
+        raise ContentError(_line(text, error.position), "YAML", f"the character U+{code:04X}") from None
     except ValueError as error:  # a date that does not exist, a number of more than 4,300 digits
-        raise Malformed(1, "YAML", lowered(str(error))) from None
+        raise ContentError(1, "YAML", lowered(str(error))) from None
 
 
-def _yaml_problem(error: yaml.MarkedYAMLError, text: str) -> Malformed:
+def _yaml_problem(error: yaml.MarkedYAMLError, text: str) -> ContentError:
     mark = error.problem_mark or error.context_mark
     line = mark.line if mark else 0
     indentation = re.match(r"\s*", ([*text.split("\n"), ""])[line])
     if "\t" in (indentation[0] if indentation else ""):
-        return Malformed(line + 1, "spaces for indentation", "a tab")
+        return ContentError(line + 1, "spaces for indentation", "a tab")
     problem = error.problem or error.context or "something else"
-    return Malformed(line + 1, "YAML", re.sub(r"^(but )?found ", "", problem))
+    return ContentError(line + 1, "YAML", re.sub(r"^(but )?found ", "", problem))
 
 
 def _expanded(node: yaml.Node, sizes: dict[int, int]) -> int:
     """How many values `node` stands for once its aliases are followed; an alias of itself never ends."""
     known = sizes.get(id(node))
     if known is None:
-        sizes[id(node)] = MOST_VALUES + 1
+        sizes[id(node)] = MAX_VALUES + 1
         if isinstance(node, yaml.MappingNode):
             known = 1 + sum(_expanded(child, sizes) for pair in node.value for child in pair)
         elif isinstance(node, yaml.SequenceNode):

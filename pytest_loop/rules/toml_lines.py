@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from pytest_loop.rules.syntax import Malformed, lowered
+from pytest_loop.rules.syntax import ContentError, lowered
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,9 +25,9 @@ def read(text: str) -> Any:
     except tomllib.TOMLDecodeError as error:
         message, _, place = str(error).partition(" (at ")
         line = re.search(r"line (\d+)", place)
-        raise Malformed(int(line[1]) if line else text.count("\n") + 1, "TOML", lowered(message)) from None
+        raise ContentError(int(line[1]) if line else text.count("\n") + 1, "TOML", lowered(message)) from None
     except ValueError as error:  # a number of more than 4,300 digits
-        raise Malformed(1, "TOML", lowered(str(error))) from None
+        raise ContentError(1, "TOML", lowered(str(error))) from None
 
 
 def lines(text: str) -> Callable[[Path], int]:

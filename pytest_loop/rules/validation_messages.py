@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from pytest_loop.rules.checks.check import shown
+from pytest_loop.rules.checks.check import format_value
 
 _EXPECTED = {
     "string_type": "text",
@@ -35,14 +35,14 @@ _BOUNDS = {
 }
 
 
-class Complaint(NamedTuple):
+class FieldProblem(NamedTuple):
     """One problem inside a value, at the path that leads to it."""
 
     path: tuple[str | int, ...]
     text: str
 
 
-def complaints(error: ValidationError, model: type[BaseModel], value: Any) -> Iterator[Complaint]:
+def describe_errors(error: ValidationError, model: type[BaseModel], value: Any) -> Iterator[FieldProblem]:
     """One line for every problem; alternatives that all failed are one problem."""
     seen = set()
     for one in error.errors(include_url=False, include_context=True):
@@ -50,7 +50,7 @@ def complaints(error: ValidationError, model: type[BaseModel], value: Any) -> It
         if path in seen and alternative:
             continue
         seen.add(path)
-        yield Complaint(path, _text(one, path, model, alternative))
+        yield FieldProblem(path, _text(one, path, model, alternative))
 
 
 def _real(loc: tuple[str | int, ...], value: Any) -> tuple[tuple[str | int, ...], bool]:
@@ -74,19 +74,19 @@ def _text(one: Any, path: tuple[str | int, ...], model: type[BaseModel], alterna
     if kind == "missing":
         return f"expected the key `{path[-1]}`, found none"
     if kind == "extra_forbidden":
-        return unknown_key(str(path[-1]), known_keys(model, path[:-1]))
+        return describe_unknown_key(str(path[-1]), list_keys(model, path[:-1]))
     if kind == "value_error":
         return str(one["ctx"]["error"])
     if kind == "literal_error":
-        return f"expected {one['ctx']['expected']}{name}, found {shown(found)}"
+        return f"expected {one['ctx']['expected']}{name}, found {format_value(found)}"
     if kind in _BOUNDS:
         key, sign = _BOUNDS[kind]
-        return f"expected a number {sign} {one['ctx'][key]:g}{name}, found {shown(found)}"
+        return f"expected a number {sign} {one['ctx'][key]:g}{name}, found {format_value(found)}"
     expected = "a number" if alternative and kind == "int_type" else _EXPECTED.get(kind, one["msg"])
-    return f"expected {expected}{name}, found {shown(found)}"
+    return f"expected {expected}{name}, found {format_value(found)}"
 
 
-def unknown_key(key: str, known: Iterable[str]) -> str:
+def describe_unknown_key(key: str, known: Iterable[str]) -> str:
     """What to say about a key that nobody knows."""
     names = list(known)
     close = get_close_matches(key, names, 1)
@@ -94,7 +94,7 @@ def unknown_key(key: str, known: Iterable[str]) -> str:
     return f"expected {hint}, found the unknown key `{key}`"
 
 
-def known_keys(model: Any, path: tuple[str | int, ...]) -> list[str]:
+def list_keys(model: Any, path: tuple[str | int, ...]) -> list[str]:
     """The keys of the model that stands at `path` below `model`."""
     for step in path:
         if isinstance(step, str):

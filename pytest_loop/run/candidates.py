@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnavailableError, StopAskedError
+from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.judging.tampering import is_void
-from pytest_loop.core.model.evaluation import Assessment, SealFinding
+from pytest_loop.core.model.run_state import Assessment, SealFinding
+from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.store import disk
-from pytest_loop.workspace.file_tree import Scope, Tree, look
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
+from pytest_loop.workspace.file_tree import FileTree
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.git_worktree import Worktree, changed, lay_change
-from pytest_loop.workspace.project_diff import Change
+from pytest_loop.workspace.git_worktree import Worktree, compute_folder_diff, copy_changes
+from pytest_loop.workspace.project_diff import ProjectDiff
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 MOST_NAMED = 20
@@ -30,11 +32,11 @@ class Candidate:
     number: int
     agent: Agent
     folder: Path
-    before: Tree
+    before: FileTree
     reply: AgentReply = field(default_factory=AgentReply)
     error: AgentError | None = None
-    after: Tree | None = None
-    change: Change | None = None
+    after: FileTree | None = None
+    change: ProjectDiff | None = None
     judged: Assessment | None = None
     findings: list[SealFinding] = field(default_factory=list)
 
@@ -76,7 +78,7 @@ class Trying:
     make: Callable[[Path], Agent]
     ask: Callable[[Candidate, Callable[[], bool]], AgentReply]
     judge: Callable[[], Assessment]
-    say: Callable[[str], None]
+    say: PrintLine
 
     def tried(self) -> tuple[Candidate, list[Candidate]]:
         """The best candidate, whose files are in place then, and all of them."""
@@ -88,17 +90,17 @@ class Trying:
                     raise failed[0]
                 for error in failed:
                     self.say(str(error))
-            disk.write_whole(self._note, start.dump())
+            disk.write_atomically(self._note, start.to_json())
             try:
                 for one in candidates:
                     self._judged(one, start)
                 best = min(candidates, key=lambda one: one.rank)
                 self._lay(best)
             except BaseException:
-                self.project.go_back(start)
+                self.project.restore_tree(start)
                 raise
             finally:
-                disk.remove(self._note)
+                disk.remove_file(self._note)
         self.say(f"candidate {best.number} of {self.count} is kept")
         return best, candidates
 
@@ -107,12 +109,12 @@ class Trying:
         """Where it is written down how the files were before the first candidate was judged among them."""
         return self.folder / "before-candidates.json"
 
-    def _start(self) -> Tree:
+    def _start(self) -> FileTree:
         """The files as they are; after a crash among the candidates, as they were before."""
-        if left := disk.content(self._note):
-            self.project.go_back(Tree.load(left))
-            disk.remove(self._note)
-        return self.project.hold()
+        if left := disk.read_file(self._note):
+            self.project.restore_tree(FileTree.from_json(left))
+            disk.remove_file(self._note)
+        return self.project.save_current()
 
     @contextmanager
     def _made(self) -> Iterator[list[Candidate]]:
@@ -123,12 +125,14 @@ class Trying:
                 try:
                     worktree.remove()  # of a crash
                     stack.callback(worktree.remove)
-                    worktree.make(self.project.scope)
+                    worktree.create(self.project.scope)
                 except GitError as error:
                     raise AgentUnavailableError(f"there is no work tree for a candidate: {error}") from None
                 agent = self.make(worktree.project)
                 stack.callback(agent.close)
-                candidates.append(Candidate(number, agent, worktree.project, look(worktree.project, Scope(""))))
+                candidates.append(
+                    Candidate(number, agent, worktree.project, scan_files(worktree.project, ScanScope("")))
+                )
             yield candidates
 
     def _asked(self, candidates: list[Candidate]) -> None:
@@ -138,13 +142,13 @@ class Trying:
         def work(one: Candidate) -> None:
             try:
                 one.reply = self.ask(one, leaving.is_set)
-            except (AgentUnavailableError, StopAskedError):
+            except (AgentUnavailableError, StopRequestedError):
                 leaving.set()
                 raise
             except AgentError as error:
                 one.error = error
-            one.after = look(one.folder, Scope(""), one.before)
-            one.change = changed(self.project.root, one.before, one.folder, one.after)
+            one.after = scan_files(one.folder, ScanScope(""), one.before)
+            one.change = compute_folder_diff(self.project.root, one.before, one.folder, one.after)
 
         with ThreadPoolExecutor(len(candidates)) as pool:
             try:
@@ -154,16 +158,16 @@ class Trying:
                 leaving.set()
                 raise
 
-    def _judged(self, one: Candidate, start: Tree) -> None:
+    def _judged(self, one: Candidate, start: FileTree) -> None:
         """Judge a candidate where the run judges everything, sealed as ever; the files are those from before then."""
         if not one.is_edited:
             return
         self._lay(one)
-        one.findings = self.project.settle()
+        one.findings = self.project.enforce_seal()
         one.judged = self.judge()
-        self.project.go_back(start)
+        self.project.restore_tree(start)
         self.say(f"candidate {one.number}: score {one.judged.score:.3g}, {one.lines} lines changed")
 
     def _lay(self, one: Candidate) -> None:
         if one.change and one.after:
-            lay_change(one.folder, one.after, one.change.difference, self.project.root)
+            copy_changes(one.folder, one.after, one.change.changes, self.project.root)

@@ -8,19 +8,18 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from pytest_loop.agents.protocol import AgentError, AgentUnavailableError, StopAskedError
-from pytest_loop.core.events.event import Event
+from pytest_loop.agents.protocol import AgentError, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.machine.stop_reasons import stop_reason
-from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Kind, Reason, Step, own_word
+from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState, Step
+from pytest_loop.core.model.vocabulary import own_word
 from pytest_loop.core.reporting import outcome
-from pytest_loop.evaluate.session import SessionError, SessionStoppedError
+from pytest_loop.run.context import Tools
 from pytest_loop.run.steps import Payload, Work
-from pytest_loop.store.clock import now
+from pytest_loop.session.runner import SessionError, SessionStoppedError
+from pytest_loop.store.clock import read_clock
 from pytest_loop.store.project_runs import Store
-from pytest_loop.tools import Tools
 from pytest_loop.workloads.experiment_notes import last_words, note
 
 Happening = tuple[Kind, Payload]
@@ -54,7 +53,7 @@ class Driver:
             for kind, payload in self._carry_out(todo):
                 self._happened(kind, payload)
         self.flush()
-        self.store.point_away(self.state)
+        self.store.clear_current_run(self.state)
         return self.state
 
     def flush(self) -> None:
@@ -64,7 +63,7 @@ class Driver:
             self.pending.clear()
 
     def _event(self, kind: Kind, payload: Payload) -> Event:
-        return Event.of(self.state, kind.value, payload, now())
+        return Event.of(self.state, kind.value, payload, read_clock())
 
     def _happened(self, kind: Kind, payload: Payload) -> None:
         event = self._event(kind, payload)
@@ -77,9 +76,9 @@ class Driver:
 
     def _carry_out(self, todo: tuple[Command, ...]) -> list[Happening]:
         self._pause()
-        reason = self.tools.files.stop_asked()
+        reason = self.tools.files.read_stop_request()
         if reason is not None and not self.state.stop_asked and todo[0].kind not in (Kind.STOPPED, Kind.FAILED):
-            self.tools.files.forget_stop()
+            self.tools.files.clear_requests()
             return [(Kind.STOP_REQUESTED, {"reason": reason})]
         if todo[0].kind is Kind.CRITIQUE_DONE and (own := self.tools.hook.pytest_loop_should_stop(state=self.state)):
             word = own_word(str(own))
@@ -99,9 +98,9 @@ class Driver:
         goes_on = gates.lets_go_on(self.state)
         if goes_on:
             return None
-        if goes_on is None and self.tools.files.stop_asked() is None:
+        if goes_on is None and self.tools.files.read_stop_request() is None:
             raise KeyboardInterrupt
-        return Kind.STOP_REQUESTED, {"reason": self.tools.files.stop_asked() or Reason.USER_STOP.value}
+        return Kind.STOP_REQUESTED, {"reason": self.tools.files.read_stop_request() or Reason.USER_STOP.value}
 
     def _decisive(self, kind: Kind, payload: Payload) -> Payload:
         """With what follows from it."""
@@ -138,9 +137,9 @@ class Driver:
         work = Work(self.tools, self.state, self._goes_on)
         try:
             payload = work.carry_out(kind)
-        except (StopAskedError, SessionStoppedError):
+        except (StopRequestedError, SessionStoppedError):
             self._pause()
-            return Kind.STOP_REQUESTED, {"reason": self.tools.files.stop_asked() or Reason.USER_STOP.value}
+            return Kind.STOP_REQUESTED, {"reason": self.tools.files.read_stop_request() or Reason.USER_STOP.value}
         except (AgentError, SessionError) as error:
             kind = Kind.PHASE_ERROR
             final = isinstance(error, AgentUnavailableError)
@@ -164,12 +163,12 @@ class Driver:
 
     def _goes_on(self) -> bool:
         self.tools.live.tick()
-        return not self.is_leaving and self.tools.files.is_wanted
+        return not self.is_leaving and self.tools.files.can_continue
 
     def _pause(self) -> None:
         """Leave where we stand, as after an interrupt, where somebody has asked for that."""
-        if self.tools.files.pause_asked:
-            self.tools.files.forget_stop()
+        if self.tools.files.is_pause_requested:
+            self.tools.files.clear_requests()
             raise KeyboardInterrupt
 
     def _adopt(self) -> None:
@@ -178,7 +177,7 @@ class Driver:
         for command in run_machine.commands(self.state):
             if command.kind not in (Kind.ARTIFACT_CREATED, Kind.REFINEMENT_DONE):
                 continue
-            payload = self.tools.files.kept_answer(command.kind, self.tools.artifact.path, before)
+            payload = self.tools.files.recover_answer(command.kind, self.tools.artifact.path, before)
             if payload is not None:
                 earlier = {"previous_artifact_hash": before} if command.kind is Kind.REFINEMENT_DONE else {}
                 self._happened(command.kind, {**earlier, **payload, "seconds": 0.0})

@@ -16,7 +16,7 @@ MOST_RUNS = 50
 
 def remembered(store: Store, own: RunFiles) -> tuple[Lesson, ...]:
     """The lessons of the other runs, the latest of them where there are very many."""
-    others = [files for files in store.runs() if files.alias != own.alias]
+    others = [files for files in store.list_runs() if files.alias != own.alias]
     latest = sorted(others, key=_changed, reverse=True)[:MOST_RUNS]
     return tuple(lesson for files in latest for lesson in _of(files))
 

@@ -7,17 +7,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import Judge
-from pytest_loop.agents.broker import Broker
-from pytest_loop.core.judging.assessment import assessment
-from pytest_loop.core.judging.draft import is_module, is_test
-from pytest_loop.core.judging.tampering import copied, is_void, parsed_machinery, suspicions
-from pytest_loop.core.model.evaluation import Assessment, Sealed, SealFinding
-from pytest_loop.core.model.run_state import RunState, Usage
-from pytest_loop.core.model.session_order import Order
-from pytest_loop.evaluate.session import Judgement
-from pytest_loop.tools import Tools
+from pytest_loop.core.judging.assessment import assess
+from pytest_loop.core.judging.draft import is_module_rule, is_test_rule
+from pytest_loop.core.judging.tampering import (
+    find_copied_literals,
+    find_suspicious_changes,
+    find_test_machinery,
+    is_void,
+)
+from pytest_loop.core.model.run_state import Assessment, RunState, Sealed, SealFinding, Usage
+from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.run.context import Tools
+from pytest_loop.session.broker import Broker
+from pytest_loop.session.runner import Judgement
 from pytest_loop.workspace.git import GitError
-from pytest_loop.workspace.sealed_files import SealedFiles, site_digest
+from pytest_loop.workspace.seal import hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass
@@ -41,10 +46,10 @@ class Examination:
     def quick(self) -> Assessment:
         """What the rules say."""
         project = self.tools.project
-        return self._judged(project.digest if project else self.tools.artifact.hash())[0]
+        return self._judged(project.digest if project else self.tools.artifact.compute_hash())[0]
 
     def _sealed(self, project: SealedFiles) -> Assessment:
-        findings = [*self.state.tampered, *project.settle(), *self._kept_rules()]
+        findings = [*self.state.tampered, *project.enforce_seal(), *self._kept_rules()]
         self._remember(project)
         one, judgement = self._judged(project.digest)
         if self._is_greener_by_itself(one):
@@ -52,13 +57,13 @@ class Examination:
             if self._is_greener_by_itself(one):
                 detail = "the score rose, although no file has changed"
                 findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
-        findings += [*project.settle(), *self._suspicions(project, judgement)]
+        findings += [*project.enforce_seal(), *self._suspicions(project, judgement)]
         return one.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
 
     def _kept_rules(self) -> Iterator[SealFinding]:
         """What was inferred judges as it was when the run began."""
         files = self.tools.files
-        if self.state.inferred and not files.keep_rules(self.state.inferred):
+        if self.state.inferred and not files.save_rules(self.state.inferred):
             yield SealFinding(kind="sealed", path=files.rules.name, detail="was changed, and was put back")
 
     def _is_greener_by_itself(self, one: Assessment) -> bool:
@@ -83,21 +88,21 @@ class Examination:
         finally:
             if judge and broker:
                 broker.close()
-                if judge.is_asked:
-                    self.spend(judge.agent.name, judge.spent)
-        modules = [rule for rule in state.criteria.active(state.phase) if is_module(rule)]
+                if judge.was_asked:
+                    self.spend(judge.agent.name, judge.usage)
+        modules = [rule for rule in state.criteria.get_active_rules(state.phase) if is_module_rule(rule)]
         reported = judgement.by_rule() | {rule.key: judgement.of_module(rule.id) for rule in modules}
         missing = judgement.missing()
         own = self.tools.hook.pytest_loop_score
-        made = assessment(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, own)
+        made = assess(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, own)
         return made, judgement
 
     def _remember(self, project: SealedFiles) -> None:
         """The files as they are judged, to come back to; a repository that takes none is no reason to stop."""
-        project.checkpoint(self.state.iteration)
+        project.save_checkpoint(self.state.iteration)
         if self.tools.checkpoints:
             try:
-                self.tools.checkpoints.write(self.state.iteration, project.now, f"iteration {self.state.iteration}")
+                self.tools.checkpoints.write(self.state.iteration, project.current, f"iteration {self.state.iteration}")
             except GitError as error:
                 self.tools.live.write(f"no checkpoint: {error}")
 
@@ -109,29 +114,29 @@ class Examination:
         new = sorted(judgement.plugins - set(sealed.plugins))
         if new:
             yield SealFinding(kind="plugin", rule="plugins", detail=f"there are new ones: {', '.join(new[:3])}")
-        if site_digest() != sealed.site:
+        if hash_site_files() != sealed.site:
             yield SealFinding(kind="site", rule="the environment", detail="what every interpreter loads first changed")
-        sources = project.sources()
+        sources = project.list_changed_sources()
         if sources:
-            known = frozenset(name for text in project.product() for name in parsed_machinery(text))
-            is_linted = not all(is_test(rule) for rule in self.state.criteria.rules)
-            yield from suspicions(sources, known, is_linted=is_linted)
-            yield from copied(sources, project.judges())
+            known = frozenset(name for text in project.read_product_sources() for name in find_test_machinery(text))
+            is_linted = not all(is_test_rule(rule) for rule in self.state.criteria.rules)
+            yield from find_suspicious_changes(sources, known, is_linted=is_linted)
+            yield from find_copied_literals(sources, project.read_sealed_sources())
 
-    def _order(self, broker: Broker | None, reuse: bool) -> Order:
+    def _order(self, broker: Broker | None, reuse: bool) -> SessionOrder:
         rules = self.state.criteria.by_id
         prepared = (self.state.prepared_checks or {}).get("checks", [])
-        return Order(
+        return SessionOrder(
             phase=self.state.phase,
             artifact="" if self.tools.project else str(self.tools.artifact.path),
             canary=secrets.token_hex(8) if self.tools.project else "",
-            prepared={rules[one["rule_id"]].key: one["check"] for one in prepared if one["rule_id"] in rules},
-            confirmed=self.tools.settings.confirmed,
-            judge=broker.address if broker else "",
+            prepared_checks={rules[one["rule_id"]].key: one["check"] for one in prepared if one["rule_id"] in rules},
+            confirmed_rules=self.tools.settings.confirmed,
+            judge_address=broker.address if broker else "",
             judge_key=broker.key if broker else "",
             manifest=self.state.notebook.manifest if self.state.notebook else "",
-            reuse=reuse,
-            stop_early=self.tools.settings.stop_early and self.state.notebook is None,
+            can_reuse=reuse,
+            can_stop_early=self.tools.settings.stop_early and self.state.notebook is None,
         )
 
     def _seated(self) -> Judge | None:

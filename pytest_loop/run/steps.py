@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents import prompts
-from pytest_loop.agents.answers import PlanAnswer, PrepareAnswer, blocked, unwrapped, validated
-from pytest_loop.agents.builtin_agent import NAME as BUILTIN
+from pytest_loop.agents.answers import PlanAnswer, PrepareAnswer, parse_blocked_claim, strip_fence, validate_answer
+from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.protocol import (
     Agent,
     AgentError,
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
-    StopAskedError,
+    StopRequestedError,
 )
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.judging.draft import plan_steps
@@ -26,13 +26,13 @@ from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.core.reporting.lessons import recalled, rendered
 from pytest_loop.errors import StateError
 from pytest_loop.run.candidates import Candidate, Trying
+from pytest_loop.run.context import Tools
 from pytest_loop.run.evaluator import Examination
 from pytest_loop.run.prepared_checks import prepared
 from pytest_loop.run.repair_case import Mending, suspects
-from pytest_loop.tools import Tools
 from pytest_loop.workloads.experiment_steps import Trial
 from pytest_loop.workspace.artifact import Artifact
-from pytest_loop.workspace.project_diff import document_diff
+from pytest_loop.workspace.project_diff import render_document_diff
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 MOST_NAMED = 50
@@ -77,8 +77,8 @@ class Work:
         unmet = state.evaluation.unmet if state.evaluation else frozenset()
         if self.tools.settings.plan_by_agent and self.tools.agents:
             reply = self._ask(Step.PLAN, self._agent, schema=PlanAnswer.model_json_schema())
-            return {"plan": validated(reply, PlanAnswer).plan}
-        shown = [rule for rule in state.criteria.active(state.phase) if not rule.holdout]
+            return {"plan": validate_answer(reply, PlanAnswer).plan}
+        shown = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
         return {"plan": list(plan_steps(shown, unmet))}
 
     def _produce(self) -> Payload:
@@ -95,8 +95,8 @@ class Work:
             )
         if self.tools.project:
             return self._edited_files(self.tools.project, step)
-        with self.tools.artifact.scratch() as copy:
-            before = Artifact(copy).text()
+        with self.tools.artifact.make_scratch_copy() as copy:
+            before = Artifact(copy).read_text()
             reply = self._ask(step, self._agent, artifact=copy)
             after = _edited(copy)
         claim = self._claim(reply)
@@ -107,13 +107,13 @@ class Work:
         elif reply.text is None:
             raise AgentError("expected a document or an edit of it, found neither")
         else:
-            text = unwrapped(reply.text)
+            text = strip_fence(reply.text)
             if not text.strip():
                 raise AgentError("expected a document, found an empty answer")
         said = _words(reply, claim)
         kind = Kind.REFINEMENT_DONE if step is Step.REFINE else Kind.ARTIFACT_CREATED
         path = self.tools.artifact.path
-        said |= self._diff(document_diff(path.name, before or "", text, LONGEST_DIFF))
+        said |= self._diff(render_document_diff(path.name, before or "", text, LONGEST_DIFF))
         return self.tools.files.write_answer(kind, {**said, **self.told}, text, path)
 
     def _diff(self, text: str) -> Payload:
@@ -125,7 +125,7 @@ class Work:
 
         How an agent ends is no verdict: where it has edited something, the rules decide.
         """
-        before = project.now
+        before = project.current
         reply, failure = AgentReply(), None
         tried: list[Payload] = []
         try:
@@ -133,23 +133,23 @@ class Work:
                 reply, tried = self._tried(project, step)
             else:
                 reply = self._ask(step, self._agent)
-        except (AgentUnavailableError, StopAskedError):
+        except (AgentUnavailableError, StopRequestedError):
             raise
         except AgentError as error:
             failure = error
-        findings = project.settle()
+        findings = project.enforce_seal()
         if failure and project.digest == before.digest and not findings:
             raise failure
         if failure:
             self.tools.live.write(f"{failure}; what it edited is judged all the same")
         claim = self._claim(reply)
-        change = project.change()
+        change = project.compute_diff()
         self.tools.files.write_artifact(self.tools.settings.redact(change.text), self.tools.artifact.path)
         said = _words(reply, claim)
         said |= {"findings": [one.model_dump(exclude_defaults=True) for one in findings]} if findings else {}
         said |= {"candidates": tried} if tried else {}
         said |= {"said": self.tools.settings.redact(reply.report)[:MOST_SAID]} if reply.report else {}
-        said |= self._diff(project.diff(before, LONGEST_DIFF))
+        said |= self._diff(project.render_diff(before, LONGEST_DIFF))
         return {**said, "artifact_hash": project.digest, "changed": list(change.paths[:MOST_NAMED])}
 
     @property
@@ -183,7 +183,7 @@ class Work:
     def _claim(self, reply: AgentReply) -> Blocked | None:
         """An agent's word that a rule cannot be met counts only if it names a rule of this run."""
         found = reply.blocked
-        if found is None and reply.text and (said := blocked(reply.text)):
+        if found is None and reply.text and (said := parse_blocked_claim(reply.text)):
             found = Blocked(rule=said[0], reason=said[1])
         known = found is not None and found.rule in self.state.criteria.by_id
         return found if found and known and found.reason.strip() else None
@@ -215,7 +215,7 @@ class Work:
         if state.evaluation is None:
             return {"issues": []}
         most = self.tools.settings.critique_tokens
-        made = critic.critique(state.criteria, state.evaluation, state.attempts, most, state.review)
+        made = critic.build_critique(state.criteria, state.evaluation, state.attempts, most, state.review)
         if self.tools.project and self._is_localised():
             with self.tools.live.work("looking for suspicious lines"):
                 found = suspects(
@@ -242,7 +242,7 @@ class Work:
         project = self.tools.project
         request = self._request(step, artifact, schema, wanted)
         if project and step in (Step.PRODUCE, Step.REFINE):
-            request = replace(request, case=self._mending(project).case())
+            request = replace(request, repair_task=self._mending(project).case())
         self.asked = agent.name
         reply = self.tools.answer(agent, request, self.wanted)
         self._spend(agent.name, reply.usage)
@@ -256,11 +256,11 @@ class Work:
         wanted: Sequence[str] = (),
     ) -> AgentRequest:
         state = self.state
-        text = prompts.compose(
+        text = prompts.build_prompt(
             step,
             state,
             self.tools.settings.nonce,
-            artifact=(self.tools.artifact.text() or "") if step is Step.REFINE else "",
+            artifact=(self.tools.artifact.read_text() or "") if step is Step.REFINE else "",
             artifact_path=str(artifact or ""),
             wanted=wanted,
             lessons=self._lessons(step),
@@ -310,6 +310,6 @@ def _words(reply: AgentReply, claim: Blocked | None) -> Payload:
 def _edited(copy: Path) -> str | None:
     """What an agent made of its copy; whatever it put in its place is its own mistake."""
     try:
-        return Artifact(copy).text()
+        return Artifact(copy).read_text()
     except StateError as error:
         raise AgentError(str(error)) from None

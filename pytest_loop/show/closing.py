@@ -8,7 +8,8 @@ from pytest_loop.core.machine.stop_reasons import breakers
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.reporting.closing_verdict import closing, evidence, judged_rules
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import list_names
 
 SHOWN_NAMES = 3
 
@@ -22,9 +23,8 @@ def closing_lines(state: RunState) -> Iterator[str]:
 
 
 def _names(state: RunState, kind: Proof) -> str:
-    names = [one_line(rule.id, 60) for rule, found in judged_rules(state) if found is kind]
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(names[:SHOWN_NAMES]) + more
+    names = [shorten(rule.id, 60) for rule, found in judged_rules(state) if found is kind]
+    return list_names(names, SHOWN_NAMES)
 
 
 def breaker_line(state: RunState) -> str:

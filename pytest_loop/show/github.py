@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-from pytest_loop.core.judging.critique import critique
-from pytest_loop.core.model.evaluation import Assessment, Issue, RuleResult
+from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.model.rules import Finding
-from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.model.run_state import Assessment, Issue, RuleResult, RunState
+from pytest_loop.core.text.lengths import shorten
 
 MOST = 10
 LONGEST_TITLE = 120
@@ -45,7 +44,7 @@ def annotation_lines(state: RunState, folder: str = ".") -> Iterator[str]:
     one = state.evaluation
     if one is None:
         return
-    issues = {issue.rule_id: issue for issue in critique(state.criteria, one).issues}
+    issues = {issue.rule_id: issue for issue in build_critique(state.criteria, one).issues}
     blocking = frozenset(complaint.id for complaint in one.failed)
     places: dict[str, RuleResult] = {}
     for result in _ordered(one, blocking, tuple(issues)):
@@ -53,7 +52,7 @@ def annotation_lines(state: RunState, folder: str = ".") -> Iterator[str]:
         places.setdefault(_place(where, folder) or result.id, result)
     for place, result in islice(places.items(), MOST):
         level = "error" if result.id in blocking else "warning"
-        title = f"title={_property(one_line(result.id, LONGEST_TITLE))}"
+        title = f"title={_property(shorten(result.id, LONGEST_TITLE))}"
         properties = title if place == result.id else f"{place},{title}"
         yield f"::{level} {properties}::{_data(_message(result, issues.get(result.id)))}"
 
@@ -77,7 +76,7 @@ def _message(result: RuleResult, issue: Issue | None) -> str:
     first = result.findings[0] if result.findings else None
     text = str(Finding(expected=first.expected, found=first.found)) if first else result.details
     others = f" ({issue.others} more fail for the same cause)" if issue and issue.others else ""
-    return one_line(text or "it fails", LONGEST_MESSAGE) + others
+    return shorten(text or "it fails", LONGEST_MESSAGE) + others
 
 
 def _data(text: str) -> str:

@@ -12,7 +12,7 @@ from threading import RLock
 from typing import TextIO
 
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show.region import BARS, HEIGHT, Look, Standing, Work, cells, region
 
 PREFIX = "  | "
@@ -237,7 +237,7 @@ class Worker:
         self._say(self._lines.end())
 
     def _say(self, lines: list[str]) -> None:
-        texts = [text for line in lines if (text := one_line(line[: LONGEST * 4], LONGEST))]
+        texts = [text for line in lines if (text := shorten(line[: LONGEST * 4], LONGEST))]
         if texts:
             self.last = texts[-1]
             self._live.mention("\n".join(PREFIX + text for text in texts))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_loop.core.machine.stop_reasons import budgets
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 HEIGHT = 4
 BARS = "▁▂▃▄▅▆▇█"
@@ -72,7 +72,7 @@ def region(standing: Standing, work: Work, elapsed: float, look: Look) -> list[s
         (f"{line * 2} {state.task_alias} ".ljust(look.width, line), _DIM),
         (f"{where}, {clock(work.seconds)}: {work.name}", _BOLD),
         (", ".join([_score(standing, look), f"elapsed {clock(elapsed)}", *_used(state)]), ""),
-        (f"  | {one_line(work.last, look.width)}" if work.last else "", _DIM),
+        (f"  | {shorten(work.last, look.width)}" if work.last else "", _DIM),
     ]
     return [_styled(cut(text, look.width - 1), style, look) for text, style in lines]
 

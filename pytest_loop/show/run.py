@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pytest_loop.core.events.event import Event
-from pytest_loop.core.judging.critique import rendered
+from pytest_loop.core.judging.critique import render_critique
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.stop_reasons import budgets
-from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_state import HASH_SHOWN, RunState
-from pytest_loop.core.model.vocabulary import Kind, Reason, Target
+from pytest_loop.core.model.run_state import HASH_SHOWN, Event, Kind, Reason, RunCriteria, RunState, Target
 from pytest_loop.core.reporting.outcome import (
     ArtifactStatus,
     artifact_status,
@@ -20,18 +17,20 @@ from pytest_loop.core.reporting.outcome import (
     pattern,
     question,
 )
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import limit_lines, list_names
 from pytest_loop.show import workload
 from pytest_loop.show.closing import closing_lines
 
 SHOWN_RULES = 12
+SHOWN_NAMES = 8
 SHOWN_FINDINGS = 5
 
 
 def draft_lines(state: RunState, origins: dict[str, str]) -> Iterator[str]:
     """What is going to happen, on one screen."""
     levels = {phase.value: float(level.threshold) for phase, level in state.criteria.phase.items()}
-    yield f"task        {one_line(state.task.prompt, 100)}"
+    yield f"task        {shorten(state.task.prompt, 100)}"
     target = state.artifact if state.target is Target.ARTIFACT else "the files of the project"
     yield f"target      {target}"
     yield f"agent       {' then '.join(state.agents) or 'none'}" + (f", judge {state.judge}" if state.judge else "")
@@ -39,9 +38,9 @@ def draft_lines(state: RunState, origins: dict[str, str]) -> Iterator[str]:
     yield f"limits      {state.max_iterations} iterations, {_limits(state)}"
     yield f"rules       {len(state.criteria.rules)}"
     if state.sealed and state.sealed.unstable:
-        yield f"unstable    {_some(list(state.sealed.unstable), 3)}: not the same twice, and do not block"
+        yield f"unstable    {list_names(state.sealed.unstable, 3)}: not the same twice, and do not block"
     if state.sealed and state.sealed.unjudged:
-        yield f"not judged  {_some(list(state.sealed.unjudged), 3)}: skipped or expected to fail already"
+        yield f"not judged  {list_names(state.sealed.unjudged, 3)}: skipped or expected to fail already"
     yield from _rule_lines(state.criteria, origins)
 
 
@@ -55,8 +54,8 @@ def _rule_lines(criteria: RunCriteria, origins: dict[str, str]) -> Iterator[str]
     for rule in criteria.rules[:SHOWN_RULES]:
         kind = ", ".join(filter(None, (origins.get(rule.key), "judged" if isinstance(rule.check, str) else "")))
         weight = f"{rule.phase.value} {rule.severity.value:<4} {float(rule.weight):>4g}"
-        said = f"  {one_line(rule.description, 60)}" if rule.description != rule.id else ""
-        yield f"  {weight}  {one_line(rule.id, 60)}{said}" + (f"  [{kind}]" if kind else "")
+        said = f"  {shorten(rule.description, 60)}" if rule.description != rule.id else ""
+        yield f"  {weight}  {shorten(rule.id, 60)}{said}" + (f"  [{kind}]" if kind else "")
     if len(criteria.rules) > SHOWN_RULES:
         yield f"  ... and {len(criteria.rules) - SHOWN_RULES} more"
 
@@ -68,11 +67,11 @@ def event_lines(event: Event, state: RunState) -> Iterator[str]:
     elif event.event == Kind.PHASE_SWITCHED.value:
         yield "phase A passes, phase B begins"
     elif event.event == Kind.PHASE_ERROR.value:
-        yield f"{event.payload.get('step', '')} went wrong: {one_line(str(event.payload.get('reason', '')), 300)}"
+        yield f"{event.payload.get('step', '')} went wrong: {shorten(str(event.payload.get('reason', '')), 300)}"
     elif event.event in (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value):
-        yield from (f"  {one_line(line, 300)}" for line in str(event.payload.get("said", "")).splitlines())
+        yield from (f"  {shorten(line, 300)}" for line in str(event.payload.get("said", "")).splitlines())
     elif event.event == Kind.CRITIQUE_DONE.value and state.critique:
-        yield from (f"  {line}" for line in rendered(state.critique).splitlines())
+        yield from (f"  {line}" for line in render_critique(state.critique).splitlines())
 
 
 def _iteration_lines(state: RunState) -> Iterator[str]:
@@ -85,21 +84,15 @@ def _iteration_lines(state: RunState) -> Iterator[str]:
     yield f"  hash {one.artifact_hash or '-'}, {one.passing} of {one.total} rules pass, {state.artifact}"
     for word, found in (("failed", one.failed), ("warnings", one.warnings)):
         if found:
-            yield f"  {word}: {_some([each.id for each in found])}"
+            yield f"  {word}: {list_names([each.id for each in found], SHOWN_NAMES)}"
     if one.regressions:
-        yield f"  passed before and fail now: {_some(list(one.regressions))}"
+        yield f"  passed before and fail now: {list_names(one.regressions, SHOWN_NAMES)}"
     if one.assumptions:
-        yield f"  not confirmed: {_some(list(one.assumptions))}"
+        yield f"  not confirmed: {list_names(one.assumptions, SHOWN_NAMES)}"
     if state.rung_since == state.iteration + 1 and not one.is_reached:
         yield f"  {state.agents[state.rung]} takes over: the agent before has stopped making progress"
-    for sign in one.findings[:SHOWN_FINDINGS]:
-        yield f"  {sign.kind}: {one_line(sign.path or sign.rule)}: {one_line(sign.detail)}"
-    if len(one.findings) > SHOWN_FINDINGS:
-        yield f"  ... and {len(one.findings) - SHOWN_FINDINGS} more findings"
-
-
-def _some(names: list[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    findings = [f"  {sign.kind}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}" for sign in one.findings]
+    yield from limit_lines(findings, SHOWN_FINDINGS, "  ... and {} more findings")
 
 
 def end_lines(state: RunState) -> Iterator[str]:
@@ -134,13 +127,14 @@ def _escalation(state: RunState) -> Iterator[str]:
     if far:
         yield (
             f"distance: score {far['score']:.3g} of {far['threshold']:g} (gap {far['gap']:.3g}), "
-            f"{far['rules_passed']} of {far['rules_total']} rules pass, blocking: {_some(far['blocking']) or 'none'}"
+            f"{far['rules_passed']} of {far['rules_total']} rules pass, "
+            f"blocking: {list_names(far['blocking'], SHOWN_NAMES) or 'none'}"
         )
     for attempt in state.attempts:
         yield f"  {attempt_line(attempt)}"
     yield f"pattern: {pattern(state)}"
     if state.error_reason:
-        yield f"last error: {one_line(state.error_reason, 300)}"
+        yield f"last error: {shorten(state.error_reason, 300)}"
     reason = next((one for one in Reason if one.value == state.stop.reason), Reason.USER_STOP)
     yield f"question: {question(state, reason)}"
     yield f"go on: {go_on(state)}"
@@ -205,7 +199,7 @@ def _gist(payload: dict[str, Any]) -> str:
     for name in ("case", "score", "passed", "reason", "artifact_hash", "exit_signal", "truth", "action", "theory"):
         if name in payload:
             value = payload[name][:HASH_SHOWN] if name == "artifact_hash" else payload[name]
-            told.append(f"{name}={one_line(str(value), 80)}")
+            told.append(f"{name}={shorten(str(value), 80)}")
     if "issues" in payload:
         told.append(f"issues={len(payload['issues'])}")
     if "regressions" in payload and "action" in payload:

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pytest_loop.core.events.event import Event
-from pytest_loop.core.model.evaluation import Assessment
-from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Kind, known_reason
+from pytest_loop.core.model.evaluation import Complaint, SealFinding
+from pytest_loop.core.model.run_state import Assessment, Event, Kind, RunState
+from pytest_loop.core.model.vocabulary import known_reason
 from pytest_loop.core.reporting.outcome import pattern, question
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import format_count, limit_lines, list_names
 from pytest_loop.show.run import go_on
 from pytest_loop.show.terminal import decimal
 
@@ -77,15 +77,14 @@ def append(text: str, environment: Mapping[str, str]) -> str:
 
 def code(text: str, limit: int = LONGEST_NAME) -> str:
     """A text as a code span: fenced by more backticks than it has in a row."""
-    inside = one_line(text, limit) or " "
+    inside = shorten(text, limit) or " "
     fence = "`" * (max(map(len, re.findall("`+", inside)), default=0) + 1)
     space = " " if "`" in (inside[0], inside[-1]) else ""
     return f"{fence}{space}{inside}{space}{fence}"
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(code(name) for name in names[:MOST_NAMES]) + more
+    return list_names([code(name) for name in names], MOST_NAMES)
 
 
 def _head(state: RunState) -> Iterator[str]:
@@ -127,12 +126,13 @@ def _blocking(state: RunState) -> Iterator[str]:
     failed = state.evaluation.failed if state.evaluation else ()
     if not failed:
         return
-    yield f"### What blocks: {len(failed)} {'rule' if len(failed) == 1 else 'rules'}"
+    yield f"### What blocks: {format_count(len(failed), 'rule')}"
     yield ""
-    for one in failed[:MOST_BLOCKING]:
-        yield f"- {code(one.id)}" + (f": {code(one.message, LONGEST_TEXT)}" if one.message else "")
-    if len(failed) > MOST_BLOCKING:
-        yield f"- and {len(failed) - MOST_BLOCKING} more"
+    yield from limit_lines([_describe_failure(complaint) for complaint in failed], MOST_BLOCKING)
+
+
+def _describe_failure(complaint: Complaint) -> str:
+    return f"- {code(complaint.id)}" + (f": {code(complaint.message, LONGEST_TEXT)}" if complaint.message else "")
 
 
 def _findings(state: RunState) -> Iterator[str]:
@@ -141,11 +141,12 @@ def _findings(state: RunState) -> Iterator[str]:
         return
     yield "### The judge was tampered with"
     yield ""
-    for one in found[:MOST_BLOCKING]:
-        words = (code(word, LONGEST_TEXT) for word in (one.kind, one.path or one.rule, one.detail) if word)
-        yield f"- {' '.join(words)}"
-    if len(found) > MOST_BLOCKING:
-        yield f"- and {len(found) - MOST_BLOCKING} more"
+    yield from limit_lines([_describe_finding(finding) for finding in found], MOST_BLOCKING)
+
+
+def _describe_finding(finding: SealFinding) -> str:
+    words = (finding.kind, finding.path or finding.rule, finding.detail)
+    return f"- {' '.join(code(word, LONGEST_TEXT) for word in words if word)}"
 
 
 def _end(state: RunState) -> Iterator[str]:

@@ -31,13 +31,13 @@ def score_lines(evaluations: Iterable[Evaluation], worse: list[str] | None = Non
 
 def headline(one: Evaluation, width: int = 0) -> str:
     """`courses-api  PASS  0.917 (11 of 12) >= 0.9 in phase B, 8 rules: 7 passed, 1 warned`."""
-    failed = one.having(Verdict.FAIL)
+    failed = one.select_results(Verdict.FAIL)
     counts = {
-        "passed": len(one.having(Verdict.PASS)),
-        "failed": sum(result.blocks for result in failed),
-        "info": sum(not result.blocks for result in failed),
-        "warned": len(one.having(Verdict.WARN)),
-        "not judged": len(one.having(Verdict.NA)),
+        "passed": len(one.select_results(Verdict.PASS)),
+        "failed": sum(result.is_blocking for result in failed),
+        "info": sum(not result.is_blocking for result in failed),
+        "warned": len(one.select_results(Verdict.WARN)),
+        "not judged": len(one.select_results(Verdict.NA)),
     }
     told = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
     sign = ">=" if one.score >= one.threshold else "<"
@@ -57,14 +57,14 @@ def _rules(number: int) -> str:
 
 def _reasons(one: Evaluation) -> Iterator[Line]:
     for result in one.results:
-        if result.blocks:
+        if result.is_blocking:
             yield Line(_told("blocks", result), "red")
     for result in one.results:
         if result.verdict is Verdict.WARN:
             yield Line(_told("warns", result), "yellow")
-        elif result.verdict is Verdict.FAIL and not result.blocks:
+        elif result.verdict is Verdict.FAIL and not result.is_blocking:
             yield Line(_told("info", result))
-    for result in one.having(Verdict.NA):
+    for result in one.select_results(Verdict.NA):
         yield Line(_told("not judged", result), "yellow")
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine.stop_reasons import budgets
-from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import list_names
 from pytest_loop.core.workload.analysis import Analysis
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement, Truth, trend
-from pytest_loop.core.workload.measurement import change
+from pytest_loop.core.workload.measurement import compare_measurements
 
 _SHOWN = 8
 _TRUTHS = {
@@ -27,8 +26,8 @@ def draft_lines(state: RunState, book: Notebook) -> Iterator[str]:
     """What is going to happen, on one screen."""
     policy = book.policy
     limit = budgets(state)["usd"][1]
-    yield f"workload    {one_line(book.workload, 80)} ({book.manifest})"
-    yield f"task        {one_line(state.task.prompt, 100)}"
+    yield f"workload    {shorten(book.workload, 80)} ({book.manifest})"
+    yield f"task        {shorten(state.task.prompt, 100)}"
     yield f"cases       {len(book.cases)}" + _parts(book)
     yield f"may edit    {_some(book.artifacts)}"
     yield f"composer    {state.agents[0] if state.agents else 'none'}" + (
@@ -56,7 +55,7 @@ def event_lines(event: Event, state: RunState, book: Notebook) -> Iterator[str]:
     elif kind == Kind.HYPOTHESIS_JUDGED.value:
         yield from _judgement(Judgement.model_validate(payload))
     elif kind == Kind.REGRESSION_DETECTED.value:
-        cause = f" after {one_line(payload['likely_cause'], 80)}" if payload.get("likely_cause") else ""
+        cause = f" after {shorten(payload['likely_cause'], 80)}" if payload.get("likely_cause") else ""
         yield f"  REGRESSION{cause}: {', '.join(payload['regressions'])} passed before; decided: {payload['action']}"
     elif kind == Kind.PLATEAU_REACHED.value:
         yield f"  PLATEAU: {payload['flat']} times no better than the best; decided: {payload['action']}"
@@ -66,16 +65,16 @@ def event_lines(event: Event, state: RunState, book: Notebook) -> Iterator[str]:
         yield from _decision(event)
     elif kind == Kind.HYPOTHESIS_FORMED.value:
         said = Hypothesis.model_validate(payload)
-        yield f"  hypothesis: {one_line(said.theory, 200)}"
+        yield f"  hypothesis: {shorten(said.theory, 200)}"
         yield f"  prediction: {_some(said.prediction)} will pass"
     elif kind == Kind.PHASE_ERROR.value:
-        yield f"{payload.get('step', '')} went wrong: {one_line(str(payload.get('reason', '')), 500)}"
+        yield f"{payload.get('step', '')} went wrong: {shorten(str(payload.get('reason', '')), 500)}"
 
 
 def _calibration(event: Event) -> Iterator[str]:
     payload = event.payload
     for number, error in enumerate(payload["errors"], 1):
-        yield f"  try {number}: {one_line(error, 300)}"
+        yield f"  try {number}: {shorten(error, 300)}"
     yield f"Calibration with {payload['case']}: {'the pipeline works' if payload['passed'] else 'failed'}"
 
 
@@ -87,7 +86,7 @@ def _measurement(event: Event, state: RunState, book: Notebook) -> Iterator[str]
     moved = ""
     if len(book.seen) > 1:
         before, after = book.seen[-2:]
-        happened = change(before, after)
+        happened = compare_measurements(before, after)
         moved = f" | {trend(before, after).value} (+{len(happened.fixed)} -{len(happened.regressions)})"
     yield f"{where} | {book.last}{moved}{void}"
     if book.last.failing:
@@ -95,7 +94,7 @@ def _measurement(event: Event, state: RunState, book: Notebook) -> Iterator[str]
     if book.last.unmeasured:
         yield f"  not measured (infrastructure): {_some(sorted(book.last.unmeasured))}"
     for sign in state.evaluation.findings if state.evaluation else ():
-        yield f"  {sign.kind}: {one_line(sign.path or sign.rule)}: {one_line(sign.detail)}"
+        yield f"  {sign.kind}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}"
 
 
 def _judgement(found: Judgement) -> Iterator[str]:
@@ -105,20 +104,20 @@ def _judgement(found: Judgement) -> Iterator[str]:
 
 
 def _analysis(found: Analysis) -> Iterator[str]:
-    yield f"  root cause: {one_line(found.root_cause, 300)}"
+    yield f"  root cause: {shorten(found.root_cause, 300)}"
     for number, option in enumerate(found.options, 1):
         worse = f", may break {_some(option.regresses)}" if option.regresses else ""
         place = f"{option.file}, {option.section}" if option.section else option.file
-        yield f"  {number}. {one_line(option.name, 100)} [{one_line(place, 80)}]"
-        yield f"     improves {_some(option.improves)}{worse}; risk: {one_line(option.risk, 100)}"
+        yield f"  {number}. {shorten(option.name, 100)} [{shorten(place, 80)}]"
+        yield f"     improves {_some(option.improves)}{worse}; risk: {shorten(option.risk, 100)}"
 
 
 def _decision(event: Event) -> Iterator[str]:
     decision, option = Decision.model_validate(event.payload["decision"]), event.payload.get("option")
-    chosen = f"{decision.chosen}. {one_line(option['name'], 100)}" if option else "no edit"
-    yield f"  decided: {chosen} ({one_line(decision.reason, 100)})"
+    chosen = f"{decision.chosen}. {shorten(option['name'], 100)}" if option else "no edit"
+    yield f"  decided: {chosen} ({shorten(decision.reason, 100)})"
     for one in event.payload.get("findings", ()):
-        yield f"  {one['kind']}: {one_line(one['path'])}: {one_line(one.get('detail', ''))}"
+        yield f"  {one['kind']}: {shorten(one['path'])}: {shorten(one.get('detail', ''))}"
 
 
 def end_lines(book: Notebook) -> Iterator[str]:
@@ -127,7 +126,7 @@ def end_lines(book: Notebook) -> Iterator[str]:
         return
     first, last = book.seen[0], book.seen[-1]
     net = len(last.passing) - len(first.passing)
-    yield f"{one_line(book.workload, 80)}: baseline {first}, now {last}, net {net:+d}"
+    yield f"{shorten(book.workload, 80)}: baseline {first}, now {last}, net {net:+d}"
     right = sum(one.truth is Truth.CONFIRMED for one in book.judgements)
     if book.judgements:
         yield f"hypotheses: {right} of {len(book.judgements)} confirmed"
@@ -138,5 +137,4 @@ def end_lines(book: Notebook) -> Iterator[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(one_line(name, 100) for name in names[:_SHOWN]) + more
+    return list_names([shorten(name, 100) for name in names], _SHOWN)

@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_loop.store import disk
 
 
-class Tail:
+class AppendOnlyFile:
     """One descriptor for the length of a run: what was written stays readable through it, whoever deletes the file."""
 
     def __init__(self, path: Path) -> None:
@@ -28,7 +28,7 @@ class Tail:
             self._begin(data)
             return ""
         whole = b"\n" + data if trouble else data
-        with disk.told("write", self.path):
+        with disk.translate_errors("write", self.path):
             try:
                 disk.write_all(self._descriptor, whole)
                 os.fsync(self._descriptor)
@@ -41,7 +41,7 @@ class Tail:
 
     def _begin(self, data: bytes) -> None:
         """The first bytes come with the file: there is no moment in which it has half of them."""
-        disk.write_whole(self.path, data)
+        disk.write_atomically(self.path, data)
         self._open()
 
     def close(self) -> None:
@@ -50,8 +50,8 @@ class Tail:
             self._descriptor = -1
 
     def _open(self) -> None:
-        with disk.told("write", self.path):
-            self._descriptor = disk.open_plain(self.path, os.O_RDWR | os.O_APPEND)
+        with disk.translate_errors("write", self.path):
+            self._descriptor = disk.open_regular_file(self.path, os.O_RDWR | os.O_APPEND)
             self._length = os.fstat(self._descriptor).st_size
 
     def _meddled(self) -> str:
@@ -72,5 +72,5 @@ class Tail:
         kept = os.pread(self._descriptor, self._length, 0)
         self.close()
         disk.make_folder(self.path.parent)
-        disk.write_whole(self.path, kept)
+        disk.write_atomically(self.path, kept)
         self._open()

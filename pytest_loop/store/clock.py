@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 
-def now() -> str:
+def read_clock() -> str:
     """Return the current time as text in UTC."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def moment(text: str) -> float:
+def parse_time(text: str) -> float:
     """Return a time from a file in seconds since the epoch."""
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()

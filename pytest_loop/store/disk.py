@@ -29,41 +29,41 @@ _REMEDIES = {
     errno.ELOOP: "move that link away",
 }
 # Nothing is there, or something that is not a file.
-NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ELOOP, errno.ENXIO)
+MISSING_FILE_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ELOOP, errno.ENXIO)
 _NO_FOLDER_FLUSH = (errno.EINVAL, errno.ENOTSUP)
 # A link is not followed, and a pipe does not make us wait for somebody who opens its other end.
 _PLAIN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @contextmanager
-def told(doing: str, path: Path, then: str = "go on with pytest --loop-resume") -> Iterator[None]:
+def translate_errors(doing: str, path: Path, then: str = "go on with pytest --loop-resume") -> Iterator[None]:
     """An error of the system becomes a sentence: what cannot be done, why, and what to do about it."""
     try:
         yield
     except OSError as error:
         remedy = _REMEDIES.get(error.errno or 0, "free the way")
-        raise StateError(f"cannot {doing} {path}: {reason(error)}; {remedy}, then {then}") from None
+        raise StateError(f"cannot {doing} {path}: {describe_error(error)}; {remedy}, then {then}") from None
 
 
-def reason(error: OSError) -> str:
+def describe_error(error: OSError) -> str:
     """Why, in the words of the system, where those can be understood."""
     return "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror or str(error)
 
 
-def write_whole(path: Path, data: bytes, *, lasts: bool = True) -> None:
+def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace a file in one step: a reader sees the old content or the new one, also after a crash.
 
     Where it need not last (it can be made again), a failure of power may bring the old content back.
     """
     draft = path.with_name(f".{path.name}.tmp")
-    with told("write", path):
+    with translate_errors("write", path):
         try:
             _write_draft(draft, data, _mode(path))
             os.replace(draft, path)  # noqa: PTH105 - counted by a test like the other calls of os
         except OSError:
             _remove(draft)
             raise
-        if lasts:
+        if durable:
             flush_folder(path.parent)
 
 
@@ -90,9 +90,9 @@ def _remove(path: Path) -> None:
         os.unlink(path)  # noqa: PTH108 - likewise
 
 
-def remove(path: Path) -> None:
+def remove_file(path: Path) -> None:
     """Delete a file, if it is there."""
-    with told("remove", path):
+    with translate_errors("remove", path):
         _remove(path)
 
 
@@ -117,7 +117,7 @@ def flush_folder(folder: Path) -> None:
 
 def make_folder(folder: Path) -> None:
     """The folder with those above it, each safe before the next."""
-    with told("make", folder):
+    with translate_errors("make", folder):
         if folder.is_dir():
             return
         new = [one for one in (folder, *folder.parents) if not one.exists()]
@@ -126,16 +126,16 @@ def make_folder(folder: Path) -> None:
             flush_folder(one.parent)
 
 
-def is_there(path: Path) -> bool:
+def path_exists(path: Path) -> bool:
     """Whether there is anything of that name; what we may not look at is."""
     try:
         path.lstat()
     except OSError as error:
-        return error.errno not in NO_FILE
+        return error.errno not in MISSING_FILE_ERRORS
     return True
 
 
-def open_plain(path: Path, flags: int) -> int:
+def open_regular_file(path: Path, flags: int) -> int:
     """Open a file that is one: no folder, no pipe, no link to somewhere else."""
     descriptor = os.open(path, flags | _PLAIN, 0o644)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -144,32 +144,32 @@ def open_plain(path: Path, flags: int) -> int:
     return descriptor
 
 
-def reader(path: Path) -> BinaryIO:
+def open_for_reading(path: Path) -> BinaryIO:
     """A file for reading, if it is one."""
-    return os.fdopen(open_plain(path, os.O_RDONLY), "rb")
+    return os.fdopen(open_regular_file(path, os.O_RDONLY), "rb")
 
 
-def content(path: Path) -> bytes | None:
+def read_file(path: Path) -> bytes | None:
     """What a file holds; None where there is none, or something that is not one."""
     try:
-        with reader(path) as file:
+        with open_for_reading(path) as file:
             return file.read()
     except OSError as error:
-        if error.errno in NO_FILE:
+        if error.errno in MISSING_FILE_ERRORS:
             return None
         raise
 
 
-def digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """SHA-256 of a file; empty where there is none."""
-    data = content(path)
+    data = read_file(path)
     return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
-def cut(path: Path, length: int, end: bytes = b"") -> None:
+def truncate_file(path: Path, length: int, end: bytes = b"") -> None:
     """Keep the first `length` bytes, and put `end` after them."""
-    with told("mend", path):
-        descriptor = open_plain(path, os.O_WRONLY)
+    with translate_errors("mend", path):
+        descriptor = open_regular_file(path, os.O_WRONLY)
         try:
             os.ftruncate(descriptor, length)
             os.lseek(descriptor, 0, os.SEEK_END)

@@ -13,10 +13,10 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Place, Step
 from pytest_loop.store import disk
 
-RULES = "criteria.rules.json"
+RULE_FILE = "criteria.rules.json"
 
 
-def fields(data: dict[str, Any]) -> dict[str, Any]:
+def normalize_fields(data: dict[str, Any]) -> dict[str, Any]:
     """The fields of a `run.json`; null stands for what is not there, and what cannot be understood stays as it is."""
     made = {name: _present(value) for name, value in data.items() if value is not None}
     criteria = made.get("criteria")
@@ -74,14 +74,14 @@ def _counted(evaluation: dict[str, Any]) -> dict[str, Any]:
     return {"total": len(verdicts), "passing": verdicts.count("pass"), **evaluation}
 
 
-def ready(state: RunState, folder: Path, project: Path) -> RunState:
+def prepare_state(state: RunState, folder: Path, project: Path) -> RunState:
     """A state from which a run can go on: with the place of its artifact, and with a name for each rule."""
     artifact = folder / "artifact.md"
-    rules = folder / RULES
+    rules = folder / RULE_FILE
     named = tuple(_named(rule, f"{_shown(rules, project)}::{rule.id}") for rule in state.criteria.rules)
     update: dict[str, Any] = {
         "artifact": state.artifact or _shown(artifact, project),
-        "artifact_hash": state.artifact_hash or disk.digest(artifact),
+        "artifact_hash": state.artifact_hash or disk.hash_file(artifact),
         "criteria": state.criteria.model_copy(update={"rules": named}),
         "arguments": state.arguments or ("--rootdir", str(project), str(rules)),
     }
@@ -111,7 +111,7 @@ def _shown(path: Path, project: Path) -> str:
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
 
 
-def rule_file(state: RunState) -> bytes:
+def render_rule_file(state: RunState) -> bytes:
     """The rules as a session collects them: those of another tool are in no file of their own."""
     phases = {phase.value: {"threshold": float(level.threshold)} for phase, level in state.criteria.phase.items()}
     rules = [

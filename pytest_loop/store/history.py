@@ -36,24 +36,24 @@ class History:
     events: list[Event] = field(default_factory=list)
     hashes: list[str] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
-    sound_from: int = 0
+    undamaged_from: int = 0
     length: int = 0
     is_torn: bool = False
-    is_open: bool = False
+    lacks_newline: bool = False
     is_chained: bool = False
 
     @property
-    def last(self) -> str:
+    def last_hash(self) -> str:
         """The hash that the next event refers to."""
         return self.hashes[-1] if self.hashes else ""
 
-    def complain(self, problem: str, *, of_next: bool = False) -> None:
+    def add_damage(self, problem: str, *, of_next: bool = False) -> None:
         """Note damage between what was read and what comes, or of the event that comes."""
         self.damage.append(problem)
-        self.sound_from = len(self.events) + int(of_next)
+        self.undamaged_from = len(self.events) + int(of_next)
 
 
-def lines(events: Iterable[Event], last: str) -> tuple[bytes, str]:
+def encode_events(events: Iterable[Event], last: str) -> tuple[bytes, str]:
     """Events as the file has them, each with the hash of the one before; and the hash of the last."""
     made = []
     for event in events:
@@ -76,16 +76,16 @@ def _hash(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()[:16]
 
 
-def read(path: Path) -> History:
+def read_history(path: Path) -> History:
     """Whatever can be read of a history; a missing one is empty."""
     found = History()
     try:
-        with disk.reader(path) as file:
+        with disk.open_for_reading(path) as file:
             _read_lines(file, found)
     except FileNotFoundError:
         pass
     except OSError as error:
-        found.complain(f"cannot read {path}: {disk.reason(error)}")
+        found.add_damage(f"cannot read {path}: {disk.describe_error(error)}")
     return found
 
 
@@ -103,12 +103,12 @@ def _read_lines(file: BinaryIO, found: History) -> None:
             _complain_of_lines(bad, found)
             _take(events, number, found)
             bad = []
-            found.length, found.is_open = at, not raw.endswith(b"\n")
+            found.length, found.lacks_newline = at, not raw.endswith(b"\n")
         elif not bad and raw.endswith(b"\n"):
             found.length = at
     if len(bad) > 1:
         _complain_of_lines(bad, found)
-        found.length, found.is_open = at, True
+        found.length, found.lacks_newline = at, True
     found.is_torn = at > found.length
 
 
@@ -122,7 +122,7 @@ def _raw_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 def _complain_of_lines(numbers: list[int], found: History) -> None:
     for number in numbers:
-        found.complain(f"line {number} of the history cannot be read")
+        found.add_damage(f"line {number} of the history cannot be read")
 
 
 def _take(events: list[tuple[Event, str]], number: int, found: History) -> None:
@@ -130,9 +130,9 @@ def _take(events: list[tuple[Event, str]], number: int, found: History) -> None:
     for event, digest in events:
         previous = (event.model_extra or {}).get("prev")
         if previous is None and found.is_chained:
-            found.complain(f"line {number} of the history was not written by this run", of_next=True)
-        elif previous is not None and previous != found.last:
-            found.complain(f"line {number} of the history does not follow the line before it", of_next=True)
+            found.add_damage(f"line {number} of the history was not written by this run", of_next=True)
+        elif previous is not None and previous != found.last_hash:
+            found.add_damage(f"line {number} of the history does not follow the line before it", of_next=True)
         found.is_chained = found.is_chained or previous is not None
         found.events.append(event)
         found.hashes.append(digest)
@@ -167,15 +167,15 @@ def _refuse(constant: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
-def fold(history: History) -> RunState | None:
+def fold_events(history: History) -> RunState | None:
     """The state that the events lead to, from the last whole state among them; None where that is not sure."""
     first = next((at for at in reversed(range(len(history.events))) if _carries_state(history.events[at])), None)
-    if first is None or first < history.sound_from:
+    if first is None or first < history.undamaged_from:
         return None
     try:
         return reduce(run_machine.step, history.events[first + 1 :], run_machine.started(history.events[first]))
     except (run_machine.IllegalTransition, ValidationError, KeyError, TypeError, ValueError, AttributeError):
-        history.complain("the events of the history do not follow from each other")
+        history.add_damage("the events of the history do not follow from each other")
         return None
 
 

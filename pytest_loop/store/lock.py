@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pytest_loop.errors import BusyError
 from pytest_loop.store import disk
-from pytest_loop.store.clock import now
+from pytest_loop.store.clock import read_clock
 
 PATIENCE = 1.0
 _POLL = 0.02
@@ -24,7 +24,7 @@ class Owner(Enum):
 
     ALIVE = "alive"
     DEAD = "dead"
-    NOBODY = "nobody"
+    NONE = "nobody"
 
 
 class Lock:
@@ -47,12 +47,12 @@ class Lock:
         until = time.monotonic() + patience
         while not self._tried():
             if time.monotonic() >= until:
-                raise BusyError(f"process {self.note().get('pid', 'unknown')} works there")
+                raise BusyError(f"process {self.read_note().get('pid', 'unknown')} works there")
             time.sleep(_POLL)
 
     def _tried(self) -> bool:
-        with disk.told("lock", self.path):
-            descriptor = disk.open_plain(self.path, os.O_RDWR | os.O_CREAT)
+        with disk.translate_errors("lock", self.path):
+            descriptor = disk.open_regular_file(self.path, os.O_RDWR | os.O_CREAT)
             try:
                 is_ours = _locked(descriptor, fcntl.LOCK_EX) and self._is_here(descriptor)
                 if is_ours:
@@ -79,7 +79,7 @@ class Lock:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def annotate(self, **fields: int) -> None:
+    def update_note(self, **fields: int) -> None:
         """Write down more, for whoever finds the note of a dead owner."""
         if self.is_held:
             _write_note(self._descriptor, fields)
@@ -90,20 +90,20 @@ class Lock:
             self.release()
             self.acquire()
 
-    def owner(self) -> Owner:
+    def find_owner(self) -> Owner:
         """Who has it; where that cannot be found out, somebody may."""
         if self.is_held:
             return Owner.ALIVE
         try:
-            with disk.reader(self.path) as file:
+            with disk.open_for_reading(self.path) as file:
                 return Owner.DEAD if _locked(file.fileno(), fcntl.LOCK_SH) else Owner.ALIVE
         except OSError as error:
-            return Owner.NOBODY if error.errno in disk.NO_FILE else Owner.ALIVE
+            return Owner.NONE if error.errno in disk.MISSING_FILE_ERRORS else Owner.ALIVE
 
-    def note(self) -> dict[str, object]:
+    def read_note(self) -> dict[str, object]:
         """What the owner wrote down."""
         try:
-            with disk.reader(self.path) as file:
+            with disk.open_for_reading(self.path) as file:
                 found = json.load(file)
         except (OSError, ValueError):
             return {}
@@ -112,16 +112,16 @@ class Lock:
 
 def _write_note(descriptor: int, fields: dict[str, int]) -> None:
     os.ftruncate(descriptor, 0)
-    note = json.dumps({"pid": os.getpid(), "started_at": now(), **fields}).encode()
+    note = json.dumps({"pid": os.getpid(), "started_at": read_clock(), **fields}).encode()
     os.lseek(descriptor, 0, os.SEEK_SET)
     disk.write_all(descriptor, note + b"\n")
 
 
 @contextmanager
-def alone(folder: Path, patience: float = 10 * PATIENCE) -> Iterator[None]:
+def lock_folder(folder: Path, patience: float = 10 * PATIENCE) -> Iterator[None]:
     """Nobody else is in here at the same time; the folder itself is the lock, so that nothing is left behind."""
     until = time.monotonic() + patience
-    with disk.told("lock", folder):
+    with disk.translate_errors("lock", folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         while not _locked(descriptor, fcntl.LOCK_EX):

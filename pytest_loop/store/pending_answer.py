@@ -16,7 +16,7 @@ from pytest_loop.store import disk
 _ANSWERS = (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value)
 
 
-class Kept(Value):
+class PendingAnswer(Value):
     """An answer: the text, and the event that will tell of it. `after` is the hash of the event before."""
 
     after: str
@@ -25,29 +25,29 @@ class Kept(Value):
     text: str
 
 
-class Answer:
+class PendingAnswerFile:
     """A file that exists from the answer until its event is in the history."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def keep(self, kept: Kept) -> None:
-        disk.write_whole(self._path, json.dumps(kept.model_dump()).encode(), lasts=False)
+    def save(self, kept: PendingAnswer) -> None:
+        disk.write_atomically(self._path, json.dumps(kept.model_dump()).encode(), durable=False)
 
-    def kept(self, last: str) -> Kept | None:
+    def load(self, last: str) -> PendingAnswer | None:
         """The answer that followed the last event, if there is one."""
         try:
-            with disk.told("read", self._path):
-                data = disk.content(self._path)
-            found = Kept.model_validate_json(data) if data else None
+            with disk.translate_errors("read", self._path):
+                data = disk.read_file(self._path)
+            found = PendingAnswer.model_validate_json(data) if data else None
         except ValidationError:
             return None
         return found if found and found.after == last else None
 
-    def forget(self, last: str) -> None:
+    def discard_outdated(self, last: str) -> None:
         """Take away what does not follow the last event."""
-        if self.kept(last) is None:
-            disk.remove(self._path)
+        if self.load(last) is None:
+            disk.remove_file(self._path)
 
     def is_told_by(self, events: list[Event]) -> bool:
         """Whether one of these events is the one that tells of an answer."""

@@ -18,12 +18,12 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store import disk, foreign_runs, history, snapshot
-from pytest_loop.store.append_only import Tail
-from pytest_loop.store.clock import now
+from pytest_loop.store.append_only import AppendOnlyFile
+from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import ADOPTED, History
 from pytest_loop.store.lock import Lock, Owner
-from pytest_loop.store.pending_answer import Answer, Kept
-from pytest_loop.store.run_log import Log
+from pytest_loop.store.pending_answer import PendingAnswer, PendingAnswerFile
+from pytest_loop.store.run_log import RunLog
 
 
 class RunFiles:
@@ -37,14 +37,14 @@ class RunFiles:
         self.history = folder / "history.jsonl"
         self.artifact = folder / "artifact.md"
         self.rules = folder / "inferred.rules.yaml"
-        self.log = Log(folder / "run.log")
+        self.log = RunLog(folder / "run.log")
         self.worktree = folder / "tree"
         self._stop = folder / "stop.request"
         self._pause = folder / "pause.request"
-        self._answer = Answer(folder / ".answer.json")
+        self._answer = PendingAnswerFile(folder / ".answer.json")
         self._lock = Lock(folder / ".lock")
-        self._tail = Tail(self.history)
-        self._text = snapshot.Text()
+        self._tail = AppendOnlyFile(self.history)
+        self._text = snapshot.SnapshotEncoder()
         self._last = ""
         self._state: RunState | None = None
         self._is_founded = True
@@ -54,11 +54,11 @@ class RunFiles:
     @property
     def exists(self) -> bool:
         """Whether anything of a run is here, whatever state it is in."""
-        return disk.is_there(self.history) or disk.is_there(self.snapshot)
+        return disk.path_exists(self.history) or disk.path_exists(self.snapshot)
 
     # -- one writer at a time
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Become the only writer; `BusyError` where another process is."""
         disk.make_folder(self.folder)
         try:
@@ -66,7 +66,7 @@ class RunFiles:
         except BusyError as error:
             raise BusyError(f"the run {self.alias!r} is being worked on: {error}") from None
         for draft in self.folder.glob(".*.tmp"):
-            disk.remove(draft)
+            disk.remove_file(draft)
 
     def release(self) -> None:
         """Let others work on it."""
@@ -76,7 +76,7 @@ class RunFiles:
     @property
     def owner(self) -> Owner:
         """Who works on it: somebody who lives, somebody who died at it, or nobody."""
-        return self._lock.owner()
+        return self._lock.find_owner()
 
     @property
     def is_busy(self) -> bool:
@@ -85,17 +85,17 @@ class RunFiles:
     @property
     def pid(self) -> str:
         """The process that works on it, as it wrote itself down."""
-        return str(self._lock.note().get("pid", "unknown"))
+        return str(self._lock.read_note().get("pid", "unknown"))
 
-    def attempts(self, evaluations: int) -> int:
+    def count_attempts(self, evaluations: int) -> int:
         """How often in a row it was taken up after a crash without a new evaluation, as who died at it has noted."""
-        note = self._lock.note()
+        note = self._lock.read_note()
         found = note.get("attempt") if note.get("evaluations") == evaluations else 0
         return found if isinstance(found, int) else 0
 
-    def note_attempt(self, attempt: int, evaluations: int) -> None:
+    def record_attempt(self, attempt: int, evaluations: int) -> None:
         """Note that the owner has taken it up after a crash."""
-        self._lock.annotate(attempt=attempt, evaluations=evaluations)
+        self._lock.update_note(attempt=attempt, evaluations=evaluations)
 
     # -- writing
 
@@ -104,22 +104,22 @@ class RunFiles:
         where = path or self.artifact
         data = text.encode("utf-8", "replace")
         disk.make_folder(where.parent)
-        disk.write_whole(where, data)
+        disk.write_atomically(where, data)
         self._artifact = (where, data)
         return hashlib.sha256(data).hexdigest()
 
-    def keep_rules(self, text: str) -> bool:
+    def save_rules(self, text: str) -> bool:
         """Write the rules that were inferred, unless they stand there; says whether they did."""
         data = text.encode("utf-8")
-        is_there = disk.content(self.rules) == data
+        is_there = disk.read_file(self.rules) == data
         if not is_there:
             disk.make_folder(self.folder)
-            disk.write_whole(self.rules, data)
+            disk.write_atomically(self.rules, data)
         return is_there
 
-    def forget_rules(self) -> None:
+    def remove_rules(self) -> None:
         """The run does not begin: what was inferred for it goes, and the folder with it if nothing else is there."""
-        disk.remove(self.rules)
+        disk.remove_file(self.rules)
         with suppress(OSError):
             self.folder.rmdir()
             self.folder.parent.rmdir()
@@ -129,21 +129,21 @@ class RunFiles:
         data = text.encode("utf-8", "replace")
         whole = {**payload, "artifact_hash": hashlib.sha256(data).hexdigest()}
         disk.make_folder(self.folder)
-        self._answer.keep(Kept(after=self._last, event=kind.value, payload=whole, text=data.decode()))
+        self._answer.save(PendingAnswer(after=self._last, event=kind.value, payload=whole, text=data.decode()))
         self.write_artifact(text, path)
         return whole
 
-    def kept_answer(self, kind: Kind, path: Path, before: str) -> dict[str, Any] | None:
+    def recover_answer(self, kind: Kind, path: Path, before: str) -> dict[str, Any] | None:
         """The payload of an answer whose event a crash has prevented; its artifact is in place then.
 
         None where nothing was kept for this moment, or where the artifact (`before`: its hash as the run knows it) was
         edited since: then the step has to be done again.
         """
-        kept = self._answer.kept(self._last)
+        kept = self._answer.load(self._last)
         if kept is None or kept.event != kind.value:
             return None
-        with disk.told("read", path):
-            found = disk.digest(path)
+        with disk.translate_errors("read", path):
+            found = disk.hash_file(path)
         if found not in ("", before, kept.payload.get("artifact_hash")):
             return None
         self.write_artifact(kept.text, path)
@@ -152,16 +152,16 @@ class RunFiles:
     def append(self, events: Iterable[Event], state: RunState) -> None:
         """Add events, and then the state that they lead to."""
         found = list(events)
-        data, last = history.lines(found, self._last)
+        data, last = history.encode_events(found, self._last)
         trouble = self._tail.append(data)
         self._last = last
         if trouble:
             self._restore()
         self.write_snapshot(state)
         if self._answer.is_told_by(found):
-            self._answer.forget(self._last)
+            self._answer.discard_outdated(self._last)
         if state.stop_asked:
-            self.forget_stop()
+            self.clear_requests()
         if trouble:
             raise StateError(
                 f"{self.history} was {trouble} while the run was going on; what this process knew is written again: "
@@ -169,40 +169,40 @@ class RunFiles:
             )
 
     def write_snapshot(self, state: RunState) -> None:
-        disk.write_whole(self.snapshot, self._text.of(state, self._last), lasts=False)
+        disk.write_atomically(self.snapshot, self._text.encode(state, self._last), durable=False)
 
     def _restore(self) -> None:
         """Somebody took the folder away, perhaps with the lock and the artifact in it."""
         self._lock.renew()
         if self._artifact and not self._artifact[0].exists():
-            disk.write_whole(*self._artifact)
+            disk.write_atomically(*self._artifact)
 
     # -- reading
 
     def read(self) -> tuple[RunState, History]:
         """The state: the fold of the history; the snapshot where the history is another tool's or is damaged."""
-        held = snapshot.read(self.snapshot)  # first, because a writer writes it last
+        held = snapshot.read_snapshot(self.snapshot)  # first, because a writer writes it last
         found = self.read_history()
-        if held.last and held.last not in found.hashes:
-            found.complain(f"the history lacks events that {self.snapshot.name} was made from")
-        folded = history.fold(found)
+        if held.last_hash and held.last_hash not in found.hashes:
+            found.add_damage(f"the history lacks events that {self.snapshot.name} was made from")
+        folded = history.fold_events(found)
         state = folded or self._held(held)
         if state is None:
             raise StateError(
                 f"the run {self.alias!r} cannot be read: {held.problem}, and {self._useless(found)}; "
                 "bring one of them back, or start anew with --loop-task"
             )
-        self._last = found.last
+        self._last = found.last_hash
         self._is_founded = folded is not None
-        self._is_shown = held.last == found.last
-        self._text = snapshot.Text(held.raw)
-        self._state = state.model_copy(update={**held.others, "task_alias": self.alias})
+        self._is_shown = held.last_hash == found.last_hash
+        self._text = snapshot.SnapshotEncoder(held.raw)
+        self._state = state.model_copy(update={**held.extra_fields, "task_alias": self.alias})
         return self._state, found
 
     def _held(self, held: snapshot.Snapshot) -> RunState | None:
         if held.state is None or not held.is_foreign:
             return held.state
-        return foreign_runs.ready(held.state, self.folder, self.project)
+        return foreign_runs.prepare_state(held.state, self.folder, self.project)
 
     def _useless(self, found: History) -> str:
         if found.damage:
@@ -210,21 +210,21 @@ class RunFiles:
         return f"{self.history} does not say how it began" if found.events else f"{self.history} is missing or empty"
 
     def read_history(self) -> History:
-        return history.read(self.history)
+        return history.read_history(self.history)
 
-    def mend(self, found: History) -> None:
+    def repair(self, found: History) -> None:
         """Make the files that were read such that the run can go on from them: nothing torn, and nothing missing."""
-        if found.is_torn or found.is_open:
-            disk.cut(self.history, found.length, b"\n" if found.is_open else b"")
+        if found.is_torn or found.lacks_newline:
+            disk.truncate_file(self.history, found.length, b"\n" if found.lacks_newline else b"")
         if self._state is None:
             return
         with suppress(OSError):
-            data = disk.content(self.artifact)
+            data = disk.read_file(self.artifact)
             self._artifact = (self.artifact, data) if data is not None else None
-        rules = self.folder / foreign_runs.RULES
+        rules = self.folder / foreign_runs.RULE_FILE
         if str(rules) in self._state.arguments and not rules.exists():
-            disk.write_whole(rules, foreign_runs.rule_file(self._state))
-        self._answer.forget(self._last)
+            disk.write_atomically(rules, foreign_runs.render_rule_file(self._state))
+        self._answer.discard_outdated(self._last)
         if not self._is_founded:
             self.append([_adoption(self._state, found)], self._state)
         elif not self._is_shown:
@@ -232,34 +232,34 @@ class RunFiles:
 
     # -- a word from another terminal
 
-    def ask_to_stop(self, reason: str) -> None:
-        disk.write_whole(self._stop, reason.encode("utf-8", "replace"))
+    def request_stop(self, reason: str) -> None:
+        disk.write_atomically(self._stop, reason.encode("utf-8", "replace"))
 
-    def stop_asked(self) -> str | None:
+    def read_stop_request(self) -> str | None:
         with suppress(OSError):
-            words = disk.content(self._stop)
+            words = disk.read_file(self._stop)
             return None if words is None else words.decode("utf-8", "replace") or Reason.USER_STOP.value
         return None
 
-    def ask_to_pause(self) -> None:
-        disk.write_whole(self._pause, b"")
+    def request_pause(self) -> None:
+        disk.write_atomically(self._pause, b"")
 
     @property
-    def pause_asked(self) -> bool:
-        return disk.is_there(self._pause)
+    def is_pause_requested(self) -> bool:
+        return disk.path_exists(self._pause)
 
     @property
-    def is_wanted(self) -> bool:
+    def can_continue(self) -> bool:
         """Whether nobody has asked for an end, or for a pause."""
-        return not self.pause_asked and self.stop_asked() is None
+        return not self.is_pause_requested and self.read_stop_request() is None
 
-    def forget_stop(self) -> None:
+    def clear_requests(self) -> None:
         """The request was heard."""
-        disk.remove(self._stop)
-        disk.remove(self._pause)
+        disk.remove_file(self._stop)
+        disk.remove_file(self._pause)
 
 
 def _adoption(state: RunState, found: History) -> Event:
     """From here on the history leads to the state, whatever is wrong with it before."""
     payload = {"state": state.model_dump(mode="json"), "because": found.damage}
-    return Event.of(state, ADOPTED, payload, now())
+    return Event.of(state, ADOPTED, payload, read_clock())

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_loop.store import disk
 
 
-class Log:
+class RunLog:
     """The words of one run."""
 
     def __init__(self, path: Path) -> None:
@@ -18,7 +18,7 @@ class Log:
 
     @property
     def exists(self) -> bool:
-        return disk.is_there(self.path)
+        return disk.path_exists(self.path)
 
     @property
     def length(self) -> int:
@@ -26,17 +26,17 @@ class Log:
         return self.path.stat().st_size if self.exists else 0
 
     @contextmanager
-    def opened(self) -> Iterator[int]:
+    def open_for_appending(self) -> Iterator[int]:
         """A descriptor for a process that will add to it."""
-        with disk.told("write", self.path):
-            descriptor = disk.open_plain(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        with disk.translate_errors("write", self.path):
+            descriptor = disk.open_regular_file(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         try:
             yield descriptor
         finally:
             os.close(descriptor)
 
-    def after(self, place: int) -> bytes:
+    def read_after(self, place: int) -> bytes:
         """What was said after a place."""
-        with disk.told("read", self.path, "try again"), disk.reader(self.path) as file:
+        with disk.translate_errors("read", self.path, "try again"), disk.open_for_reading(self.path) as file:
             file.seek(place)
             return file.read()

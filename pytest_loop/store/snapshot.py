@@ -27,25 +27,25 @@ class Snapshot:
 
     state: RunState | None = None
     problem: str = ""
-    last: str = ""
+    last_hash: str = ""
     is_foreign: bool = False
     raw: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def others(self) -> dict[str, Any]:
+    def extra_fields(self) -> dict[str, Any]:
         """The keys that mean nothing here."""
         return (self.state.model_extra or {}) if self.state else {}
 
 
-def read(path: Path) -> Snapshot:
+def read_snapshot(path: Path) -> Snapshot:
     """The state that the file holds; one of a newer version is refused, because we would damage it."""
     try:
-        with disk.reader(path) as file:
+        with disk.open_for_reading(path) as file:
             data = json.loads(file.read(), parse_constant=_refuse)
     except FileNotFoundError:
         return Snapshot(problem=f"{path} is missing")
     except OSError as error:
-        return Snapshot(problem=f"cannot read {path}: {disk.reason(error)}")
+        return Snapshot(problem=f"cannot read {path}: {disk.describe_error(error)}")
     except (ValueError, RecursionError):
         return Snapshot(problem=f"{path} is damaged")
     if not isinstance(data, dict):
@@ -70,7 +70,7 @@ def _understood(data: dict[str, Any], path: Path) -> Snapshot:
     is_foreign = "schema_version" not in data
     fields = {name: value for name, value in data.items() if name not in ("schema_version", "last_event")}
     try:
-        state = RunState.model_validate(foreign_runs.fields(fields) if is_foreign else fields)
+        state = RunState.model_validate(foreign_runs.normalize_fields(fields) if is_foreign else fields)
     except (ValidationError, RecursionError) as error:
         return Snapshot(problem=f"{path} is damaged{_first(error)}")
     return Snapshot(state, "", str(data.get("last_event") or ""), is_foreign, data)
@@ -83,14 +83,14 @@ def _first(error: Exception) -> str:
     return f" ({'.'.join(map(str, first['loc']))}: {first['msg']})"
 
 
-class Text:
+class SnapshotEncoder:
     """Makes the file's text; task and criteria never change, and are made once."""
 
     def __init__(self, raw: dict[str, Any] | None = None) -> None:
         self.raw = raw or {}
         self._frozen: tuple[Any, Any, bytes] = (None, None, b"")
 
-    def of(self, state: RunState, last: str) -> bytes:
+    def encode(self, state: RunState, last: str) -> bytes:
         if self._frozen[0] is not state.task or self._frozen[1] is not state.criteria:
             self._frozen = (state.task, state.criteria, self._frozen_text(state))
         head = f'{{"schema_version":{NEWEST_SCHEMA},"last_event":"{last}",'.encode()

@@ -12,17 +12,17 @@ from pytest_loop.store import disk
 _HIDDEN = ".gate"
 
 
-class Blocks:
+class BlockCounter:
     """The count of one session; a session that may stop has none."""
 
     def __init__(self, root: Path, session: str) -> None:
         name = hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:32]
         self.path = root / _HIDDEN / f"{name}.json"
 
-    def count(self) -> int:
+    def read_count(self) -> int:
         """How often in a row; a file that holds no count is taken away, and told."""
-        with disk.told("read", self.path, "try again"):
-            data = disk.content(self.path)
+        with disk.translate_errors("read", self.path, "try again"):
+            data = disk.read_file(self.path)
         if data is None:
             return 0
         try:
@@ -30,15 +30,15 @@ class Blocks:
         except (ValueError, KeyError, TypeError):
             found = None
         if not isinstance(found, int) or found < 0:
-            self.forget()
+            self.reset()
             raise StateError(f"{self.path} is damaged: counting begins anew")
         return found
 
-    def note(self, count: int) -> None:
+    def write_count(self, count: int) -> None:
         """Remember the number."""
         disk.make_folder(self.path.parent)
-        disk.write_whole(self.path, json.dumps({"blocks": count}).encode() + b"\n", lasts=False)
+        disk.write_atomically(self.path, json.dumps({"blocks": count}).encode() + b"\n", durable=False)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """It may stop: whoever blocks it next begins anew."""
-        disk.remove(self.path)
+        disk.remove_file(self.path)

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from pytest_loop.errors import LoopError, ManifestError, Problem
-from pytest_loop.rules.checks.check import shown
+from pytest_loop.rules.checks.check import format_value
 from pytest_loop.workloads.manifest import Source
 from pytest_loop.workloads.placeholders import filled
 
@@ -105,11 +105,13 @@ class _Files:
             try:
                 files = set(_matching(self.source.folder, pattern))
             except (NotImplementedError, ValueError):
-                text = f"expected a path or a glob from the manifest's folder for `{name}`, found {shown(pattern)}"
+                text = (
+                    f"expected a path or a glob from the manifest's folder for `{name}`, found {format_value(pattern)}"
+                )
                 self.problems.append(self.source.problem(text, *path))
                 continue
             if not files:
-                text = f"expected files that match {shown(pattern)} for `{name}`, found none"
+                text = f"expected files that match {format_value(pattern)} for `{name}`, found none"
                 self.problems.append(self.source.problem(text, *path))
             known |= files
         return tuple(sorted(known))
@@ -151,7 +153,9 @@ def _unpaired(
 def _unmatched(source: Source, found: Mapping[str, Collection[str]]) -> Iterator[Problem]:
     for at, (pattern, cases) in enumerate(found.items()):
         if not cases:
-            yield source.problem(f"expected cases that match {shown(pattern)} for `holdout`, found none", "holdout", at)
+            yield source.problem(
+                f"expected cases that match {format_value(pattern)} for `holdout`, found none", "holdout", at
+            )
 
 
 def _clashes(source: Source, outputs: Mapping[str, str], root: Path, inputs: Collection[str]) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.workload.hypotheses import Truth, trend
-from pytest_loop.core.workload.measurement import CaseOutcome, Measurement, change
+from pytest_loop.core.workload.measurement import CaseOutcome, Measurement, compare_measurements
 from pytest_loop.workloads.experiment_history import Trail, trail
 from pytest_loop.workloads.report import report
 from pytest_loop.workloads.writing import code, names, plain, table
@@ -109,7 +109,7 @@ def _audit(found: Trail) -> Iterator[str]:
 def _history(found: Trail) -> Iterator[str]:
     rows = [["0", str(found.baseline), "", "", "Baseline"]] if found.baseline else []
     for before, after in found.pairs():
-        happened = change(before, after)
+        happened = compare_measurements(before, after)
         gained = len(after.passing) - len(before.passing)
         edit = plain(_measured_edit(found, after))
         detail = f"{gained:+d} (+{len(happened.fixed)} -{len(happened.regressions)})"
@@ -160,7 +160,7 @@ def _insights(found: Trail) -> Iterator[str]:
 
 def _regressions(found: Trail) -> Iterator[str]:
     for before, after in found.pairs():
-        happened = change(before, after)
+        happened = compare_measurements(before, after)
         if happened.regressions:
             noted = found.regressions.get(after.iteration, {})
             action = f" Decided: {plain(noted['action'])}." if noted.get("action") else ""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pytest_loop.core.workload.measurement import Remark
 from pytest_loop.errors import CheckError
-from pytest_loop.rules.checks.check import shown
+from pytest_loop.rules.checks.check import format_value
 
 MOST_LINES = 40
 _TAIL = 12
@@ -54,7 +54,7 @@ def _json(text: str) -> dict[str, Any] | None:
 def _passed(command: str, data: dict[str, Any]) -> bool | None:
     said = data.get("passed")
     if "passed" in data and not isinstance(said, bool):
-        raise CheckError(f"expected true or false for `passed` from `{command}`, found {shown(said)}")
+        raise CheckError(f"expected true or false for `passed` from `{command}`, found {format_value(said)}")
     return said
 
 
@@ -63,7 +63,7 @@ def _score(command: str, data: dict[str, Any]) -> float | None:
     if score is None:
         return None
     if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 1:
-        raise CheckError(f"expected a number from 0 to 1 for `score` from `{command}`, found {shown(score)}")
+        raise CheckError(f"expected a number from 0 to 1 for `score` from `{command}`, found {format_value(score)}")
     return float(score)
 
 
@@ -75,9 +75,9 @@ def _remarks(data: dict[str, Any]) -> tuple[Remark, ...]:
 
 def _remark(one: Any) -> Remark:
     if not isinstance(one, dict):
-        return Remark(message=one if isinstance(one, str) else shown(one))
+        return Remark(message=one if isinstance(one, str) else format_value(one))
     said = {name: str(one[name]) for name in ("message", "severity", "location") if one.get(name) is not None}
-    return Remark(**{"message": shown(one), **said})
+    return Remark(**{"message": format_value(one), **said})
 
 
 def _plain(command: str, exit_code: int, said: bool | None, stdout: str, stderr: str) -> Remark:

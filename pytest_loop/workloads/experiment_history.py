@@ -68,7 +68,7 @@ def _note(found: Trail, event: Event) -> None:
         found.calibration = dict(payload)
     elif event.event in ("baseline_done", "evaluation_done") and "measurement" in payload:
         whole = Measurement.model_validate(payload["measurement"])
-        found.measurements.append(whole.without(found.hidden))
+        found.measurements.append(whole.exclude_cases(found.hidden))
         unseen = [one.passed for one in whole.results if one.id in found.hidden]
         found.held_out = (sum(unseen), len(unseen)) if unseen else None
     elif event.event in ("stopped", "failed"):

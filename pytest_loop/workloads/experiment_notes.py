@@ -9,7 +9,7 @@ from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.experiment_state import Notebook, formed, weighed, worse
 from pytest_loop.core.workload.hypotheses import OnPlateau, OnRegression, at_a_plateau, at_a_regression, flat
 from pytest_loop.core.workload.phase_proofs import LoopProof
-from pytest_loop.workloads.asking import Ask, asked_about_plateau, asked_about_regression
+from pytest_loop.run.questions import Ask, asked_about_plateau, asked_about_regression
 
 
 def note(kind: Kind, state: RunState, book: Notebook, ask: Ask | None) -> dict[str, Any]:

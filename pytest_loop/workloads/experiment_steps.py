@@ -7,28 +7,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pytest_loop.agents.answers import said
+from pytest_loop.agents.answers import extract_data
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
 from pytest_loop.core.model.evaluation import SealFinding
-from pytest_loop.core.model.run_state import RunState, Usage
-from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.core.workload.analysis import Analysis, Ground, Option, edited, received
+from pytest_loop.core.model.run_state import Kind, RunState, Usage
+from pytest_loop.core.workload.analysis import Analysis, AnalysisContext, Option, apply_edit, review_answer
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import RECOMMENDED, Decide, Decision
-from pytest_loop.core.workload.measurement import CaseResult, Measurement, result_of
+from pytest_loop.core.workload.measurement import CaseResult, Measurement, read_case_result
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError
-from pytest_loop.evaluate.session import Judgement
-from pytest_loop.rules.syntax import Malformed, read_text
+from pytest_loop.rules.syntax import ContentError, read_text
+from pytest_loop.run.context import Tools
 from pytest_loop.run.evaluator import Examination
+from pytest_loop.run.questions import asked_decision
+from pytest_loop.session.runner import Judgement
 from pytest_loop.store import disk
-from pytest_loop.tools import Tools
-from pytest_loop.workloads.asking import asked_decision
 from pytest_loop.workloads.cases import Workload, workload
 from pytest_loop.workloads.manifest import load
 from pytest_loop.workloads.pipeline import Pipeline, calibrated
 from pytest_loop.workloads.prompting import COMPOSE, compose_prompt
-from pytest_loop.workspace.content_archive import PutBack
+from pytest_loop.workspace.content_archive import RestoreResult
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 Payload = dict[str, Any]
@@ -91,13 +90,13 @@ class Trial:
         return one.model_dump(mode="json", exclude_defaults=True) | {
             "score": one.score,
             "passed": one.passed,
-            "metrics": str(measurement.without(self.book.hidden)),
+            "metrics": str(measurement.exclude_cases(self.book.hidden)),
             "measurement": measurement.model_dump(mode="json", exclude_defaults=True),
         }
 
     def _result(self, case: str, judgement: Judgement) -> CaseResult:
         nodeid = f"{self.book.manifest}::{case}"
-        found = result_of(case, judgement.evidence.get(nodeid) or judgement.missing(nodeid))
+        found = read_case_result(case, judgement.evidence.get(nodeid) or judgement.missing(nodeid))
         is_hidden = case in self.book.hidden
         return CaseResult(id=case, outcome=found.outcome, seconds=found.seconds) if is_hidden else found
 
@@ -106,20 +105,20 @@ class Trial:
     def _compose(self) -> Payload:
         """What a composer makes of the measurement; an answer with a flaw is sent back once, with what is wrong."""
         files = self._files()
-        ground = Ground(
+        ground = AnalysisContext(
             files=files,
             cases=frozenset(self.book.cases) - self.book.hidden,
             failing=self.book.last.failing if self.book.last else frozenset(),
             tried=self.book.tried,
         )
         reply, touched = self._asked(files)
-        found = received(said(reply), ground)
+        found = review_answer(extract_data(reply), ground)
         if found.analysis is None:
             raise AgentError("; ".join(found.reasons))
         findings = [one.model_dump(exclude_defaults=True) for one in touched]
         return {
             "analysis": found.analysis.model_dump(mode="json", exclude_defaults=True),
-            "files": {name: disk.digest(self.workload.folder / name) for name in files},
+            "files": {name: disk.hash_file(self.workload.folder / name) for name in files},
             **({"findings": findings} if findings else {}),
         }
 
@@ -136,12 +135,12 @@ class Trial:
             phase=self.state.phase.value,
             schema=Analysis.model_json_schema(),
         )
-        self._project.settle()
-        before = self._project.hold()
+        self._project.enforce_seal()
+        before = self._project.save_current()
         try:
             reply = self.tools.answer(agent, request, self.wanted)
         finally:
-            touched = _touched(self._project.go_back(before))
+            touched = _touched(self._project.restore_tree(before))
             for one in touched:
                 self.tools.live.write(f"  {one.path}: {one.detail}")
         self.spend(agent.name, reply.usage)
@@ -160,7 +159,7 @@ class Trial:
     def _text(self, name: str) -> str:
         try:
             return read_text(self.workload.folder / name)
-        except Malformed as error:
+        except ContentError as error:
             raise AgentUnavailableError(f"{name}:{error.line}: {error}") from None
 
     # -- decide and edit
@@ -174,8 +173,8 @@ class Trial:
         before = self.state.artifact_hash
         if option is not None:
             self._apply(option)
-        findings = [one.model_dump(exclude_defaults=True) for one in self._project.settle()]
-        change = self._project.change()
+        findings = [one.model_dump(exclude_defaults=True) for one in self._project.enforce_seal()]
+        change = self._project.compute_diff()
         self.tools.files.write_artifact(self.tools.settings.redact(change.text), self.tools.artifact.path)
         return {
             "decision": decision.model_dump(mode="json"),
@@ -195,23 +194,23 @@ class Trial:
     def _apply(self, option: Option) -> None:
         """Write the edit of what was composed about; the same edit made before a crash is left as it is."""
         path = self.workload.folder / option.file
-        before, now = self._project.kept(self.book.files.get(option.file, "")), disk.content(path)
+        before, now = self._project.get_content(self.book.files.get(option.file, "")), disk.read_file(path)
         if before is None:
             raise AgentUnavailableError(f"{option.file} was not kept as it was when the edit was composed")
         after = _edited(before, option)
         if now == before:
-            disk.write_whole(path, after)
+            disk.write_atomically(path, after)
         elif now != after:
             raise AgentUnavailableError(f"{option.file} is no longer as it was when the edit was composed")
 
 
 def _edited(data: bytes, option: Option) -> bytes:
     """With the line ends that the file had."""
-    text = edited(data.decode("utf-8", "replace").replace("\r\n", "\n"), option)
+    text = apply_edit(data.decode("utf-8", "replace").replace("\r\n", "\n"), option)
     return (text.replace("\n", "\r\n") if b"\r\n" in data else text).encode("utf-8", "replace")
 
 
-def _touched(done: PutBack) -> list[SealFinding]:
+def _touched(done: RestoreResult) -> list[SealFinding]:
     """What a composer edited although it was only asked."""
     words = dict.fromkeys(done.restored, "was edited by the composer, and was put back")
     words |= dict.fromkeys(done.removed, "was made by the composer, and was removed")

@@ -12,12 +12,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.alias_generators import to_camel
 
 from pytest_loop.errors import ManifestError, Problem
-from pytest_loop.rules.checks.check import shown
-from pytest_loop.rules.checks.command_checks import words
-from pytest_loop.rules.line_numbers import Locate, locator
-from pytest_loop.rules.rule_schema import MOST_REPEATS, Need
-from pytest_loop.rules.syntax import FORMATS, Malformed, located, read_text
-from pytest_loop.rules.validation_messages import complaints
+from pytest_loop.rules.checks.check import format_value
+from pytest_loop.rules.checks.command_checks import split_command
+from pytest_loop.rules.line_numbers import LineLookup, build_line_lookup
+from pytest_loop.rules.rule_schema import MAX_REPEATS, Need
+from pytest_loop.rules.syntax import FORMATS, ContentError, parse_with_nodes, read_text
+from pytest_loop.rules.validation_messages import describe_errors
 from pytest_loop.workloads import placeholders
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -45,7 +45,7 @@ def _output(text: str) -> str:
 @cache
 def command_words(text: str) -> tuple[str, ...]:
     """The words of a command of a manifest: it is run without a shell, and the same one for many cases."""
-    return tuple(words(text, _NO_SHELL))
+    return tuple(split_command(text, _NO_SHELL))
 
 
 Text = Annotated[str, Field(min_length=1)]
@@ -94,7 +94,7 @@ class Manifest(_Form):
         Literal["force", "smart"], Field(description="force appends --force to runCommand, and keeps no result")
     ] = "smart"
     holdout: Paths = Field(default_factory=list, description="cases that no composer sees (globs)")
-    repeat: Annotated[int, Field(ge=1, le=MOST_REPEATS, description="run a noisy case so often")] = 1
+    repeat: Annotated[int, Field(ge=1, le=MAX_REPEATS, description="run a noisy case so often")] = 1
     need: Annotated[Need, Field(description="how many repeats must pass")] = "majority"
 
     @property
@@ -110,7 +110,7 @@ class Source:
     path: Path
     shown: str
     manifest: Manifest
-    locate: Locate
+    locate: LineLookup
 
     @property
     def folder(self) -> Path:
@@ -137,7 +137,7 @@ class Form(Generic[Model]):
 
     name: str
     model: Model
-    locate: Locate
+    locate: LineLookup
 
 
 def form(path: Path, root: Path, model: type[Model], first: str) -> Form[Model]:
@@ -147,21 +147,21 @@ def form(path: Path, root: Path, model: type[Model], first: str) -> Form[Model]:
     if kind is None:
         problem = f"expected a .json, .yaml, .yml or .toml file, found {path.name!r}"
         raise ManifestError([Problem(name, 1, problem)])
-    twice: list[Malformed] = []
+    twice: list[ContentError] = []
     try:
         text = read_text(path)
-        data, node = located(text, kind, twice)
-    except Malformed as error:
+        data, node = parse_with_nodes(text, kind, twice)
+    except ContentError as error:
         raise ManifestError([Problem(name, error.line, str(error))]) from None
-    locate = locator(text, kind, node)
+    locate = build_line_lookup(text, kind, node)
     problems = [Problem(name, one.line, str(one)) for one in twice]
     if not isinstance(data, dict):
-        found = "an empty file" if data is None else shown(data)
+        found = "an empty file" if data is None else format_value(data)
         raise ManifestError([*problems, Problem(name, 1, f"expected a mapping with `{first}`, found {found}")])
     try:
         made = model.model_validate(data)
     except ValidationError as error:
-        problems += [Problem(name, locate(one.path), one.text) for one in complaints(error, model, data)]
+        problems += [Problem(name, locate(one.path), one.text) for one in describe_errors(error, model, data)]
     if problems:
         raise ManifestError(problems)
     return Form(name, made, locate)

@@ -14,27 +14,26 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents import prompts
-from pytest_loop.core.judging.draft import run_criteria
-from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.judging.draft import build_run_criteria
 from pytest_loop.core.model.rules import Phase, Plan
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Task
-from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import Policy
 from pytest_loop.core.workload.phase_proofs import PlanningProof, SetupProof
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.evaluate.session import Judgement, Session, SessionError
-from pytest_loop.options import child_arguments
-from pytest_loop.run_options import RunOptions
-from pytest_loop.store.clock import now
+from pytest_loop.session.runner import Judgement, Session, SessionError
+from pytest_loop.settings.command_line import build_session_arguments
+from pytest_loop.settings.settings import Settings
+from pytest_loop.store.clock import read_clock
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads import planfile
 from pytest_loop.workloads.cases import Roles, Workload, roles, workload
 from pytest_loop.workloads.manifest import command_words, load
 from pytest_loop.workloads.prompting import COMPOSE
-from pytest_loop.workspace.sealed_files import SealedFiles, patterns, site_digest
+from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass(frozen=True)
@@ -42,29 +41,29 @@ class NewExperiment:
     """What the words on a command line come to where a workload is to be tuned."""
 
     config: pytest.Config
-    options: RunOptions
+    settings: Settings
     root: Path
     paths: tuple[str, ...]
 
     @cached_property
     def found(self) -> Workload:
         """The workload; what is wrong with its manifest is an error with one line for each problem."""
-        path = self._inside("--loop-manifest", self.options.manifest)
+        path = self._inside("--loop-manifest", self.settings.workload.manifest)
         return workload(load(path, self.root), self.root)
 
     @cached_property
     def plan(self) -> planfile.Plan:
-        if not self.options.plan_file:
+        if not self.settings.workload.plan_file:
             return planfile.Plan()
-        return planfile.read_plan(self._inside("--loop-plan", self.options.plan_file), self.root)
+        return planfile.read_plan(self._inside("--loop-plan", self.settings.workload.plan_file), self.root)
 
     @cached_property
     def roles(self) -> Roles:
         return roles(
             [one.id for one in self.found.cases],
-            only=self.options.cases,
-            focus=self.options.focus or self.plan.focus,
-            guards=self.options.guards or self.plan.guards,
+            only=self.settings.workload.cases,
+            focus=self.settings.workload.focus or self.plan.focus,
+            guards=self.settings.workload.guards or self.plan.guards,
             excluded=[one.case for one in self.plan.exclusions],
         )
 
@@ -91,7 +90,7 @@ class NewExperiment:
         path = str(self.found.source.path)
         is_whole = len(self.roles.run) == len(self.found.cases)
         cases = (path,) if is_whole else tuple(f"{path}::{case}" for case in self.roles.run)
-        return (*child_arguments(given, self.paths or ("",)), *place, *cases)
+        return (*build_session_arguments(given, self.paths or ("",)), *place, *cases)
 
     def begun(
         self, files: RunFiles, session: Session, agents: tuple[str, ...]
@@ -101,28 +100,28 @@ class NewExperiment:
         judgement = self._collected(session)
         book, sealed = self._notebook(), self._sealing(judgement)
         project = SealedFiles(self.root, files.folder, sealed.patterns, (), sealed.outputs)
-        sealed = sealed.model_copy(update={"files": project.begin()})
+        sealed = sealed.model_copy(update={"files": project.record_start()})
         state = self._state(files, judgement.plan or Plan())
         beginning = {"agents": agents, "notebook": book, "sealed": sealed, "artifact_hash": project.digest}
         return state.model_copy(update=beginning), book, project
 
     def _state(self, files: RunFiles, plan: Plan) -> RunState:
         """Every case is a rule, and the policies of an experiment take the place of breakers."""
-        options, created = self.options, now()
+        settings, created = self.settings, read_clock()
         return RunState(
             run_id=f"{files.alias}-{datetime.now(timezone.utc).strftime('%Y%m%d-%H%M%S')}",
             task_alias=files.alias,
-            task=Task(prompt=options.task or f"make all cases of {self.name} pass"),
+            task=Task(prompt=settings.start.task or f"make all cases of {self.name} pass"),
             max_iterations=self._most,
-            max_completed_phase_seconds=options.max_seconds,
+            max_completed_phase_seconds=settings.limits.max_seconds,
             criteria=self._criteria(plan),
             created_at=created,
             updated_at=created,
             target=Target.WORKSPACE,
             artifact=os.path.relpath(files.artifact, self.root),
-            judge=options.judge,
+            judge=settings.agents.judge,
             arguments=self.arguments(),
-            limits=Limits(usd=options.budget, tokens=options.max_tokens),
+            limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
             breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
         )
 
@@ -131,16 +130,20 @@ class NewExperiment:
         own = self.found.source.manifest.agents.composer.prompt_file
         if own:
             values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
-            prompts.render(COMPOSE, values, own=self.found.folder / own)
+            prompts.render_template(COMPOSE, values, own=self.found.folder / own)
 
     @property
     def _most(self) -> int:
-        return self.options.max_iterations if self.options.is_limit_given else self.found.source.manifest.max_iterations
+        return (
+            self.settings.limits.max_iterations
+            if "--loop-max-iterations" in self.settings.flags
+            else self.found.source.manifest.max_iterations
+        )
 
     def _collected(self, session: Session) -> Judgement:
         """What a session would judge; every case has to be among it."""
         try:
-            order = Order(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
+            order = SessionOrder(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
             found = session.evaluate(order, "--collect-only", "-q")
         except SessionError as error:
             raise StateError(f"the cases cannot be collected: {error}") from None
@@ -153,7 +156,7 @@ class NewExperiment:
     def _criteria(self, plan: Plan) -> RunCriteria:
         """The cases alone judge; those that no composer sees are told apart."""
         wanted = {f"{self.manifest}::{case}": case for case in self.roles.run}
-        whole = run_criteria(plan, {}, {})
+        whole = build_run_criteria(plan, {}, {})
         rules = tuple(
             rule.model_copy(update={"holdout": wanted[rule.id] in self.found.hidden, "description": wanted[rule.id]})
             for rule in whole.rules
@@ -162,12 +165,12 @@ class NewExperiment:
         return RunCriteria(name=self.name, phase=whole.phase, rules=rules)
 
     def _notebook(self) -> Notebook:
-        options, parts = self.options, self.roles
+        settings, parts = self.settings, self.roles
         policy = {
-            "mode": options.mode,
-            "on_plateau": options.on_plateau,
-            "on_regression": options.on_regression or None,
-            "decide": options.decide,
+            "mode": settings.workload.mode,
+            "on_plateau": settings.workload.on_plateau,
+            "on_regression": settings.workload.on_regression or None,
+            "decide": settings.workload.decide,
         }
         return Notebook(
             manifest=self.manifest,
@@ -187,12 +190,12 @@ class NewExperiment:
     def _sealing(self, judgement: Judgement) -> Sealed:
         """What judges is sealed, what may be edited is not."""
         plugins = tuple(sorted(judgement.plugins))
-        return Sealed(patterns=self._sealed(), site=site_digest(), plugins=plugins, outputs=self._outputs())
+        return Sealed(patterns=self._sealed(), site=hash_site_files(), plugins=plugins, outputs=self._outputs())
 
     def _sealed(self) -> tuple[str, ...]:
-        unseal = (*(f"/{self._from_root(one)}" for one in self.found.artifacts), *self.options.unseal)
+        unseal = (*(f"/{self._from_root(one)}" for one in self.found.artifacts), *self.settings.workspace.unseal)
         judging = [self.manifest, *(self._from_root(one) for one in self._judging())]
-        return patterns(judging, self.options.seal, unseal)
+        return build_seal_patterns(judging, self.settings.workspace.seal, unseal)
 
     def _judging(self) -> Iterator[str]:
         """What the manifest names and nobody may edit: cases, what is expected of them, and what its commands run."""
@@ -219,11 +222,15 @@ class NewExperiment:
     def payload(self, approved: str) -> dict[str, Any]:
         """What the first event says beside the state: the manifest, and what is stated before anything is run."""
         manifest = self.found.source.manifest.model_dump(by_alias=True, exclude_defaults=True)
-        setup = SetupProof(mode=self.options.mode, session_dir=self.options.folder or ".loop")
+        setup = SetupProof(mode=self.settings.workload.mode, session_dir=self.settings.start.dir or ".loop")
         planning = PlanningProof(
             cases_selected=len(self.roles.run),
             hypotheses_ranked=len(self.plan.hypotheses),
-            plan_written=bool(self.options.plan_file),
+            plan_written=bool(self.settings.workload.plan_file),
             user_approved=approved,
         )
-        return {**manifest, "mode": self.options.mode, "proof": {**setup.model_dump(), **planning.model_dump()}}
+        return {
+            **manifest,
+            "mode": self.settings.workload.mode,
+            "proof": {**setup.model_dump(), **planning.model_dump()},
+        }

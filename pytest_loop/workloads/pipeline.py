@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pytest_loop.core.judging.votes import decision, needed
+from pytest_loop.core.judging.votes import count_needed_passes, decide_vote
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Remark
 from pytest_loop.errors import CheckError, LoopError, NotJudgedError
 from pytest_loop.processes import child
 from pytest_loop.rules.checks.check import Answer
-from pytest_loop.rules.syntax import Malformed, read_text
+from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.evaluating import Heard, difference, heard, together
 from pytest_loop.workloads.manifest import command_words
@@ -50,9 +50,11 @@ class Pipeline:
     def voted(self, case: Case) -> CaseResult:
         """What a case comes to; a noisy one is run until it is certain whether enough of its repeats pass."""
         total = self.manifest.repeat
-        need = needed(str(self.manifest.need), total)
+        need = count_needed_passes(str(self.manifest.need), total)
         results: list[CaseResult] = []
-        while decision(sum(one.passed for one in results), sum(not one.passed for one in results), total, need) is None:
+        while (
+            decide_vote(sum(one.passed for one in results), sum(not one.passed for one in results), total, need) is None
+        ):
             results.append(self.result(case))
             if results[-1].outcome is CaseOutcome.INFRASTRUCTURE:
                 return results[-1]
@@ -116,7 +118,7 @@ class Pipeline:
     def _reviewed(self, case: Case, ask: Callable[..., Answer]) -> Heard:
         try:
             question = read_text(self.workload.folder / self.manifest.reviewer)
-        except Malformed as error:
+        except ContentError as error:
             raise Hopeless(f"{self.manifest.reviewer}:{error.line}: {error}") from None
         answer = ask(filled_loosely(question, case), artifact=self.workload.folder / case.output)
         critiques = () if answer.passed else (Remark(message=answer.reason or "the reviewer says no"),)
@@ -131,15 +133,15 @@ class Pipeline:
         except OSError as error:
             raise CheckError(f"cannot compare {case.output} with {case.expected}: {error.strerror}") from None
 
-    def _completed(self, command: str, case: Case | None = None, more: tuple[str, ...] = ()) -> child.Completed:
+    def _completed(self, command: str, case: Case | None = None, more: tuple[str, ...] = ()) -> child.CommandResult:
         words = command_words(command)
         if case is not None:
             words = tuple(filled(word, case.values) for word in words)
         try:
-            done = child.run(child.Order([*words, *more], self.workload.folder, self.timeout))
+            done = child.run_command(child.Command([*words, *more], self.workload.folder, self.timeout))
         except child.CannotStartError as error:
             raise Hopeless(str(error)) from None
-        if done.ending is not child.Ending.ITSELF:
+        if done.ending is not child.Ending.COMPLETED:
             raise CheckError(
                 f"expected `{command}` to end within {self.timeout:g} s, found it still running{_tail(done)}"
             )
@@ -174,12 +176,12 @@ def _again(step: Callable[[], Done], tries: int) -> Done:
     return step()
 
 
-def _unexpected(command: str, done: child.Completed) -> str:
+def _unexpected(command: str, done: child.CommandResult) -> str:
     found = f"exit code {done.exit_code}" if done.exit_code >= 0 else f"an end by signal {-done.exit_code}"
     return f"expected exit code 0 of `{command}`, found {found}{_tail(done)}"
 
 
-def _tail(done: child.Completed) -> str:
+def _tail(done: child.CommandResult) -> str:
     lines = done.output.strip().splitlines()[-_TAIL:]
     return "".join(f"\n{line}" for line in lines)
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pytest_loop.errors import ManifestError, Problem
-from pytest_loop.rules.syntax import Malformed, read_text
+from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.workloads.manifest import Text, form
 
 Degree = Literal["high", "medium", "low"]
@@ -82,6 +82,6 @@ def read_plan(path: Path, root: Path) -> Plan:
     if path.suffix.lower() in _WORDS:
         try:
             return Plan(words=read_text(path).strip())
-        except Malformed as error:
+        except ContentError as error:
             raise ManifestError([Problem(path.name, error.line, str(error))]) from None
     return form(path, root, Plan, "hypotheses").model

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pytest_loop.agents import prompts
-from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Step
-from pytest_loop.core.text.sanitizer import clipped, fenced, one_line
+from pytest_loop.core.model.run_state import RunState, Step
+from pytest_loop.core.text.lengths import clip_text, shorten
+from pytest_loop.core.text.sanitizer import fence_text
+from pytest_loop.core.text.wording import list_names
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import MODES, OnRegression, Truth
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement
@@ -34,7 +35,7 @@ def compose_prompt(
     mode = MODES[book.policy.mode]
     last = book.last or Measurement(iteration=0, results=())
     values = {
-        "trouble": one_line(state.trouble_with(Step.CRITIQUE), 2_000),
+        "trouble": shorten(state.trouble_with(Step.CRITIQUE), 2_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
@@ -53,15 +54,15 @@ def compose_prompt(
         "domain_docs": _marked(_whole(docs), nonce),
         "artifact_content": _marked(_whole(files), nonce),
     }
-    return prompts.render(COMPOSE, values, folder, own)
+    return prompts.render_template(COMPOSE, values, folder, own)
 
 
 def _marked(text: str, nonce: str) -> str:
-    return fenced(text, nonce) if text else ""
+    return fence_text(text, nonce) if text else ""
 
 
 def _whole(files: Mapping[str, str]) -> str:
-    return "\n".join(f"--- {name}\n{clipped(text, LONGEST_FILE)}" for name, text in files.items())
+    return "\n".join(f"--- {name}\n{clip_text(text, LONGEST_FILE)}" for name, text in files.items())
 
 
 def _feedback(book: Notebook) -> str:
@@ -79,8 +80,7 @@ def _summary(book: Notebook, last: Measurement) -> Iterator[str]:
         ("These must not become worse", [one for one in book.guards if one not in book.hidden]),
     ):
         if names:
-            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-            yield f"{word}: {', '.join(names[:MOST_NAMES])}{more}"
+            yield f"{word}: {list_names(names, MOST_NAMES)}"
 
 
 def _history(book: Notebook) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _history(book: Notebook) -> Iterator[str]:
         truth = (found.truth if found else Truth.UNTESTED).value.replace("_", " ")
         worse = f"; became worse: {', '.join(found.regressions)}" if found and found.regressions else ""
         missed = f"; did not improve: {', '.join(found.missed)}" if found and found.missed else ""
-        yield f"- iteration {said.iteration}: {one_line(said.theory, 400)} {truth}{missed}{worse}"
+        yield f"- iteration {said.iteration}: {shorten(said.theory, 400)} {truth}{missed}{worse}"
 
 
 def _critiques(book: Notebook, last: Measurement) -> Iterator[str]:
@@ -98,7 +98,7 @@ def _critiques(book: Notebook, last: Measurement) -> Iterator[str]:
     failing = [one for one in last.results if one.outcome is CaseOutcome.FAILED]
     ordered = sorted(failing, key=lambda one: (one.id not in book.focus, one.id))
     for one in ordered[:MOST_CASES]:
-        yield clipped(f"{one.id}\n" + "\n".join(_said(one)), LONGEST_CASE)
+        yield clip_text(f"{one.id}\n" + "\n".join(_said(one)), LONGEST_CASE)
     if len(ordered) > MOST_CASES:
         yield f"and {len(ordered) - MOST_CASES} more cases fail"
 

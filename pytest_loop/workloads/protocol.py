@@ -14,8 +14,8 @@ import pytest
 from pytest_loop.rules.carrying import QUIET, carrier, listeners
 from pytest_loop.rules.listening import are_of, is_alone, is_each_named, is_end_heard
 from pytest_loop.rules.passing import passed
-from pytest_loop.rules.reports import Reports, note_passed
-from pytest_loop.workloads.collect import CaseItem
+from pytest_loop.session.reports import Reports, note_passed
+from pytest_loop.workloads.items import CaseItem
 
 NAME = "loop-cases"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.workload.analysis import Analysis
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement
 from pytest_loop.workloads.experiment_history import Trail
@@ -52,7 +52,7 @@ def _modes(now: Measurement) -> Iterator[str]:
 
 def _mode(location: str) -> str:
     """Where it is, without the lines and the indices in which cases differ."""
-    return one_line("".join("#" if letter.isdigit() else letter for letter in location), 60) or "anywhere"
+    return shorten("".join("#" if letter.isdigit() else letter for letter in location), 60) or "anywhere"
 
 
 def _causes(analysis: Analysis, now: Measurement) -> Iterator[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 LONGEST = 200
 
 
 def plain(value: object) -> str:
     """Words of somebody else on one line, without what a reader would take for Markdown of ours."""
-    return one_line(str(value), LONGEST).replace("<", "&lt;")
+    return shorten(str(value), LONGEST).replace("<", "&lt;")
 
 
 def names(cases: Iterable[str]) -> str:
@@ -22,7 +22,7 @@ def names(cases: Iterable[str]) -> str:
 
 def code(text: str) -> str:
     """A piece of a file as code; with backticks in it the fence is longer than they are."""
-    shown = one_line(text, LONGEST)
+    shown = shorten(text, LONGEST)
     fence = "`" * (max((len(run) for run in re.findall(r"`+", shown)), default=0) + 1)
     pad = " " if "`" in shown else ""
     return f"{fence}{pad}{shown}{pad}{fence}" if shown else "(nothing)"

@@ -1,1 +1,1 @@
-"""What is improved."""
+"""The files under edit: scanned, compared, sealed, restored and kept as checkpoints."""

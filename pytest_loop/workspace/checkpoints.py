@@ -1,53 +1,27 @@
-"""The files of a project as commits on private refs; index, branch, HEAD, stash and configuration stay untouched."""
+"""Checkpoints as commits on private refs; index, branch, HEAD, stash and configuration stay untouched."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from pytest_loop.errors import StateError
-from pytest_loop.workspace import file_writer
-from pytest_loop.workspace.file_tree import Entry, Kind, Tree, difference, read
+from pytest_loop.workspace.file_tree import FileTree, compare_trees
 from pytest_loop.workspace.git import DEADLINE, GitError
-from pytest_loop.workspace.git_objects import AT_ONCE, FILE, LINK, MODULE, MOST_AT_ONCE, PROGRAM, Held, Objects
-from pytest_loop.workspace.git_repository import Repository
+from pytest_loop.workspace.git_repository import GitEntry, GitObjects, GitRepository
 
-LARGEST = 16 * 1024 * 1024
 _RUN_ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])(?!lock$))*")
-_SAVED = "before-restore"
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One commit; `left_out` are the paths that it could not hold."""
+    """The commit with the files of one iteration."""
 
     number: int
     commit: str
-    left_out: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Restored:
-    """What became of the files, and the commit that holds them as they were before.
-
-    Left alone is what no checkpoint of the run holds, or none can hold.
-    """
-
-    written: tuple[str, ...]
-    removed: tuple[str, ...]
-    left_alone: tuple[str, ...]
-    saved: str
-
-
-@dataclass(frozen=True)
-class _Written:
-    """The checkpoint that this process wrote last, with the tree it was made from."""
-
-    checkpoint: Checkpoint
-    tree: Tree
 
 
 class Checkpoints:
@@ -59,142 +33,66 @@ class Checkpoints:
         self.root = root
         self.refs = f"refs/pytest-loop/{run_id}/"
         self._deadline = deadline
-        self._last: _Written | None = None
-        self._known_modules: dict[str, Held] | None = None
+        self._last: tuple[Checkpoint, FileTree] | None = None
+        self._submodules: dict[str, GitEntry] | None = None
 
     @cached_property
-    def reason(self) -> str:
-        """Why there can be no checkpoints here; empty where there can."""
+    def unavailable_reason(self) -> str:
+        """The reason why no checkpoints can be written, or an empty string if they can."""
         try:
-            self._repository  # noqa: B018 - it looks
+            self._repository  # noqa: B018 - computed on first access
         except GitError as error:
             return str(error)
         return ""
 
     @cached_property
-    def _repository(self) -> Repository:
-        return Repository.around(self.root, self._deadline)
+    def _repository(self) -> GitRepository:
+        return GitRepository.find(self.root, self._deadline)
 
-    def found(self) -> list[Checkpoint]:
-        """The checkpoints of the run, in order."""
-        names = self._repository.refs(self.refs).items()
-        numbered = [Checkpoint(int(name), commit) for name, commit in names if name.isascii() and name.isdigit()]
-        return sorted(numbered, key=lambda one: one.number)
+    def list_all(self) -> list[Checkpoint]:
+        """Return the checkpoints of the run in order."""
+        refs = self._repository.list_refs(self.refs).items()
+        checkpoints = [Checkpoint(int(name), commit) for name, commit in refs if name.isascii() and name.isdigit()]
+        return sorted(checkpoints, key=lambda checkpoint: checkpoint.number)
 
-    def write(self, number: int, tree: Tree, title: str = "") -> Checkpoint:
-        """Make the files of a tree the checkpoint of that number, after those with smaller numbers."""
-        before = [one.commit for one in self.found() if one.number < number]
-        if self._last and self._last.checkpoint.number < number:
-            before.append(self._last.checkpoint.commit)  # whatever somebody did to the refs
-        written = self._write(str(number), before[-1] if before else "", tree, title or f"{self.refs}{number}")
-        checkpoint = Checkpoint(number, written.commit, written.left_out)
-        self._last = _Written(checkpoint, tree)
+    def write(self, number: int, tree: FileTree, title: str = "") -> Checkpoint:
+        """Write the files of a tree as the checkpoint of an iteration, after those with smaller numbers."""
+        parents = [checkpoint.commit for checkpoint in self.list_all() if checkpoint.number < number]
+        if self._last and self._last[0].number < number:
+            parents.append(self._last[0].commit)  # its ref may have been moved or deleted
+        ref = f"{self.refs}{number}"
+        checkpoint = Checkpoint(number, self._write_commit(parents[-1] if parents else "", tree, title or ref))
+        self._repository.set_ref(ref, checkpoint.commit)
+        self._last = (checkpoint, tree)
         return checkpoint
 
-    def remove(self) -> None:
-        """Forget all checkpoints of the run; git collects their objects some day."""
-        for name in self._repository.refs(self.refs):
-            self._repository.forget(self.refs + name)
+    def remove_all(self) -> None:
+        """Delete the refs of all checkpoints of the run; git collects the objects later."""
+        for name in self._repository.list_refs(self.refs):
+            self._repository.delete_ref(self.refs + name)
         self._last = None
 
-    def restore(self, checkpoint: Checkpoint, tree: Tree) -> Restored:
-        """Make the files (`tree`: as they are) those of a checkpoint again; a commit holds them as they are before.
+    def _write_commit(self, parent: str, tree: FileTree, title: str) -> str:
+        is_incremental = self._last is not None and self._last[0].commit == parent
+        before = self._last[1] if self._last and is_incremental else FileTree({})
+        changes = compare_trees(before, tree)
+        with self._repository.open_objects() as objects:
+            submodules = self._find_submodules(objects, parent)
+            paths = [path for path in (*changes.added, *changes.modified) if _is_storable(path, submodules)]
+            entries = objects.store_files(self.root, {path: tree.entries[path] for path in paths})
+            gone = [path for path in (*changes.removed, *changes.modified) if path not in entries]
+            entries |= submodules
+            head = parent or self._repository.read_head()
+            return objects.write_commit(head, title, entries, gone if is_incremental else None)
 
-        Removed is only what another checkpoint of the run holds: other files of the person are in nobody's way.
-        """
-        known = self.found()
-        parent = self._repository.refs(self.refs).get(_SAVED) or (known[-1].commit if known else "")
-        saved = self._write(_SAVED, parent, tree, f"before the restore of {checkpoint.number}")
-        with self._repository.opened() as objects:
-            held = _files(objects.listed(checkpoint.commit))
-            others = {path for one in known for path in _files(objects.listed(one.commit))}
-            unsafe = {path for path in saved.left_out if tree.entries[path].kind is not Kind.OTHER}
-            new = {path for path in tree.entries if path not in held and not _is_inside(path, self._modules(objects))}
-            removed = sorted((new & others) - unsafe)
-            for path in removed:
-                file_writer.remove(self.root, path)
-            wanted = {
-                path: one
-                for path, one in held.items()
-                if path not in unsafe and self._differs(objects, path, tree.entries.get(path), one)
-            }
-            for path, data in objects.contents(wanted):
-                self._put(path, data, held[path].mode, tree.entries.get(path))
-        alone = (new - {*removed}) | (unsafe & {*held})
-        return Restored(tuple(sorted(wanted)), tuple(removed), tuple(sorted(alone)), saved.commit)
-
-    def _write(self, name: str, parent: str, tree: Tree, title: str) -> Checkpoint:
-        with self._repository.opened() as objects:
-            modules = self._modules(objects, parent)
-            last = self._last if self._last and self._last.checkpoint.commit == parent else None
-            change = difference(last.tree if last else Tree({}), tree)
-            new = {path: tree.entries[path] for path in (*change.added, *change.modified)}
-            fitting = {path: one for path, one in new.items() if _is_storable(path) and not _is_inside(path, modules)}
-            put = {path: one for part in self._read(fitting) for path, one in _stored(objects, part, fitting).items()}
-            gone = [path for path in (*change.removed, *change.modified) if path not in put] if last else None
-            commit = objects.commit(parent or self._repository.head(), title, {**modules, **put}, gone)
-        self._repository.point(self.refs + name, commit)
-        missed = {*(last.checkpoint.left_out if last else ()), *new} & {*tree.entries} - {*put}
-        return Checkpoint(-1, commit, tuple(sorted(path for path in missed if not _is_inside(path, modules))))
-
-    def _modules(self, objects: Objects, parent: str = "") -> dict[str, Held]:
-        """The submodules, which are left alone; settled by the first checkpoint, before the first edit."""
-        if self._known_modules is None:
-            if parent:
-                self._known_modules = {path: one for path, one in objects.listed(parent).items() if one.mode == MODULE}
-            else:
-                self._known_modules = {path: Held(MODULE, one) for path, one in self._repository.modules().items()}
-        return self._known_modules
-
-    def _read(self, entries: Mapping[str, Entry]) -> Iterator[dict[str, bytes]]:
-        """The contents, a bounded part at a time; what is too large, or no longer as it was seen, is not among them."""
-        part: dict[str, bytes] = {}
-        size = 0
-        for path, entry in entries.items():
-            data = read(self.root, path, entry, LARGEST)
-            if data is None:
-                continue
-            part[path] = data
-            size += len(data)
-            if size > AT_ONCE or len(part) >= MOST_AT_ONCE:
-                yield part
-                part, size = {}, 0
-        if part:
-            yield part
-
-    def _differs(self, objects: Objects, path: str, entry: Entry | None, held: Held) -> bool:
-        if entry is None or git_mode(entry) != held.mode:
-            return True
-        data = read(self.root, path, entry, LARGEST)
-        return data is None or objects.name(data) != held.name
-
-    def _put(self, path: str, data: bytes, mode: str, entry: Entry | None) -> None:
-        if mode == LINK:
-            file_writer.put_link(self.root, path, data)
-            return
-        default = 0o755 if mode == PROGRAM else 0o644
-        file_writer.put_file(self.root, path, data, entry.mode if entry and git_mode(entry) == mode else default)
+    def _find_submodules(self, objects: GitObjects, parent: str) -> dict[str, GitEntry]:
+        """Return the submodules, which stay as they were at the first checkpoint."""
+        if self._submodules is None:
+            self._submodules = objects.list_submodules(parent) if parent else self._repository.list_submodules()
+        return self._submodules
 
 
-def _stored(objects: Objects, part: Mapping[str, bytes], entries: Mapping[str, Entry]) -> dict[str, Held]:
-    return {path: Held(git_mode(entries[path]), name) for path, name in objects.store(part).items()}
-
-
-def _files(held: Mapping[str, Held]) -> dict[str, Held]:
-    return {path: one for path, one in held.items() if one.mode != MODULE and _is_storable(path)}
-
-
-def git_mode(entry: Entry) -> str:
-    """What git calls the kind of a file."""
-    if entry.kind is Kind.LINK:
-        return LINK
-    return PROGRAM if entry.is_executable else FILE
-
-
-def _is_storable(path: str) -> bool:
-    """Nothing named as git's own folder is stored, or put back from a commit that somebody made up."""
-    return ".git" not in path.lower().split("/")
-
-
-def _is_inside(path: str, modules: Iterable[str]) -> bool:
-    return any(path == one or path.startswith(f"{one}/") for one in modules)
+def _is_storable(path: str, submodules: Iterable[str]) -> bool:
+    """Return whether a path is outside of submodules and of folders named like git's own."""
+    is_in_submodule = any(path == folder or path.startswith(f"{folder}/") for folder in submodules)
+    return not is_in_submodule and ".git" not in path.lower().split("/")

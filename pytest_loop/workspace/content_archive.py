@@ -1,7 +1,7 @@
-"""The content of files as they were, to put them back: without git, and also where an agent removes the run's folder.
+"""File contents archived before an edit, so that they can be restored without git.
 
-One file holds them all: for each content its SHA-256, its length, and its bytes. It stays open, so that it outlives its
-name; what is sealed is in memory too. Whatever is read from it is checked against its hash.
+One file holds them all: for each content its SHA-256, its length, and its bytes. It stays open, so that deleting it
+loses nothing; sealed contents are also in memory. Every content that is read is checked against its hash.
 """
 
 from __future__ import annotations
@@ -18,177 +18,181 @@ from typing import BinaryIO
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
-from pytest_loop.workspace.file_tree import Difference, Entry, Kind, Tree, read
-from pytest_loop.workspace.path_patterns import Globs
+from pytest_loop.workspace.file_scan import read_entry
+from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree
+from pytest_loop.workspace.path_patterns import PathPatterns
 
-LARGEST = 8 * 1024 * 1024
-ROOM = 1024**3
-MEMORY = 64 * 1024 * 1024
-_HEAD = struct.Struct(">32sQ")
+MAX_SIZE = 8 * 1024 * 1024
+MAX_TOTAL = 1024**3
+MAX_MEMORY = 64 * 1024 * 1024
+_HEADER = struct.Struct(">32sQ")
 
 
 @dataclass(frozen=True)
-class PutBack:
-    """What became of it: the paths that are as they were, and those that are not, each with its reason."""
+class RestoreResult:
+    """The paths that were restored and removed, and those that could not be, each with its reason."""
 
     restored: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     lost: tuple[tuple[str, str], ...] = ()
 
 
-class Kept:
-    """The contents that were kept."""
+class ContentArchive:
+    """The archive file of one run."""
 
-    def __init__(self, path: Path, *, largest: int = LARGEST, room: int = ROOM, memory: int = MEMORY) -> None:
+    def __init__(
+        self, path: Path, *, max_size: int = MAX_SIZE, max_total: int = MAX_TOTAL, max_memory: int = MAX_MEMORY
+    ) -> None:
         self.path = path
-        self._largest = largest
-        self._room = room
-        self._memory = memory
-        self._held: dict[str, bytes] = {}
-        self._places: dict[str, tuple[int, int]] = {}
+        self._max_size = max_size
+        self._max_total = max_total
+        self._free_memory = max_memory
+        self._in_memory: dict[str, bytes] = {}
+        self._offsets: dict[str, tuple[int, int]] = {}
         self._file: BinaryIO | None = None
 
-    def __enter__(self) -> Kept:
+    def __enter__(self) -> ContentArchive:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
-    def reopen(self) -> None:
-        """Take hold of a file that another process wrote, so that it outlives its name here too."""
-        if disk.is_there(self.path):
-            self._opened()
+    def open_existing(self) -> None:
+        """Open a file that another process wrote, so that deleting it loses nothing."""
+        if disk.path_exists(self.path):
+            self._open()
 
-    def secure(self) -> None:
-        """Write the file again where somebody took it away: what is in it can still be read."""
+    def rewrite_if_removed(self) -> None:
+        """Write the file again if it was deleted or replaced while it is open."""
         if self._file is None:
             return
-        ours = os.fstat(self._file.fileno())
+        status = os.fstat(self._file.fileno())
         with suppress(OSError):
-            if os.path.samestat(self.path.lstat(), ours):
+            if os.path.samestat(self.path.lstat(), status):
                 return
         self._file.flush()
-        data = os.pread(self._file.fileno(), ours.st_size, 0)
+        data = os.pread(self._file.fileno(), status.st_size, 0)
         self.close()
         disk.make_folder(self.path.parent)
-        disk.write_whole(self.path, data)
-        self._opened()
+        disk.write_atomically(self.path, data)
+        self._open()
 
-    # -- keeping
+    def _open(self) -> BinaryIO:
+        """Return the open file, and learn what it holds already."""
+        if self._file is None:
+            disk.make_folder(self.path.parent)
+            self._file = os.fdopen(disk.open_regular_file(self.path, os.O_RDWR | os.O_CREAT), "r+b")
+            os.fchmod(self._file.fileno(), 0o600)  # the contents may be private
+            self._offsets = dict(_list_contents(self._file))
+        return self._file
 
-    def keep(self, root: Path, tree: Tree, sealed: Globs | None = None) -> tuple[str, ...]:
-        """Keep the files of a tree, the sealed ones first; gives the paths of those that could not be kept."""
-        first = {path for path in tree.entries if sealed and sealed.matches(path)}
-        order = sorted(tree.entries, key=lambda path: (path not in first, path))
-        with disk.told("write", self.path, "try again"):
-            file = self._opened()
-            missed = [one for one in order if not self._keep_one(file, root, one, tree.entries[one], hold=one in first)]
+    # -- adding
+
+    def add_files(self, root: Path, tree: FileTree, sealed: PathPatterns | None = None) -> tuple[str, ...]:
+        """Archive the files of a tree, the sealed ones first; return the paths of those that could not be archived."""
+        sealed_paths = {path for path in tree.entries if sealed and sealed.matches(path)}
+        order = sorted(tree.entries, key=lambda path: (path not in sealed_paths, path))
+        with disk.translate_errors("write", self.path, "try again"):
+            file = self._open()
+            missed = [
+                path
+                for path in order
+                if not self._add_file(file, root, path, tree.entries[path], in_memory=path in sealed_paths)
+            ]
             file.flush()
             os.fsync(file.fileno())
         return tuple(sorted(missed))
 
-    def _keep_one(self, file: BinaryIO, root: Path, path: str, entry: Entry, *, hold: bool) -> bool:
-        if entry.digest in self._places:
+    def _add_file(self, file: BinaryIO, root: Path, path: str, entry: FileEntry, *, in_memory: bool) -> bool:
+        if entry.digest in self._offsets:
             return True
-        data = read(root, path, entry, self._largest)
+        data = read_entry(root, path, entry, self._max_size)
         if data is None:
             return False
-        if hold and len(data) <= self._memory:
-            self._memory -= len(data)
-            self._held[entry.digest] = data
-        place = file.seek(0, os.SEEK_END)
-        if place + len(data) > self._room:
-            return entry.digest in self._held
-        file.write(_HEAD.pack(bytes.fromhex(entry.digest), len(data)) + data)
-        self._places[entry.digest] = (place + _HEAD.size, len(data))
+        if in_memory and len(data) <= self._free_memory:
+            self._free_memory -= len(data)
+            self._in_memory[entry.digest] = data
+        offset = file.seek(0, os.SEEK_END)
+        if offset + len(data) > self._max_total:
+            return entry.digest in self._in_memory
+        file.write(_HEADER.pack(bytes.fromhex(entry.digest), len(data)) + data)
+        self._offsets[entry.digest] = (offset + _HEADER.size, len(data))
         return True
 
-    def _opened(self) -> BinaryIO:
-        """The file, with what it holds already: of this process, or of one that worked on the run before."""
-        if self._file is None:
-            disk.make_folder(self.path.parent)
-            self._file = os.fdopen(disk.open_plain(self.path, os.O_RDWR | os.O_CREAT), "r+b")
-            os.fchmod(self._file.fileno(), 0o600)  # what it holds may be for nobody else
-            self._places = dict(_listed(self._file))
-        return self._file
+    # -- restoring
 
-    # -- giving back
-
-    def content(self, digest: str) -> bytes | None:
-        """The bytes with that hash; None where they were not kept, or somebody has changed them since."""
-        data = self._held.get(digest)
+    def get_content(self, digest: str) -> bytes | None:
+        """Return the content with this hash, or None if it was not archived or was changed in the archive."""
+        data = self._in_memory.get(digest)
         if data is None:
-            data = self._read(digest)
+            data = self._read_content(digest)
         return data if data is not None and hashlib.sha256(data).hexdigest() == digest else None
 
-    def _read(self, digest: str) -> bytes | None:
+    def _read_content(self, digest: str) -> bytes | None:
         try:
-            if self._file is None and not disk.is_there(self.path):
+            if self._file is None and not disk.path_exists(self.path):
                 return None
-            file = self._opened()
-            place, length = self._places[digest]
-            file.seek(place)
+            file = self._open()
+            offset, length = self._offsets[digest]
+            file.seek(offset)
             return file.read(length)
         except (OSError, StateError, KeyError):
             return None
 
-    def put_back(self, root: Path, before: Tree, after: Tree, change: Difference) -> PutBack:
-        """Undo a change between two trees, or a part of one: what is new goes, and the rest is as it was."""
-        removed, remain = _done(change.added, lambda path: file_writer.remove(root, path))
-        for folder in sorted(_above(change.added) & (after.folders - before.folders), reverse=True):
-            file_writer.remove_empty(root, folder)
-        others = sorted((*change.removed, *change.modified))
-        restored, lost = _done(others, lambda path: self._put_one(root, path, before.entries[path]))
-        return PutBack(restored, removed, remain + lost)
+    def undo_changes(self, root: Path, before: FileTree, after: FileTree, changes: FileChanges) -> RestoreResult:
+        """Undo changes between two trees: remove added files, and restore the removed and modified ones."""
+        removed, remaining = _apply_each(changes.added, lambda path: file_writer.remove_path(root, path))
+        for folder in sorted(_list_parents(changes.added) & (after.folders - before.folders), reverse=True):
+            file_writer.remove_empty_folder(root, folder)
+        paths = sorted((*changes.removed, *changes.modified))
+        restored, lost = _apply_each(paths, lambda path: self._restore_file(root, path, before.entries[path]))
+        return RestoreResult(restored, removed, remaining + lost)
 
-    def _put_one(self, root: Path, path: str, entry: Entry) -> None:
-        if entry.kind not in (Kind.FILE, Kind.LINK):
+    def _restore_file(self, root: Path, path: str, entry: FileEntry) -> None:
+        if entry.kind not in (FileKind.FILE, FileKind.LINK):
             raise StateError("it was no file")
-        data = self.content(entry.digest)
+        data = self.get_content(entry.digest)
         if data is None:
             raise StateError("its content was not kept")
-        if entry.kind is Kind.LINK:
-            file_writer.put_link(root, path, data)
-        else:
-            file_writer.put_file(root, path, data, entry.mode)
+        file_writer.write_entry(root, path, entry, data)
 
 
-def _done(paths: Iterable[str], act: Callable[[str], None]) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """Where it was done, and where not, with the reason: one that fails does not stop the others."""
+def _apply_each(
+    paths: Iterable[str], action: Callable[[str], None]
+) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Apply an action to each path; return the paths where it succeeded, and those where it failed with the reason."""
     done, failed = [], []
     for path in paths:
         try:
-            act(path)
+            action(path)
             done.append(path)
         except StateError as error:
             failed.append((path, str(error)))
     return tuple(done), tuple(failed)
 
 
-def _above(paths: Iterable[str]) -> set[str]:
-    """The folders that paths lie in."""
-    found = set()
+def _list_parents(paths: Iterable[str]) -> set[str]:
+    parents = set()
     for path in paths:
-        while (path := path.rpartition("/")[0]) and path not in found:
-            found.add(path)
-    return found
+        while (path := path.rpartition("/")[0]) and path not in parents:
+            parents.add(path)
+    return parents
 
 
-def _listed(file: BinaryIO) -> Iterator[tuple[str, tuple[int, int]]]:
-    """What the file holds; what a crash left unfinished at its end is cut off."""
+def _list_contents(file: BinaryIO) -> Iterator[tuple[str, tuple[int, int]]]:
+    """List hash, offset and length of each content; cut off an incomplete one at the end, left by a crash."""
     end = file.seek(0, os.SEEK_END)
-    place = 0
-    while place + _HEAD.size <= end:
-        file.seek(place)
-        digest, length = _HEAD.unpack(file.read(_HEAD.size))
-        if place + _HEAD.size + length > end:
+    offset = 0
+    while offset + _HEADER.size <= end:
+        file.seek(offset)
+        digest, length = _HEADER.unpack(file.read(_HEADER.size))
+        if offset + _HEADER.size + length > end:
             break
-        yield digest.hex(), (place + _HEAD.size, length)
-        place += _HEAD.size + length
-    file.truncate(place)
+        yield digest.hex(), (offset + _HEADER.size, length)
+        offset += _HEADER.size + length
+    file.truncate(offset)

@@ -1,39 +1,22 @@
-"""The files of a project as they are: looked at one by one, by content, whatever git or a clock says about them."""
+"""The files of a project as values: what a scan found, and what changed between two scans."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import stat
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from pathlib import Path
 
 from pytest_loop.errors import StateError
-from pytest_loop.store import disk
-from pytest_loop.workspace import gitignore
-from pytest_loop.workspace.gitignore import GIT, IGNORES
-from pytest_loop.workspace.path_patterns import Globs, Ignored, Level
-
-# What tools leave beside the files of a project.
-LEFT_OUT = frozenset(
-    {GIT, "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".tox", ".nox"}
-)
-_LEFT_OUT_END = ".egg-info"
-_ENVIRONMENT = "pyvenv.cfg"
-_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-_PIECE = 1 << 20
-# A file written twice within one tick of the disk's clock looks the same: younger ones are read again.
-_YOUNG = 2_000_000_000
+from pytest_loop.workspace.gitignore import IgnoredPaths
+from pytest_loop.workspace.path_patterns import PathPatterns
 
 
-class Kind(str, Enum):
-    """What stands at a path: closed is a folder that nobody may look into, other a pipe, a socket or a device."""
+class FileKind(str, Enum):
+    """The kind of a path: CLOSED is an unreadable folder, OTHER a pipe, a socket or a device."""
 
     FILE = "file"
     LINK = "link"
@@ -45,13 +28,13 @@ Stamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One path; equal where kind, content and the right to run it are.
+class FileEntry:
+    """One path; entries are equal if kind, content and executable bit are.
 
-    `digest` is the SHA-256 of a file's content or of a link's target, empty where there is none or nobody may read it.
+    `digest` is the SHA-256 of a file's content or of a link's target, empty if there is none or it cannot be read.
     """
 
-    kind: Kind
+    kind: FileKind
     digest: str = ""
     is_executable: bool = False
     mode: int = field(default=0o644, compare=False)
@@ -60,45 +43,32 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Scope:
-    """Where to look: not in the folder of the runs, not at what git ignores, unless that is sealed; and at how many.
+class FileTree:
+    """The files that one scan found. Paths are relative, with slashes; bytes that are not UTF-8 are surrogates.
 
-    `outputs` are files that judging makes, and folders (with a slash at the end) that hold nothing else.
+    `environments` are virtual environments, which are left out.
     """
 
-    run_folder: str = ".loop"
-    sealed: Globs = field(default_factory=lambda: Globs(()))
-    most: int = 1_000_000
-    outputs: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Tree:
-    """What one look has found. Paths are relative, with slashes; bytes that are no UTF-8 are surrogates.
-
-    `environments` are virtual environments that were left out.
-    """
-
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, FileEntry]
     folders: frozenset[str] = frozenset()
     environments: frozenset[str] = frozenset()
-    ignored: Ignored = field(default_factory=Ignored)
+    ignored: IgnoredPaths = field(default_factory=IgnoredPaths)
 
     @cached_property
     def digest(self) -> str:
-        """One hash for all: two trees with the same one hold the same."""
-        whole = hashlib.sha256()
+        """One hash for all entries: trees with the same hash hold the same files."""
+        digest = hashlib.sha256()
         for path in sorted(self.entries):
-            one = self.entries[path]
-            whole.update(os.fsencode(path) + f"\0{one.kind.value} {one.digest} {one.is_executable:d}\0".encode())
-        return whole.hexdigest()
+            entry = self.entries[path]
+            digest.update(os.fsencode(path) + f"\0{entry.kind.value} {entry.digest} {entry.is_executable:d}\0".encode())
+        return digest.hexdigest()
 
-    def dump(self) -> bytes:
-        """As bytes, for another day; the stamps are not among them."""
+    def to_json(self) -> bytes:
+        """Serialize the tree without its stamps."""
         data = {
             "entries": {
-                path: [one.kind.value, one.digest, one.is_executable, one.mode, one.size]
-                for path, one in self.entries.items()
+                path: [entry.kind.value, entry.digest, entry.is_executable, entry.mode, entry.size]
+                for path, entry in self.entries.items()
             },
             "folders": sorted(self.folders),
             "environments": sorted(self.environments),
@@ -107,23 +77,23 @@ class Tree:
         return json.dumps(data, separators=(",", ":")).encode()
 
     @classmethod
-    def load(cls, data: bytes) -> Tree:
-        """What `dump` gave; anything else is an error."""
+    def from_json(cls, text: bytes) -> FileTree:
+        """Load a serialized tree; raise `StateError` for anything else."""
         try:
-            found = json.loads(data)
+            data = json.loads(text)
             return cls(
-                {path: Entry(Kind(kind), *others) for path, (kind, *others) in found["entries"].items()},
-                frozenset(found["folders"]),
-                frozenset(found["environments"]),
-                Ignored({folder: tuple(lines) for folder, lines in found["ignored"].items()}),
+                {path: FileEntry(FileKind(kind), *fields) for path, (kind, *fields) in data["entries"].items()},
+                frozenset(data["folders"]),
+                frozenset(data["environments"]),
+                IgnoredPaths({folder: tuple(lines) for folder, lines in data["ignored"].items()}),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(f"expected the files of a project as they were, found something else: {error}") from None
 
 
 @dataclass(frozen=True)
-class Difference:
-    """The paths that differ between two trees."""
+class FileChanges:
+    """The paths that differ between two trees, each group sorted."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -133,177 +103,24 @@ class Difference:
     def paths(self) -> tuple[str, ...]:
         return tuple(sorted((*self.added, *self.removed, *self.modified)))
 
-    def only(self, globs: Globs) -> Difference:
-        """What of it the patterns match."""
-        return self._where(globs, fits=True)
+    def select(self, patterns: PathPatterns) -> FileChanges:
+        """Return the changes of paths that match the patterns."""
+        return self._filter(patterns.matches)
 
-    def outside(self, globs: Globs) -> Difference:
-        """What of it the patterns do not match."""
-        return self._where(globs, fits=False)
+    def exclude(self, patterns: PathPatterns) -> FileChanges:
+        """Return the changes of paths that do not match the patterns."""
+        return self._filter(lambda path: not patterns.matches(path))
 
-    def _where(self, globs: Globs, *, fits: bool) -> Difference:
-        parts = (self.added, self.removed, self.modified)
-        return Difference(*(tuple(path for path in part if globs.matches(path) is fits) for part in parts))
+    def _filter(self, fits: Callable[[str], bool]) -> FileChanges:
+        groups = (self.added, self.removed, self.modified)
+        return FileChanges(*(tuple(filter(fits, group)) for group in groups))
 
 
-def difference(before: Tree, after: Tree) -> Difference:
-    """What was added, removed and modified, each in the order of names."""
+def compare_trees(before: FileTree, after: FileTree) -> FileChanges:
+    """Return what was added, removed and modified between two scans."""
     old, new = before.entries, after.entries
-    return Difference(
+    return FileChanges(
         added=tuple(sorted(path for path in new if path not in old)),
         removed=tuple(sorted(path for path in old if path not in new)),
-        modified=tuple(sorted(path for path, one in new.items() if path in old and old[path] != one)),
+        modified=tuple(sorted(path for path, entry in new.items() if path in old and old[path] != entry)),
     )
-
-
-def look(root: Path, scope: Scope, before: Tree | None = None, *, trusting: bool = False) -> Tree:
-    """The files of a project now.
-
-    `before` is an earlier look: what is ignored and which folders are environments was settled there. Who is trusting
-    does not read a file again whose size, times and inode are as they were then; the final judgement never is.
-    """
-    return _Look(root, scope, before, trusting=trusting).tree()
-
-
-def read(root: Path, path: str, entry: Entry, largest: int) -> bytes | None:
-    """The content of a file, or the target of a link; None where it is too large or no longer what the look found."""
-    if not entry.digest or entry.size > largest:
-        return None
-    where = os.path.join(root, path)  # noqa: PTH118 - there may be many
-    try:
-        data = _target(where) if entry.kind is Kind.LINK else b"".join(_pieces(where, entry.size + 1))
-    except OSError:
-        return None
-    return data if hashlib.sha256(data).hexdigest() == entry.digest else None
-
-
-class _Look:
-    def __init__(self, root: Path, scope: Scope, before: Tree | None, *, trusting: bool) -> None:
-        self._root = os.fspath(root)
-        self._scope = scope
-        self._before = before
-        self._known = before.entries if before and trusting else {}
-        self._old = time.time_ns() - _YOUNG
-        self._lines = dict(before.ignored.lines if before else gitignore.above(root))
-        self._entries: dict[str, Entry] = {}
-        self._folders: set[str] = set()
-        self._environments: set[str] = set()
-
-    def tree(self) -> Tree:
-        waiting: list[tuple[str, tuple[Level, ...], bool]] = [("", Ignored(self._lines).above(), False)]
-        while waiting:
-            waiting += self._inside(*waiting.pop())
-        ignored = self._before.ignored if self._before else Ignored(self._lines)
-        return Tree(self._entries, frozenset(self._folders), frozenset(self._environments), ignored)
-
-    def _inside(
-        self, folder: str, levels: tuple[Level, ...], is_ignored: bool
-    ) -> Iterator[tuple[str, tuple[Level, ...], bool]]:
-        """Take the files of a folder; gives the folders in it."""
-        found = self._listed(folder)
-        if self._is_environment(folder, found):
-            self._environments.add(folder)
-            return
-        if folder and not is_ignored:
-            self._folders.add(folder)
-        levels = self._deeper(folder, levels, found)
-        prefix = f"{folder}/" if folder else ""
-        for name, one in found.items():
-            path = prefix + name
-            if one.is_dir(follow_symlinks=False):
-                if not self._is_left_out(path, name):
-                    hidden = is_ignored or _is_ignored(levels, f"{path}/")
-                    if not hidden or self._scope.sealed:
-                        yield path, levels, hidden
-            elif path in self._scope.outputs:
-                continue
-            elif name != GIT and (not (is_ignored or _is_ignored(levels, path)) or self._scope.sealed.matches(path)):
-                self._take(one, path)
-
-    def _listed(self, folder: str) -> dict[str, os.DirEntry[str]]:
-        try:
-            with os.scandir(os.path.join(self._root, folder)) as found:  # noqa: PTH118 - names may be any bytes, and many
-                return {one.name: one for one in found}
-        except OSError as error:
-            if not folder:
-                raise StateError(f"cannot look at the project {self._root}: {disk.reason(error)}") from None
-            self._entries[folder] = Entry(Kind.CLOSED)
-            return {}
-
-    def _is_environment(self, folder: str, found: Mapping[str, object]) -> bool:
-        """A file named pyvenv.cfg hides no folder that was looked into before."""
-        if not folder or (self._before and folder in self._before.folders):
-            return False
-        return _ENVIRONMENT in found or bool(self._before and folder in self._before.environments)
-
-    def _is_left_out(self, path: str, name: str) -> bool:
-        is_made = name in LEFT_OUT or name.endswith(_LEFT_OUT_END) or f"{path}/" in self._scope.outputs
-        return is_made or path == self._scope.run_folder
-
-    def _deeper(self, folder: str, levels: tuple[Level, ...], found: Mapping[str, object]) -> tuple[Level, ...]:
-        if self._before is None and IGNORES in found:
-            path = Path(self._root, folder, IGNORES)
-            self._lines[folder] = self._lines.get(folder, ()) + gitignore.lines(path)
-        level = Ignored(self._lines).level(folder)
-        return (level, *levels) if level else levels
-
-    def _take(self, one: os.DirEntry[str], path: str) -> None:
-        if len(self._entries) >= self._scope.most:
-            raise StateError(
-                f"expected at most {self._scope.most:,} files in the project {self._root}, found more: "
-                "remove them, or name in .gitignore what is not to be looked at"
-            )
-        with suppress(FileNotFoundError):  # it was there a moment ago
-            self._entries[path] = self._entry(one, path)
-
-    def _entry(self, one: os.DirEntry[str], path: str) -> Entry:
-        found = one.stat(follow_symlinks=False)
-        if stat.S_ISLNK(found.st_mode):
-            target = _target(one.path)
-            return Entry(Kind.LINK, hashlib.sha256(target).hexdigest(), mode=0o777, size=len(target))
-        if not stat.S_ISREG(found.st_mode):
-            return Entry(Kind.OTHER)
-        stamp = (found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
-        known = self._known.get(path)
-        trusted = known is not None and known.stamp == stamp and known.kind is Kind.FILE
-        digest = known.digest if known and trusted else _digest(one.path, found.st_size)
-        mode = stat.S_IMODE(found.st_mode)
-        is_old = found.st_ctime_ns < self._old
-        return Entry(Kind.FILE, digest, bool(mode & 0o111), mode, found.st_size, stamp if is_old else None)
-
-
-def _is_ignored(levels: tuple[Level, ...], path: str) -> bool:
-    """The deepest .gitignore that says anything decides."""
-    for level in levels:
-        answer = level.answer(path)
-        if answer is not None:
-            return answer
-    return False
-
-
-def _target(path: str) -> bytes:
-    return os.fsencode(os.readlink(path))  # noqa: PTH115 - likewise
-
-
-def _digest(path: str, size: int) -> str:
-    """The hash of a file; of one that somebody is still writing to, of as much as there was."""
-    whole = hashlib.sha256()
-    try:
-        for piece in _pieces(path, size):
-            whole.update(piece)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        return ""
-    return whole.hexdigest()
-
-
-def _pieces(path: str, size: int) -> Iterator[bytes]:
-    """At most so many bytes of a file; a link is not followed, and a pipe makes nobody wait."""
-    descriptor = os.open(path, _READING)
-    try:
-        while size > 0 and (piece := os.read(descriptor, min(size, _PIECE))):
-            yield piece
-            size -= len(piece)
-    finally:
-        os.close(descriptor)

@@ -1,7 +1,7 @@
-"""Calls git so that nothing in a repository can run code or wait for ever: an agent may have written all of it.
+"""Calls of git that run no code from the repository and end in bounded time: an agent may have written all of it.
 
-Contents go through a git folder of our own, whose configuration nobody else writes; it shares only the objects with the
-repository. What has to be asked of the repository itself is asked with every setting overridden that names a program.
+Contents go through a private git folder with a configuration of its own, which shares only the objects with the
+repository. Calls in the repository itself override every setting that names a program.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import LoopError
 
 DEADLINE = 60.0
-_NOWHERE = os.devnull
 _SETTINGS = {
-    "core.hooksPath": _NOWHERE,
+    "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.untrackedCache": "false",
-    "core.attributesFile": _NOWHERE,
-    "core.excludesFile": _NOWHERE,
+    "core.attributesFile": os.devnull,
+    "core.excludesFile": os.devnull,
     "core.pager": "cat",
     "core.editor": "false",
     "core.askPass": "false",
@@ -34,7 +33,7 @@ _SETTINGS = {
     "core.gitProxy": "false",
     "core.alternateRefsCommand": "false",
     "core.logAllRefUpdates": "false",
-    "core.protectNTFS": "false",  # names that another system would not take are names
+    "core.protectNTFS": "false",  # names that other systems reject are allowed
     "core.protectHFS": "false",
     "credential.helper": "",
     "diff.external": "false",
@@ -43,31 +42,31 @@ _SETTINGS = {
     "maintenance.auto": "false",
     "commit.gpgSign": "false",
     "gpg.program": "false",
-    "safe.directory": "*",  # whoever owns the files: the tests in them are run anyway
+    "safe.directory": "*",  # the tests of the repository run in any case
 }
 _ENVIRONMENT = {
     "LC_ALL": "C",
     "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_SYSTEM": _NOWHERE,
-    "GIT_CONFIG_GLOBAL": _NOWHERE,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
-    # Objects that are missing are missing: fetching them would run what the repository names.
+    # Fetching missing objects would run programs that the repository names.
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "",
 }
-_PASSED_ON = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+_INHERITED = ("PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 class GitError(LoopError):
-    """Git did not do what it was asked to; its text says why."""
+    """A git command failed."""
 
 
 @dataclass(frozen=True)
 class Git:
-    """Git in one folder."""
+    """The git program, run in one folder."""
 
     program: str
     folder: Path
@@ -75,54 +74,53 @@ class Git:
     env: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def found(cls, folder: Path, deadline: float = DEADLINE) -> Git:
-        """The git of this machine."""
+    def locate(cls, folder: Path, deadline: float = DEADLINE) -> Git:
+        """Find the git program of this machine."""
         program = shutil.which("git")
         if program is None:
             raise GitError("git is not installed here")
         return cls(os.path.abspath(program), folder, deadline)  # noqa: PTH100 - a link keeps its name
 
     def run(self, *words: str, data: bytes = b"") -> bytes:
-        """What it says on its standard output; an error where it fails or takes too long."""
+        """Run a git command and return its output; raise `GitError` if it fails or takes too long."""
         settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
-        process = self._started([self.program, "--no-pager", "--literal-pathspecs", *settings, *words])
+        process = self._start([self.program, "--no-pager", "--literal-pathspecs", *settings, *words])
         with process:
             try:
                 output, errors = process.communicate(data, self.deadline)
             except subprocess.TimeoutExpired:
-                _end(process)
+                _kill_group(process)
                 raise GitError(f"git {words[0]} did not end within {self.deadline:g} seconds") from None
             except BaseException:
-                _end(process)
+                _kill_group(process)
                 raise
         if process.returncode != 0:
-            told = one_line(errors.decode("utf-8", "replace")) or f"exit code {process.returncode}"
-            raise GitError(f"git {words[0]} failed: {told}")
+            message = shorten(errors.decode("utf-8", "replace")) or f"exit code {process.returncode}"
+            raise GitError(f"git {words[0]} failed: {message}")
         return output
 
-    def _started(self, command: list[str]) -> subprocess.Popen[bytes]:
-        passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        pipe = subprocess.PIPE
+    def _start(self, command: list[str]) -> subprocess.Popen[bytes]:
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         try:
             return subprocess.Popen(
                 command,
                 cwd=self.folder,
-                env={**passed_on, **_ENVIRONMENT, "HOME": _NOWHERE, **self.env},
-                stdin=pipe,
-                stdout=pipe,
-                stderr=pipe,
+                env={**inherited, **_ENVIRONMENT, "HOME": os.devnull, **self.env},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except OSError as error:
             raise GitError(f"git cannot be run in {self.folder}: {error.strerror or error}") from None
 
-    def said(self, *words: str) -> str:
-        """Its answer to a question, without the end of the line."""
+    def query(self, *words: str) -> str:
+        """Run a git command and return its output as text, without the newline at the end."""
         return os.fsdecode(self.run(*words).removesuffix(b"\n"))
 
     @contextmanager
-    def apart(self, objects: Path, object_format: str) -> Iterator[Git]:
-        """Git in a folder of our own, which knows nothing of the repository but its objects."""
+    def open_private_folder(self, objects: Path, object_format: str) -> Iterator[Git]:
+        """Run git in a temporary git folder that shares only its objects with the repository."""
         with tempfile.TemporaryDirectory(prefix="pytest-loop-git-") as name:
             folder = Path(name)
             (folder / "refs").mkdir()
@@ -134,6 +132,6 @@ class Git:
             yield Git(self.program, folder, self.deadline, env)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Work trees of git beside the person's own: the same files, with what is not committed, for somebody else to edit."""
+"""Git worktrees with a copy of the project's files, uncommitted changes included."""
 
 from __future__ import annotations
 
@@ -10,111 +10,100 @@ from pathlib import Path
 
 from pytest_loop.store import disk
 from pytest_loop.workspace import file_writer
-from pytest_loop.workspace.checkpoints import LARGEST, git_mode
-from pytest_loop.workspace.file_tree import Difference, Kind, Scope, Tree, difference, look, read
+from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
+from pytest_loop.workspace.file_tree import FileChanges, FileKind, FileTree, compare_trees
 from pytest_loop.workspace.git import Git, GitError
-from pytest_loop.workspace.git_objects import Held
-from pytest_loop.workspace.git_repository import Repository
-from pytest_loop.workspace.project_diff import Change, change
+from pytest_loop.workspace.git_repository import MAX_SIZE, GitRepository
+from pytest_loop.workspace.project_diff import ProjectDiff, compute_diff
 
 
 @dataclass(frozen=True)
 class Worktree:
-    """A work tree at `path` of the repository that the project at `root` lies in, there or in that very work tree."""
+    """A worktree at `path` of the repository that holds the project at `root`."""
 
     root: Path
     path: Path
 
     @cached_property
-    def _repository(self) -> Repository:
-        return Repository.around(self.root)
+    def _repository(self) -> GitRepository:
+        return GitRepository.find(self.root)
 
     @cached_property
     def _git(self) -> Git:
-        """Git where nobody takes the folder away from under it."""
+        """Git in the repository's own folder, which exists even if `root` is the worktree that is removed."""
         return replace(self._repository.git, folder=self._repository.objects.parent)
 
     @property
     def project(self) -> Path:
-        """Where the project lies in it."""
+        """The project's folder in the worktree."""
         return self.path / self._repository.prefix if self._repository.prefix else self.path
 
     @property
     def exists(self) -> bool:
         return (self.path / ".git").exists()
 
-    def make(self, scope: Scope, branch: str = "") -> None:
-        """Check out what is committed, on a new branch or on none, and lay what is not over it."""
-        head = self._repository.head()
-        if not head:
-            raise GitError("the git repository has no commit yet: make one first")
-        where = ("-b", branch) if branch else ("--detach",)
-        self._git.run("worktree", "add", "--quiet", *where, str(self.path), head)
-        there = look(self.root, scope)
-        lay_over(self.root, there, self.project)
-        disk.write_whole(self._began, head.encode() + b"\n" + there.dump())
-
     @property
-    def _began(self) -> Path:
-        """What it began with: the commit, and the files that lay over it."""
+    def _start_file(self) -> Path:
+        """The file that holds the commit and the files at creation."""
         return self.path.with_name(f"{self.path.name}.json")
 
-    def keep(self, branch: str, title: str) -> str:
-        """Commit what has changed since it was made onto its branch; gives the commit, empty where nothing has.
+    def create(self, scope: ScanScope, branch: str = "") -> None:
+        """Check out HEAD on a new branch or on none, and copy uncommitted changes over it."""
+        head = self._repository.read_head()
+        if not head:
+            raise GitError("the git repository has no commit yet: make one first")
+        branch_options = ("-b", branch) if branch else ("--detach",)
+        self._git.run("worktree", "add", "--quiet", *branch_options, str(self.path), head)
+        tree = scan_files(self.root, scope)
+        checked_out = scan_files(self.project, ScanScope(""), tree)
+        copy_changes(self.root, tree, compare_trees(checked_out, tree), self.project)
+        disk.write_atomically(self._start_file, head.encode() + b"\n" + tree.to_json())
 
-        What the person had not committed is part of it only in files that were changed further.
+    def commit_changes(self, branch: str, title: str) -> str:
+        """Commit what changed since creation onto a branch; return the commit, or an empty string without changes.
+
+        Changes that were uncommitted at creation are part of it only in files that were changed further.
         """
-        head, _, files = (disk.content(self._began) or b"").partition(b"\n")
-        start = Tree.load(files)
-        now = look(self.project, Scope(""), start)
-        edited = difference(start, now)
-        if not edited.paths:
+        head, _, listing = (disk.read_file(self._start_file) or b"").partition(b"\n")
+        start = FileTree.from_json(listing)
+        tree = scan_files(self.project, ScanScope(""), start)
+        changes = compare_trees(start, tree)
+        if not changes.paths:
             return ""
-        entries = {path: now.entries[path] for path in (*edited.added, *edited.modified)}
-        contents = {path: read(self.project, path, one, LARGEST) for path, one in entries.items()}
-        found = Repository.around(self.project)
-        with found.opened() as objects:
-            stored = objects.store({path: data for path, data in contents.items() if data is not None})
-            put = {path: Held(git_mode(entries[path]), name) for path, name in stored.items()}
-            commit = objects.commit(head.decode(), title, put, list(edited.removed))
-        found.point(f"refs/heads/{branch}", commit)
+        paths = (*changes.added, *changes.modified)
+        repository = GitRepository.find(self.project)
+        with repository.open_objects() as objects:
+            entries = objects.store_files(self.project, {path: tree.entries[path] for path in paths})
+            commit = objects.write_commit(head.decode(), title, entries, changes.removed)
+        repository.set_ref(f"refs/heads/{branch}", commit)
         return commit
 
     def remove(self, branch: str = "") -> None:
-        """Take it away, and a branch that nobody needs with it."""
-        with suppress(GitError):  # somebody took it away before
+        """Remove the worktree, and the given branch."""
+        with suppress(GitError):  # it may be gone already
             self._git.run("worktree", "remove", "--force", str(self.path))
         self._git.run("worktree", "prune")
-        disk.remove(self._began)
+        disk.remove_file(self._start_file)
         if branch:
             self._git.run("update-ref", "-d", f"refs/heads/{branch}")
 
 
-def changed(root: Path, before: Tree, folder: Path, after: Tree) -> Change:
-    """What was changed in a folder that began with the files of another."""
-    return change(
+def compute_folder_diff(root: Path, before: FileTree, folder: Path, after: FileTree) -> ProjectDiff:
+    """Compute what changed in a folder that started as a copy of another."""
+    return compute_diff(
         before,
         after,
-        lambda path: read(root, path, before.entries[path], LARGEST),
-        lambda path: read(folder, path, after.entries[path], LARGEST),
+        lambda path: read_entry(root, path, before.entries[path], MAX_SIZE),
+        lambda path: read_entry(folder, path, after.entries[path], MAX_SIZE),
     )
 
 
-def lay_over(source: Path, there: Tree, target: Path) -> None:
-    """Make the files of a folder those of another."""
-    lay_change(source, there, difference(look(target, Scope(""), there), there), target)
-
-
-def lay_change(source: Path, there: Tree, found: Difference, target: Path) -> None:
-    """Make a change to the files of a folder: what is new or other in it comes from the source."""
-    for path in found.removed:
-        file_writer.remove(target, path)
-    for path in (*found.added, *found.modified):
-        entry = there.entries[path]
-        data = read(source, path, entry, sys.maxsize)
-        if data is None or entry.kind not in (Kind.FILE, Kind.LINK):
-            continue
-        if entry.kind is Kind.LINK:
-            file_writer.put_link(target, path, data)
-        else:
-            file_writer.put_file(target, path, data, entry.mode)
+def copy_changes(source: Path, tree: FileTree, changes: FileChanges, target: Path) -> None:
+    """Apply changes to the files of a folder, with the contents of `tree` in the source folder."""
+    for path in changes.removed:
+        file_writer.remove_path(target, path)
+    for path in (*changes.added, *changes.modified):
+        entry = tree.entries[path]
+        data = read_entry(source, path, entry, sys.maxsize)
+        if data is not None and entry.kind in (FileKind.FILE, FileKind.LINK):
+            file_writer.write_entry(target, path, entry, data)

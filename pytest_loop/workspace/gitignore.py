@@ -1,57 +1,98 @@
-"""Reads what git is told to leave out of a project: by the .gitignore files above it, and in this clone alone."""
+"""The .gitignore files of a project, of the folders above it, and of this clone (`info/exclude`)."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_loop.store import disk
-from pytest_loop.workspace.path_patterns import Level
+from pytest_loop.workspace.path_patterns import check_path, join_specs, parse_line
 
-GIT = ".git"
-IGNORES = ".gitignore"
-_LARGEST = 1 << 20
+GIT_FOLDER = ".git"
+FILE_NAME = ".gitignore"
+_MAX_SIZE = 1 << 20
 
 
-def above(root: Path) -> dict[str, tuple[str, ...]]:
-    """The lines that `Ignored` takes, but for those of the project's own folders."""
+class IgnoreFile:
+    """The .gitignore of one folder.
+
+    The folder is relative to the project; for a folder above it, the path from there down to the project with a slash
+    in front.
+    """
+
+    def __init__(self, folder: str, lines: Iterable[str]) -> None:
+        is_outer = folder.startswith("/")
+        self._prefix = f"{folder[1:]}/" if is_outer else ""
+        self._start = len(folder) + 1 if folder and not is_outer else 0
+        self._spec = join_specs(spec for line in lines if (spec := parse_line(line)) is not None)
+
+    def decide(self, path: str) -> bool | None:
+        """Return whether a path of the project is ignored, or None if no pattern matches it."""
+        return check_path(self._spec, self._prefix + path[self._start :])
+
+
+@dataclass(frozen=True)
+class IgnoredPaths:
+    """The lines of all .gitignore files by folder, as `IgnoreFile` names it.
+
+    They are read once, before the first edit: later edits of a .gitignore file hide nothing.
+    """
+
+    lines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def get_file(self, folder: str) -> IgnoreFile | None:
+        lines = self.lines.get(folder)
+        return IgnoreFile(folder, lines) if lines else None
+
+    def get_outer_files(self) -> tuple[IgnoreFile, ...]:
+        """Return the files above the project, the nearest first."""
+        folders = sorted((folder for folder in self.lines if folder.startswith("/")), key=len)
+        return tuple(IgnoreFile(folder, self.lines[folder]) for folder in folders)
+
+
+def is_ignored(files: Iterable[IgnoreFile], path: str) -> bool:
+    """Return whether a path is ignored: the first file with a matching pattern decides."""
+    decisions = (file.decide(path) for file in files)
+    return next((decision for decision in decisions if decision is not None), False)
+
+
+def read_outer_lines(root: Path) -> dict[str, tuple[str, ...]]:
+    """Read the lines of `IgnoredPaths` that do not come from a .gitignore file in the project."""
     root = root.absolute()
-    top = next((one for one in (root, *root.parents) if disk.is_there(one / GIT)), root)
-    found = {}
+    top = next((folder for folder in (root, *root.parents) if disk.path_exists(folder / GIT_FOLDER)), root)
+    lines = {}
     for folder in (root, *root.parents)[: len(root.parts) - len(top.parts) + 1]:
-        way = _way(root, folder)
-        told = (lines(_exclude(top)) if folder == top else ()) + (lines(folder / IGNORES) if folder != root else ())
-        # Who works in a folder that git ignores as a whole means its files nevertheless.
-        if told and not (way and Level(way, told).answer("")):
-            found[way] = told
-    return found
+        name = "" if folder == root else f"/{root.relative_to(folder).as_posix()}"
+        folder_lines = read_lines(_find_exclude_file(top)) if folder == top else ()
+        folder_lines += read_lines(folder / FILE_NAME) if folder != root else ()
+        # Lines that ignore the whole project do not count: its files are meant nevertheless.
+        if folder_lines and not (name and IgnoreFile(name, folder_lines).decide("")):
+            lines[name] = folder_lines
+    return lines
 
 
-def _way(root: Path, folder: Path) -> str:
-    """The way from a folder down to the root, with a slash in front; empty for the root itself."""
-    return "" if folder == root else f"/{root.relative_to(folder).as_posix()}"
-
-
-def _exclude(top: Path) -> Path:
-    """Where git keeps the lines of this clone; in a linked work tree that is in the repository it is linked to."""
-    git = top / GIT
-    pointer = _first(git)
+def _find_exclude_file(top: Path) -> Path:
+    """Return the path of `info/exclude`; a linked worktree has it in the repository that it is linked to."""
+    git = top / GIT_FOLDER
+    pointer = _read_first_line(git)
     if pointer.startswith("gitdir: "):
         git = top / pointer.removeprefix("gitdir: ")
-        git = git / (_first(git / "commondir") or ".")
+        git = git / (_read_first_line(git / "commondir") or ".")
     return git / "info" / "exclude"
 
 
-def _first(path: Path) -> str:
-    return next(iter(lines(path)), "")
+def _read_first_line(path: Path) -> str:
+    return next(iter(read_lines(path)), "")
 
 
-def lines(path: Path) -> tuple[str, ...]:
-    """The lines of a file that say something; none where there is no file."""
+def read_lines(path: Path) -> tuple[str, ...]:
+    """Read the lines of a file without empty ones and comments; a missing file has none."""
     try:
-        with disk.reader(path) as file:
-            data = file.read(_LARGEST)
+        with disk.open_for_reading(path) as file:
+            data = file.read(_MAX_SIZE)
     except OSError:
         return ()
-    found = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).replace("\r\n", "\n").split("\n")
-    return tuple(line for line in found if line.strip() and not line.startswith("#"))
+    lines = os.fsdecode(data.removeprefix(b"\xef\xbb\xbf")).replace("\r\n", "\n").split("\n")
+    return tuple(line for line in lines if line.strip() and not line.startswith("#"))

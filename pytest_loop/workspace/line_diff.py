@@ -1,4 +1,4 @@
-"""The difference between two lists of lines, in time that nobody's choice of lines can stretch."""
+"""The difference between two lists of lines, computed in bounded time for any input."""
 
 from __future__ import annotations
 
@@ -7,112 +7,98 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import Match, SequenceMatcher
 
-# The library compares every line with every other one; beyond this, lines that occur only once come first.
-_MOST_COMPARED = 1_000_000
+# difflib compares all pairs of lines. Beyond this many, lines that occur only once are matched first.
+_MAX_COMPARED = 1_000_000
 Span = tuple[int, int, int, int]
 Op = tuple[str, int, int, int, int]
 
 
-def hunks(old: Sequence[str], new: Sequence[str]) -> Iterable[list[Op]]:
-    """Groups of operations as `difflib` has them, with three lines around each change."""
+def compute_hunks(old: Sequence[str], new: Sequence[str]) -> Iterable[list[Op]]:
+    """Return groups of operations as `difflib` has them, with three lines around each change."""
     return _Matcher(old, new).get_grouped_opcodes(3)
 
 
 class _Matcher(SequenceMatcher[str]):
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         super().__init__(None, "", "")
-        self._found = [*_merged(_blocks(old, new)), Match(len(old), len(new), 0)]
+        self._blocks = [*_merge_blocks(_find_blocks(old, new)), Match(len(old), len(new), 0)]
 
     def get_matching_blocks(self) -> list[Match]:
-        return self._found
+        return self._blocks
 
 
-def _blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
-    start, end = _same_ends(old, new, (0, len(old), 0, len(new)))
-    yield Match(0, 0, start)
-    whole = (start, len(old) - end, start, len(new) - end)
-    if _cost(whole) <= _MOST_COMPARED:
-        yield from _compared(old, new, whole)
-    else:
-        yield from _between_anchors(old, new, whole)
-    yield Match(len(old) - end, len(new) - end, end)
-
-
-def _between_anchors(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Match]:
-    low, high, new_low, new_high = span
-    for at, new_at in [*_anchors(old, new, span), (high, new_high)]:
-        gap = (low, at, new_low, new_at)
-        start, end = _same_ends(old, new, gap)
-        yield Match(low, new_low, start)
-        rest = (low + start, at - end, new_low + start, new_at - end)
-        if _cost(rest) <= _MOST_COMPARED:
-            yield from _compared(old, new, rest)
-        yield Match(at - end, new_at - end, end)
+def _find_blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[Match]:
+    low, high, new_low, new_high = span = _trim_span(old, new, (0, len(old), 0, len(new)))
+    yield Match(0, 0, low)
+    anchors = _find_anchors(old, new, span) if _count_pairs(span) > _MAX_COMPARED else []
+    for at, new_at in [*anchors, (high, new_high)]:
+        yield from _match_span(old, new, (low, at, new_low, new_at))
         if at < high:
             yield Match(at, new_at, 1)
         low, new_low = at + 1, new_at + 1
+    yield Match(high, new_high, len(old) - high)
 
 
-def _cost(span: Span) -> int:
+def _match_span(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Match]:
+    """Yield the blocks of a span: its equal ends, and those between them unless there are too many pairs."""
+    low, high, new_low, new_high = inner = _trim_span(old, new, span)
+    yield Match(span[0], span[2], low - span[0])
+    if _count_pairs(inner) <= _MAX_COMPARED:
+        for match in SequenceMatcher(None, old[low:high], new[new_low:new_high]).get_matching_blocks():
+            yield Match(match.a + low, match.b + new_low, match.size)
+    yield Match(high, new_high, span[1] - high)
+
+
+def _count_pairs(span: Span) -> int:
     return (span[1] - span[0]) * (span[3] - span[2])
 
 
-def _same_ends(old: Sequence[str], new: Sequence[str], span: Span) -> tuple[int, int]:
-    """How many lines are the same at the start and at the end."""
+def _trim_span(old: Sequence[str], new: Sequence[str], span: Span) -> Span:
+    """Remove the lines that are equal at the start and at the end of a span."""
     low, high, new_low, new_high = span
-    most = min(high - low, new_high - new_low)
-    start = 0
-    while start < most and old[low + start] == new[new_low + start]:
-        start += 1
-    end = 0
-    while end < most - start and old[high - end - 1] == new[new_high - end - 1]:
-        end += 1
-    return start, end
+    while low < high and new_low < new_high and old[low] == new[new_low]:
+        low, new_low = low + 1, new_low + 1
+    while low < high and new_low < new_high and old[high - 1] == new[new_high - 1]:
+        high, new_high = high - 1, new_high - 1
+    return low, high, new_low, new_high
 
 
-def _compared(old: Sequence[str], new: Sequence[str], span: Span) -> Iterator[Match]:
+def _find_anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[int, int]]:
+    """Return the positions of lines that occur once on each side, as many as have the same order on both."""
     low, high, new_low, new_high = span
-    for one in SequenceMatcher(None, old[low:high], new[new_low:new_high]).get_matching_blocks():
-        yield Match(one.a + low, one.b + new_low, one.size)
+    counts, new_counts = Counter(old[low:high]), Counter(new[new_low:new_high])
+    positions = {new[at]: at for at in range(new_low, new_high) if new_counts[new[at]] == 1}
+    pairs = [(at, positions[old[at]]) for at in range(low, high) if counts[old[at]] == 1 and old[at] in positions]
+    return _find_longest_rise(pairs)
 
 
-def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[tuple[int, int]]:
-    """Lines that occur once on each side: as many of them as stand in the same order."""
-    low, high, new_low, new_high = span
-    once, new_once = (Counter(part) for part in (old[low:high], new[new_low:new_high]))
-    places = {line: new_low + place for place, line in enumerate(new[new_low:new_high]) if new_once[line] == 1}
-    pairs = [(at, places[old[at]]) for at in range(low, high) if once[old[at]] == 1 and old[at] in places]
-    return _rising(pairs)
+def _find_longest_rise(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the longest subsequence of pairs in which the second numbers rise."""
+    ends: list[int] = []  # the smallest last number of a subsequence of each length
+    last: list[int] = []  # the index of the pair with that number
+    previous: list[int] = []
+    for index, (_, number) in enumerate(pairs):
+        length = bisect_left(ends, number)
+        ends[length : length + 1] = [number]
+        last[length : length + 1] = [index]
+        previous.append(last[length - 1] if length else -1)
+    rise = []
+    index = last[-1] if last else -1
+    while index >= 0:
+        rise.append(pairs[index])
+        index = previous[index]
+    return rise[::-1]
 
 
-def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest part whose second numbers rise too."""
-    ends: list[int] = []  # of parts of each length, the smallest number that one ends with
-    last: list[int] = []  # and its place
-    before: list[int] = []
-    for place, (_, value) in enumerate(pairs):
-        length = bisect_left(ends, value)
-        if length == len(ends):
-            ends.append(value)
-            last.append(place)
-        ends[length], last[length] = value, place
-        before.append(last[length - 1] if length else -1)
-    found = []
-    place = last[-1] if last else -1
-    while place >= 0:
-        found.append(pairs[place])
-        place = before[place]
-    return found[::-1]
-
-
-def _merged(blocks: Iterator[Match]) -> Iterator[Match]:
-    held = Match(0, 0, 0)
-    for one in blocks:
-        if (held.a + held.size, held.b + held.size) == (one.a, one.b):
-            held = Match(held.a, held.b, held.size + one.size)
-        elif one.size:
-            if held.size:
-                yield held
-            held = one
-    if held.size:
-        yield held
+def _merge_blocks(blocks: Iterable[Match]) -> Iterator[Match]:
+    """Join adjacent blocks, and drop empty ones."""
+    current = Match(0, 0, 0)
+    for block in blocks:
+        if (current.a + current.size, current.b + current.size) == (block.a, block.b):
+            current = Match(current.a, current.b, current.size + block.size)
+        elif block.size:
+            if current.size:
+                yield current
+            current = block
+    if current.size:
+        yield current

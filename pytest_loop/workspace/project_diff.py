@@ -1,30 +1,39 @@
-"""The change between two trees as a text that a person can read: what became of which file, line by line."""
+"""The change between two file trees as Markdown: a list of files, and a diff of their lines."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
-from pytest_loop.core.text.sanitizer import clipped, revealed
-from pytest_loop.workspace.file_tree import Difference, Entry, Kind, Tree, difference
-from pytest_loop.workspace.line_diff import Op, hunks
+from pytest_loop.core.text.lengths import clip_text
+from pytest_loop.core.text.sanitizer import reveal_hidden
+from pytest_loop.core.text.wording import limit_lines
+from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, compare_trees
+from pytest_loop.workspace.line_diff import Op, compute_hunks
 
 LIMIT = 256 * 1024
-LONGEST_LINE = 1000
-MOST_NAMES = 200
-NOTHING = "Nothing has changed.\n"
-_HEADS = 3
-_NO_END = "\\ No newline at end of file"
-# Gives the content of a path; None where it is not known.
-Content = Callable[[str], bytes | None]
+MAX_LINE_LENGTH = 1000
+MAX_NAMES = 200
+NO_CHANGE = "Nothing has changed.\n"
+_HEADER_LINES = 3
+_NO_NEWLINE = "\\ No newline at end of file"
+_KINDS = {
+    FileKind.FILE: "a file",
+    FileKind.LINK: "a link",
+    FileKind.CLOSED: "a folder that cannot be read",
+    FileKind.OTHER: "neither file nor link",
+}
+# Returns the content of a path, or None if it is not available.
+ReadContent = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True)
-class Change:
-    """What changed, how many lines of it, and the text of it in Markdown; `diff` is the part that machines read."""
+class ProjectDiff:
+    """The changed paths, the number of changed lines, and the text in Markdown; `diff` is only the unified diff."""
 
-    difference: Difference
+    changes: FileChanges
     lines_added: int
     lines_removed: int
     text: str
@@ -32,15 +41,15 @@ class Change:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return self.difference.paths
+        return self.changes.paths
 
 
 @dataclass(frozen=True)
-class _One:
-    """The change of one path: a word and notes for the list, and what its part of the diff is made from."""
+class _FileDiff:
+    """The change of one file: `action` and `notes` for the list, lines and hunks for the diff."""
 
     path: str
-    word: str
+    action: str
     notes: tuple[str, ...] = ()
     added: int = 0
     removed: int = 0
@@ -52,69 +61,69 @@ class _One:
     def title(self) -> str:
         counts = (f"+{self.added} -{self.removed}",) if self.added or self.removed else ()
         notes = ", ".join(counts + self.notes)
-        return f"- {self.word} {_name(self.path)}" + (f" ({notes})" if notes else "")
+        return f"- {self.action} {_format_line(self.path)}" + (f" ({notes})" if notes else "")
 
-    def body(self) -> Iterator[str]:
-        name = _name(self.path)
-        yield "--- /dev/null" if self.word == "added" else f"--- a/{name}"
-        yield "+++ /dev/null" if self.word == "removed" else f"+++ b/{name}"
+    def render_lines(self) -> Iterator[str]:
+        name = _format_line(self.path)
+        yield "--- /dev/null" if self.action == "added" else f"--- a/{name}"
+        yield "+++ /dev/null" if self.action == "removed" else f"+++ b/{name}"
         for hunk in self.hunks:
             first, last = hunk[0], hunk[-1]
-            yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
+            yield f"@@ -{_format_range(first[1], last[2])} +{_format_range(first[3], last[4])} @@"
             for tag, low, high, new_low, new_high in hunk:
-                yield from _signed(" " if tag == "equal" else "-", self.old[low:high])
+                yield from _render_side(" " if tag == "equal" else "-", self.old[low:high])
                 if tag != "equal":
-                    yield from _signed("+", self.new[new_low:new_high])
+                    yield from _render_side("+", self.new[new_low:new_high])
 
 
-def change(before: Tree, after: Tree, old: Content, new: Content, limit: int = LIMIT) -> Change:
-    """What changed between two trees; `limit` is about how many characters of diff are shown."""
-    found = difference(before, after)
-    if not found.paths:
-        return Change(found, 0, 0, NOTHING)
-    diff = _Diff(limit, len(found.paths))
+def compute_diff(
+    before: FileTree, after: FileTree, read_old: ReadContent, read_new: ReadContent, limit: int = LIMIT
+) -> ProjectDiff:
+    """Compute the change between two trees; the diff has about `limit` characters at most."""
+    changes = compare_trees(before, after)
+    if not changes.paths:
+        return ProjectDiff(changes, 0, 0, NO_CHANGE)
+    diff = _Diff(limit, len(changes.paths))
     titles: list[str] = []
     added = removed = 0
-    for path in found.paths:
-        one = _changed(path, before.entries.get(path), after.entries.get(path), old, new)
-        added, removed = added + one.added, removed + one.removed
-        diff.add(one)
-        if len(titles) < MOST_NAMES:
-            titles.append(one.title)
-    if len(found.paths) > MOST_NAMES:
-        titles.append(f"- and {len(found.paths) - MOST_NAMES:,} more")
-    text = "\n".join([_summary(found, added, removed), *titles, "", *diff.lines(), ""])
-    return Change(found, added, removed, text, diff.text)
+    for path in changes.paths:
+        file_diff = _compare_file(path, before.entries.get(path), after.entries.get(path), read_old, read_new)
+        added, removed = added + file_diff.added, removed + file_diff.removed
+        diff.add(file_diff)
+        titles.append(file_diff.title)
+    summary = _render_summary(changes, added, removed)
+    text = "\n".join([summary, *limit_lines(titles, MAX_NAMES), "", *diff.render_block(), ""])
+    return ProjectDiff(changes, added, removed, text, diff.text)
 
 
-def document_diff(name: str, old: str, new: str, limit: int) -> str:
-    """The change of one document."""
-    sides = [text.encode("utf-8", "replace") for text in (old, new)]
+def render_document_diff(name: str, old: str, new: str, limit: int) -> str:
+    """Render the change of one document."""
+    old_lines, new_lines = (_split_lines(text.encode("utf-8", "replace")) for text in (old, new))
     diff = _Diff(limit, 1)
-    diff.add(_compared(_One(name, "modified" if old else "added"), *map(_lines, sides)))
+    diff.add(_compare_lines(_FileDiff(name, "modified" if old else "added"), old_lines, new_lines))
     return diff.text
 
 
 class _Diff:
-    """The parts of a diff, as far as there is room for them; no file takes more than a quarter of many."""
+    """The diffs of files up to a limit; of several files, none takes more than a quarter of it."""
 
     def __init__(self, limit: int, files: int) -> None:
         self._room = limit
-        self._most = limit // min(files, 4)
+        self._room_per_file = limit // min(files, 4)
         self._lines: list[str] = []
-        self._left_out = 0
+        self._omitted_files = 0
 
-    def add(self, one: _One) -> None:
-        if not one.hunks:
+    def add(self, file_diff: _FileDiff) -> None:
+        if not file_diff.hunks:
             return
-        body = list(one.body()) if self._room > 0 else []
-        shown = list(_fitting(body, min(self._room, self._most)))
-        if len(shown) <= _HEADS:
-            self._left_out += 1
+        lines = list(file_diff.render_lines()) if self._room > 0 else []
+        shown = _take_fitting(lines, min(self._room, self._room_per_file))
+        if len(shown) <= _HEADER_LINES:
+            self._omitted_files += 1
             self._room = 0
             return
-        if missing := len(body) - len(shown):
-            shown.append(f"[... {missing:,} more lines of this diff left out ...]")
+        if omitted := len(lines) - len(shown):
+            shown.append(f"[... {omitted:,} more lines of this diff left out ...]")
         self._lines += shown
         self._room -= sum(len(line) + 1 for line in shown)
 
@@ -122,93 +131,85 @@ class _Diff:
     def text(self) -> str:
         return "\n".join(self._lines)
 
-    def lines(self) -> list[str]:
+    def render_block(self) -> list[str]:
+        """Render the diff as a Markdown code block with a fence longer than any in it."""
         if not self._lines:
             return []
-        text = self.text
-        fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-        more = ["", f"The diffs of {self._left_out:,} more files are left out."] if self._left_out else []
-        return [f"{fence}diff", text, fence, *more]
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", self.text)), default=0))
+        note = f"The diffs of {self._omitted_files:,} more files are left out."
+        return [f"{fence}diff", self.text, fence, *(["", note] if self._omitted_files else [])]
 
 
-def _fitting(lines: list[str], room: int) -> Iterator[str]:
-    for line in lines:
-        room -= len(line) + 1
-        if room < 0:
-            return
-        yield line
+def _take_fitting(lines: list[str], room: int) -> list[str]:
+    sizes = accumulate(len(line) + 1 for line in lines)
+    return [line for line, size in zip(lines, sizes, strict=True) if size <= room]
 
 
-def _summary(found: Difference, added: int, removed: int) -> str:
-    kinds = [("added", found.added), ("removed", found.removed), ("modified", found.modified)]
-    words = ", ".join(f"{len(paths):,} {word}" for word, paths in kinds if paths)
-    return f"# What has changed\n\nFiles: {words}. Lines: {added:,} added, {removed:,} removed.\n"
+def _render_summary(changes: FileChanges, added: int, removed: int) -> str:
+    groups = [("added", changes.added), ("removed", changes.removed), ("modified", changes.modified)]
+    counts = ", ".join(f"{len(paths):,} {action}" for action, paths in groups if paths)
+    return f"# What has changed\n\nFiles: {counts}. Lines: {added:,} added, {removed:,} removed.\n"
 
 
-def _changed(path: str, was: Entry | None, now: Entry | None, old: Content, new: Content) -> _One:
-    one = _One(path, "added" if was is None else "removed" if now is None else "modified", _notes(was, now))
-    if was and now and was.digest == now.digest and was.kind is now.kind:
-        return one
-    data, new_data = _content(path, was, old), _content(path, now, new)
-    if data is None or new_data is None:
-        return replace(one, notes=(*one.notes, "not shown"))
-    if b"\0" in data or b"\0" in new_data:
-        return replace(one, notes=(*one.notes, "binary"))
-    return _compared(one, _lines(data), _lines(new_data))
+def _compare_file(
+    path: str, old: FileEntry | None, new: FileEntry | None, read_old: ReadContent, read_new: ReadContent
+) -> _FileDiff:
+    action = "added" if old is None else "removed" if new is None else "modified"
+    file_diff = _FileDiff(path, action, _describe_kind(old, new))
+    if old and new and old.digest == new.digest and old.kind is new.kind:
+        return file_diff
+    old_data, new_data = _read_content(path, old, read_old), _read_content(path, new, read_new)
+    if old_data is None or new_data is None:
+        return replace(file_diff, notes=(*file_diff.notes, "not shown"))
+    if b"\0" in old_data or b"\0" in new_data:
+        return replace(file_diff, notes=(*file_diff.notes, "binary"))
+    return _compare_lines(file_diff, _split_lines(old_data), _split_lines(new_data))
 
 
-def _notes(was: Entry | None, now: Entry | None) -> tuple[str, ...]:
-    if now is None:
+def _describe_kind(old: FileEntry | None, new: FileEntry | None) -> tuple[str, ...]:
+    """Describe a new kind of file, or a changed executable bit."""
+    if new is None:
         return ()
-    if now.kind is not (was.kind if was else Kind.FILE):
-        return (_KINDS[now.kind],)
-    if now.is_executable is (was.is_executable if was else False):
+    if new.kind is not (old.kind if old else FileKind.FILE):
+        return (_KINDS[new.kind],)
+    if new.is_executable is (old.is_executable if old else False):
         return ()
-    return ("may now be run" if now.is_executable else "may no longer be run",)
+    return ("may now be run" if new.is_executable else "may no longer be run",)
 
 
-_KINDS = {
-    Kind.FILE: "a file",
-    Kind.LINK: "a link",
-    Kind.CLOSED: "a folder that cannot be read",
-    Kind.OTHER: "neither file nor link",
-}
-
-
-def _content(path: str, entry: Entry | None, known: Content) -> bytes | None:
+def _read_content(path: str, entry: FileEntry | None, read: ReadContent) -> bytes | None:
     if entry is None:
         return b""
-    data = known(path) if entry.digest else None
-    return b"link to " + data if data is not None and entry.kind is Kind.LINK else data
+    data = read(path) if entry.digest else None
+    return b"link to " + data if data is not None and entry.kind is FileKind.LINK else data
 
 
-def _lines(data: bytes) -> list[str]:
-    """The lines, each with the sign of its end where it lacks one."""
-    lines = data.decode("utf-8", "surrogateescape").split("\n")
-    last = lines.pop()
+def _split_lines(data: bytes) -> list[str]:
+    """Split a text into lines; only a last line without a newline ends with one, as a marker."""
+    *lines, last = data.decode("utf-8", "surrogateescape").split("\n")
     return [*lines, f"{last}\n"] if last else lines
 
 
-def _compared(one: _One, old: list[str], new: list[str]) -> _One:
-    found = list(hunks(old, new)) if old or new else []
-    changes = [op for hunk in found for op in hunk if op[0] != "equal"]
-    added, removed = sum(op[4] - op[3] for op in changes), sum(op[2] - op[1] for op in changes)
-    return replace(one, added=added, removed=removed, old=old, new=new, hunks=found)
+def _compare_lines(file_diff: _FileDiff, old: list[str], new: list[str]) -> _FileDiff:
+    hunks = list(compute_hunks(old, new)) if old or new else []
+    edits = [op for hunk in hunks for op in hunk if op[0] != "equal"]
+    added, removed = sum(op[4] - op[3] for op in edits), sum(op[2] - op[1] for op in edits)
+    return replace(file_diff, added=added, removed=removed, old=old, new=new, hunks=hunks)
 
 
-def _signed(sign: str, lines: Sequence[str]) -> Iterator[str]:
+def _render_side(sign: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
-        yield sign + clipped(revealed(line.removesuffix("\n")), LONGEST_LINE)
+        yield sign + _format_line(line.removesuffix("\n"))
         if line.endswith("\n"):
-            yield _NO_END
+            yield _NO_NEWLINE
 
 
-def _range(low: int, high: int) -> str:
+def _format_range(low: int, high: int) -> str:
     length = high - low
     if length == 1:
         return f"{low + 1}"
     return f"{low + 1 if length else low},{length}"
 
 
-def _name(path: str) -> str:
-    return clipped(revealed(path), LONGEST_LINE)
+def _format_line(text: str) -> str:
+    return clip_text(reveal_hidden(text), MAX_LINE_LENGTH)

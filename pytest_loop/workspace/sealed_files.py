@@ -1,116 +1,28 @@
-"""The files of a project while agents edit them: what judges is sealed, and put back whenever it was touched."""
+"""The files of a project while agents edit them: sealed files are restored after every edit."""
 
 from __future__ import annotations
 
 import hashlib
-import site
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from pytest_loop.core.judging.tampering import Source
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
-from pytest_loop.workspace.content_archive import LARGEST, Kept, PutBack
-from pytest_loop.workspace.file_tree import Difference, Kind, Scope, Tree, difference, look, read
-from pytest_loop.workspace.path_patterns import Globs
-from pytest_loop.workspace.project_diff import Change, change
-from pytest_loop.workspace.shadowed_modules import hiding
+from pytest_loop.workspace.content_archive import MAX_SIZE, ContentArchive, RestoreResult
+from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
+from pytest_loop.workspace.file_tree import FileChanges, FileKind, FileTree, compare_trees
+from pytest_loop.workspace.path_patterns import PathPatterns
+from pytest_loop.workspace.project_diff import ProjectDiff, compute_diff
+from pytest_loop.workspace.seal import select_shadowing_files
 
-FOLDERS = ("tests", "test", "testing")
-# What decides how tests are found and run, and what else judges.
-CONFIGURATION = (
-    "conftest.py",
-    "*.rules.yaml",
-    "*.rules.yml",
-    "*.rules.json",
-    "*.rules.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "pytest.toml",
-    ".pytest.toml",
-    "tox.ini",
-    "setup.cfg",
-    "pyproject.toml",
-    "noxfile.py",
-    "sitecustomize.py",
-    "usercustomize.py",
-    ".coveragerc",
-    "mypy.ini",
-    ".mypy.ini",
-    "ruff.toml",
-    ".ruff.toml",
-    ".flake8",
-    ".pylintrc",
-    ".pre-commit-config.yaml",
-    "/.github/",
-    "/.gitlab-ci.yml",
-    "/.circleci/",
-    "*.pth",
-    "*.pyc",  # beside its source one is imported in the place of another module, and git ignores it
-)
-# What commands of other tools are told by; they judge where such a command does.
-BUILD = (
-    "[mM]akefile",
-    "GNUmakefile",
-    "[jJ]ustfile",
-    ".justfile",
-    "mise.toml",
-    "Rakefile",
-    "package.json",
-    "jest.config.*",
-    "vitest.config.*",
-    ".mocharc*",
-    ".eslintrc*",
-    "eslint.config.*",
-    "tsconfig*.json",
-    "Cargo.toml",
-    "go.mod",
-    "pom.xml",
-    "build.gradle*",
-)
-NEW_TESTS = ("!test_*.py", "!*_test.py")
-_SOURCES = ".py"
-
-
-def patterns(
-    tests: Iterable[str], seal: Iterable[str] = (), unseal: Iterable[str] = (), *, are_tests_added: bool = False
-) -> tuple[str, ...]:
-    """What is sealed: the files of tests, the folders of tests they lie in, configuration, and what the person says.
-
-    Where tests are to be added, new ones may be; those that are there stay as they are, and so does what lies by them.
-    """
-    known = sorted(set(tests))
-    own = dict.fromkeys(map(_place_of_a_test, known))
-    new = (*NEW_TESTS, *(f"/{_escaped(path)}" for path in known)) if are_tests_added else ()
-    return (*CONFIGURATION, *own, *new, *seal, *(f"!{pattern}" for pattern in unseal))
-
-
-def _place_of_a_test(path: str) -> str:
-    parts = PurePosixPath(path).parts
-    for at, part in enumerate(parts[:-1]):
-        if part in FOLDERS:
-            return f"/{_escaped('/'.join(parts[: at + 1]))}/"
-    return f"/{_escaped(path)}"
-
-
-def _escaped(path: str) -> str:
-    return "".join(f"\\{one}" if one in "*?[]\\! #" else one for one in path)
-
-
-def site_digest() -> str:
-    """The hash of what every interpreter of this environment loads before anything else."""
-    whole = hashlib.sha256()
-    for folder in sorted({*site.getsitepackages(), site.getusersitepackages()}):
-        for path in sorted(Path(folder).glob("*")) if Path(folder).is_dir() else ():
-            if path.suffix == ".pth" or path.name in ("sitecustomize.py", "usercustomize.py"):
-                whole.update(f"{path}\0{disk.digest(path)}\0".encode())
-    return whole.hexdigest()
+_PYTHON_SUFFIX = ".py"
 
 
 class SealedFiles:
-    """The project's files since the run began."""
+    """The project's files at the start of a run (`start`) and now (`current`)."""
 
     def __init__(
         self,
@@ -121,177 +33,182 @@ class SealedFiles:
         outputs: Iterable[str] = (),
     ) -> None:
         self.root = root
-        given = tuple(sealed)
-        self.sealed = Globs(given)
-        self._closed = Globs(("*", *given))  # all but what somebody has unsealed
-        self.allow = Globs(allow)
-        inside = folder.is_relative_to(root)
-        runs = folder.parent.relative_to(root).as_posix() if inside else ""
-        self.scope = Scope(runs, self.sealed, outputs=frozenset(outputs))
+        self.sealed = PathPatterns(sealed)
+        self._not_unsealed = PathPatterns(("*", *self.sealed.patterns))
+        self.allow = PathPatterns(allow)
+        run_folder = folder.parent.relative_to(root).as_posix() if folder.is_relative_to(root) else ""
+        self.scope = ScanScope(run_folder, self.sealed, outputs=frozenset(outputs))
         self._listing = folder / "files.json"
-        self._kept = Kept(folder / "files.kept")
-        self._lists: dict[Path, tuple[str, Tree]] = {}
-        self.start = Tree({})
-        self.now = Tree({})
+        self._archive = ContentArchive(folder / "files.kept")
+        self._listings: dict[Path, tuple[str, FileTree]] = {}
+        self.start = FileTree({})
+        self.current = FileTree({})
 
-    # -- the beginning
+    # -- start and end of a run
 
-    def begin(self) -> str:
-        """Look at everything before the first edit, and keep it; gives the hash that proves what was seen."""
-        self.start = self.now = look(self.root, self.scope)
-        self._kept.keep(self.root, self.start, self.sealed)
-        return self._list(self._listing, self.start)
+    def record_start(self) -> str:
+        """Scan and archive all files before the first edit; return the hash of the listing."""
+        self.start = self.current = scan_files(self.root, self.scope)
+        self._archive.add_files(self.root, self.start, self.sealed)
+        return self._write_listing(self._listing, self.start)
 
-    def go_on(self, proof: str) -> None:
-        """In another process: what was seen then is only believed if nobody has touched it since."""
-        data = disk.content(self._listing) or b""
-        if hashlib.sha256(data).hexdigest() != proof:
+    def resume(self, listing_hash: str) -> None:
+        """Load the start of a run in another process; raise `StateError` if the listing was changed since."""
+        data = disk.read_file(self._listing) or b""
+        if hashlib.sha256(data).hexdigest() != listing_hash:
             raise StateError(
                 f"{self._listing} is not as this run wrote it: bring it back, or start anew with --loop-task"
             )
-        self.start = Tree.load(data)
-        self._lists[self._listing] = (proof, self.start)
-        self._kept.reopen()
-        self.now = look(self.root, self.scope, self.start)
+        self.start = FileTree.from_json(data)
+        self._listings[self._listing] = (listing_hash, self.start)
+        self._archive.open_existing()
+        self._scan()
 
-    def _list(self, path: Path, tree: Tree) -> str:
-        """Write a list of files down; gives its hash."""
-        data = tree.dump()
-        disk.make_folder(path.parent)
-        disk.write_whole(path, data)
-        found = hashlib.sha256(data).hexdigest()
-        self._lists[path] = (found, tree)
-        return found
-
-    def _secure(self) -> None:
-        """Agents clean up what git does not know, and the run's folder with it: what was in it is written again."""
-        self._kept.secure()
-        for path, (proof, tree) in list(self._lists.items()):
-            if disk.digest(path) != proof:
-                self._list(path, tree)
-
-    # -- as they were in an iteration
-
-    def checkpoint(self, number: int) -> None:
-        """Keep the files as they are now under the number of an iteration."""
-        self._list(self._numbered(number), self.hold())
-
-    def restore(self, number: int, digest: str) -> PutBack:
-        """Make the files those of an iteration again; `digest` is what that iteration judged."""
-        data = disk.content(self._numbered(number))
-        then = Tree.load(data) if data else None
-        if then is None or then.digest != digest:
-            raise StateError(f"the files of iteration {number} are not kept in {self._listing.parent}")
-        return self.go_back(then)
-
-    def hold(self) -> Tree:
-        """Keep the files as they are now, to go back to them in this process."""
-        self._kept.keep(self.root, self.now)
-        return self.now
-
-    def go_back(self, then: Tree) -> PutBack:
-        """Make the files those again that were kept."""
-        self.now = look(self.root, self.scope, self.start)
-        done = self._kept.put_back(self.root, then, self.now, difference(then, self.now))
-        self.now = look(self.root, self.scope, self.start)
-        return done
-
-    def kept(self, digest: str) -> bytes | None:
-        """The content with this hash, if a file had it when the files were kept."""
-        return self._kept.content(digest)
-
-    def _numbered(self, number: int) -> Path:
-        return self._listing.with_name(f"files-{number}.json")
-
-    def forget(self) -> None:
-        """The run does not begin: nothing of it stays."""
-        self._kept.close()
-        for path in (self._listing, self._kept.path):
-            disk.remove(path)
+    def discard(self) -> None:
+        """Remove what was written for a run that does not start."""
+        self._archive.close()
+        for path in (self._listing, self._archive.path):
+            disk.remove_file(path)
         with suppress(OSError):
             self._listing.parent.rmdir()
             self._listing.parent.parent.rmdir()
 
     def close(self) -> None:
-        """Let go of the files."""
-        self._kept.close()
+        self._archive.close()
+
+    def _scan(self) -> None:
+        self.current = scan_files(self.root, self.scope, self.start)
+
+    def _write_listing(self, path: Path, tree: FileTree) -> str:
+        """Write a list of files; return its hash."""
+        data = tree.to_json()
+        disk.make_folder(path.parent)
+        disk.write_atomically(path, data)
+        listing_hash = hashlib.sha256(data).hexdigest()
+        self._listings[path] = (listing_hash, tree)
+        return listing_hash
+
+    def _rewrite_removed_files(self) -> None:
+        """Write the archive and the listings again if an agent removed or changed them, for example with git clean."""
+        self._archive.rewrite_if_removed()
+        for path, (listing_hash, tree) in list(self._listings.items()):
+            if disk.hash_file(path) != listing_hash:
+                self._write_listing(path, tree)
+
+    # -- checkpoints
+
+    def save_checkpoint(self, number: int) -> None:
+        """Save the current files as those of an iteration."""
+        self._write_listing(self._get_checkpoint_path(number), self.save_current())
+
+    def restore_checkpoint(self, number: int, digest: str) -> RestoreResult:
+        """Restore the files of an iteration; `digest` is the tree's hash in its evaluation."""
+        data = disk.read_file(self._get_checkpoint_path(number))
+        tree = FileTree.from_json(data) if data else None
+        if tree is None or tree.digest != digest:
+            raise StateError(f"the files of iteration {number} are not kept in {self._listing.parent}")
+        return self.restore_tree(tree)
+
+    def _get_checkpoint_path(self, number: int) -> Path:
+        return self._listing.with_name(f"files-{number}.json")
+
+    def save_current(self) -> FileTree:
+        """Archive the current files, and return them for `restore_tree`."""
+        self._archive.add_files(self.root, self.current)
+        return self.current
+
+    def restore_tree(self, tree: FileTree) -> RestoreResult:
+        """Restore files that were archived."""
+        self._scan()
+        result = self._archive.undo_changes(self.root, tree, self.current, compare_trees(tree, self.current))
+        self._scan()
+        return result
+
+    def get_content(self, digest: str) -> bytes | None:
+        """Return the archived content with this hash, or None if there is none."""
+        return self._archive.get_content(digest)
 
     # -- after an edit
 
-    def settle(self) -> list[SealFinding]:
-        """Put back what judges, and what nobody allowed to be edited; gives what was found."""
-        self._secure()
-        self.now = look(self.root, self.scope, self.start)
-        found = difference(self.start, self.now)
-        sealed = found.only(self.sealed)
-        others = found.outside(self.sealed)
-        outside = others.outside(self.allow) if self.allow else Difference()
-        allowed = others.only(self.allow) if self.allow else others
-        hidden = hiding(self.root, self.start, allowed).only(self._closed)
-        wrong = ((sealed, "sealed"), (hidden, "sealed"), (outside, "allow"))
-        findings = [one for paths, kind in wrong for one in self._put_back(paths, kind)]
+    def enforce_seal(self) -> list[SealFinding]:
+        """Restore sealed files and files that must not be edited; return one finding for each."""
+        self._rewrite_removed_files()
+        self._scan()
+        changes = compare_trees(self.start, self.current)
+        unsealed = changes.exclude(self.sealed)
+        allowed, forbidden = unsealed, FileChanges()
+        if self.allow:
+            allowed, forbidden = unsealed.select(self.allow), unsealed.exclude(self.allow)
+        shadowing = select_shadowing_files(self.root, self.start, allowed).select(self._not_unsealed)
+        findings = [
+            *self._undo(changes.select(self.sealed), "sealed"),
+            *self._undo(shadowing, "sealed"),
+            *self._undo(forbidden, "allow"),
+        ]
         if findings:
-            self.now = look(self.root, self.scope, self.start)
+            self._scan()
         return findings
 
-    def _put_back(self, found: Difference, kind: str) -> Iterator[SealFinding]:
-        if not found.paths:
-            return
-        done = self._kept.put_back(self.root, self.start, self.now, found)
-        words = dict.fromkeys(done.removed, "was new, and was removed")
-        words |= dict.fromkeys(done.restored, "was changed, and was put back")
-        words |= {path: f"was changed, and cannot be put back: {reason}" for path, reason in done.lost}
-        for path in found.paths:
-            yield SealFinding(kind=kind, path=path, detail=words.get(path, "was changed"))
+    def _undo(self, changes: FileChanges, kind: str) -> Iterator[SealFinding]:
+        result = self._archive.undo_changes(self.root, self.start, self.current, changes)
+        details = dict.fromkeys(result.removed, "was new, and was removed")
+        details |= dict.fromkeys(result.restored, "was changed, and was put back")
+        details |= {path: f"was changed, and cannot be put back: {reason}" for path, reason in result.lost}
+        for path in changes.paths:
+            yield SealFinding(kind=kind, path=path, detail=details[path])
 
-    # -- what has changed
+    # -- what changed
 
     @property
     def digest(self) -> str:
-        """The hash of all files as they were last seen."""
-        return self.now.digest
+        """The hash of all files at the last scan."""
+        return self.current.digest
 
-    def change(self) -> Change:
-        """What has changed since the run began."""
-        return change(self.start, self.now, self._content_then, self._content_now)
+    def compute_diff(self) -> ProjectDiff:
+        """Compute what changed since the run started."""
+        return compute_diff(self.start, self.current, self._read_start_content, self._read_current_content)
 
-    def diff(self, then: Tree, limit: int) -> str:
-        """What has changed since the files were as `then`, where these were kept."""
+    def render_diff(self, before: FileTree, limit: int) -> str:
+        """Render what changed since files that were archived."""
 
-        def content(path: str) -> bytes | None:
-            return self._kept.content(then.entries[path].digest)
+        def read_content(path: str) -> bytes | None:
+            return self._archive.get_content(before.entries[path].digest)
 
-        return change(then, self.now, content, self._content_now, limit).diff
+        return compute_diff(before, self.current, read_content, self._read_current_content, limit).diff
 
-    def sources(self) -> list[Source]:
-        """The Python files of the product that have changed."""
-        found = difference(self.start, self.now)
-        paths = [path for path in (*found.added, *found.modified) if path.endswith(_SOURCES)]
+    def list_changed_sources(self) -> list[Source]:
+        """Return the Python files that were added or modified."""
+        changes = compare_trees(self.start, self.current)
+        paths = [path for path in (*changes.added, *changes.modified) if path.endswith(_PYTHON_SUFFIX)]
         return [
-            Source(path, _text(self._content_then(path)) if path in self.start.entries else None, _text(data))
+            Source(path, self._read_start_text(path) if path in self.start.entries else None, _decode(data))
             for path in paths
-            if (data := self._content_now(path)) is not None
+            if (data := self._read_current_content(path)) is not None
         ]
 
-    def product(self) -> Iterator[str]:
-        """The Python files of the product as they were when the run began."""
+    def read_product_sources(self) -> Iterator[str]:
+        """Read the Python files that are not sealed, as they were at the start."""
+        return self._read_start_sources(is_sealed=False)
+
+    def read_sealed_sources(self) -> Iterator[str]:
+        """Read the Python files that are sealed, as they were at the start."""
+        return self._read_start_sources(is_sealed=True)
+
+    def _read_start_sources(self, *, is_sealed: bool) -> Iterator[str]:
         for path in self.start.entries:
-            if path.endswith(_SOURCES) and not self.sealed.matches(path):
-                yield _text(self._content_then(path))
+            if path.endswith(_PYTHON_SUFFIX) and self.sealed.matches(path) is is_sealed:
+                yield self._read_start_text(path)
 
-    def judges(self) -> Iterator[str]:
-        """The Python files that are sealed, as they were."""
-        for path in self.start.entries:
-            if path.endswith(_SOURCES) and self.sealed.matches(path):
-                yield _text(self._content_then(path))
+    def _read_start_text(self, path: str) -> str:
+        return _decode(self._read_start_content(path) or b"")
 
-    def _content_then(self, path: str) -> bytes | None:
-        return self._kept.content(self.start.entries[path].digest)
+    def _read_start_content(self, path: str) -> bytes | None:
+        return self._archive.get_content(self.start.entries[path].digest)
 
-    def _content_now(self, path: str) -> bytes | None:
-        entry = self.now.entries[path]
-        return read(self.root, path, entry, LARGEST) if entry.kind in (Kind.FILE, Kind.LINK) else None
+    def _read_current_content(self, path: str) -> bytes | None:
+        entry = self.current.entries[path]
+        return read_entry(self.root, path, entry, MAX_SIZE) if entry.kind in (FileKind.FILE, FileKind.LINK) else None
 
 
-def _text(data: bytes | None) -> str:
-    return (data or b"").decode("utf-8", "replace")
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
 
 import pytest
 
-from pytest_loop.background import later_words
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from tests.acceptance.conftest import Pytest
@@ -35,8 +33,8 @@ def project(tmp_path: Path) -> Iterator[Path]:
     """A project whose agents wait for what they are to write; whatever still works at the end is ended."""
     (tmp_path / "guide.rules.yaml").write_text(dedent(RULES))
     yield tmp_path
-    for files in Store(tmp_path).busy():
-        files.ask_to_pause()
+    for files in Store(tmp_path).list_busy_runs():
+        files.request_pause()
         gone(int(files.pid))
 
 
@@ -54,7 +52,7 @@ def conditions(run: Pytest) -> dict[str, str]:
 
 
 def events(project: Path, alias: str) -> list[str]:
-    return [one.event for one in Store(project).run(alias).read_history().events]
+    return [one.event for one in Store(project).get_run(alias).read_history().events]
 
 
 def gone(pid: int) -> None:
@@ -68,7 +66,7 @@ def gone(pid: int) -> None:
 
 
 def kill(project: Path, alias: str) -> None:
-    pid = int(Store(project).run(alias).pid)
+    pid = int(Store(project).get_run(alias).pid)
     os.kill(pid, signal.SIGKILL)
     gone(pid)
 
@@ -107,7 +105,7 @@ def test_four_runs_a_fifth_is_refused_one_is_killed_and_goes_on_and_none_disturb
         followed = run(f"--loop-attach={alias}")
         assert followed.returncode == 0, followed
         assert "\ncompleted: threshold_reached after iteration 1 of 4" in followed.stdout
-        assert Store(project).run(alias).artifact.read_text() == f"# Guide of {alias}\n"
+        assert Store(project).get_run(alias).artifact.read_text() == f"# Guide of {alias}\n"
     assert conditions(run) == dict.fromkeys(NAMES, "completed")
     plain = ["run_started", "plan_created", "artifact_created", "evaluation_done", "phase_switched", "stopped"]
     assert [events(project, alias) for alias in NAMES] == [plain] * len(NAMES)
@@ -115,7 +113,7 @@ def test_four_runs_a_fifth_is_refused_one_is_killed_and_goes_on_and_none_disturb
 
 def test_it_has_no_terminal_and_is_followed_live(run: Pytest, project: Path) -> None:
     detached(run, project, "alpha")
-    pid = int(Store(project).run("alpha").pid)
+    pid = int(Store(project).get_run("alpha").pid)
     assert os.getsid(pid) == pid
     assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4] == "0", "it has a terminal"
     command = [sys.executable, "-m", "pytest", "--loop-attach"]
@@ -205,7 +203,7 @@ def test_run_without_a_log_cannot_be_followed(run: Pytest, project: Path) -> Non
 
 def test_run_that_dies_each_time_is_taken_up_three_times_and_then_only_by_force(run: Pytest, project: Path) -> None:
     detached(run, project, "alpha")
-    files = Store(project).run("alpha")
+    files = Store(project).get_run("alpha")
     asked(project, "alpha", 1)
     for attempt in (1, 2, 3):
         kill(project, "alpha")
@@ -229,31 +227,10 @@ def test_run_that_dies_each_time_is_taken_up_three_times_and_then_only_by_force(
 
 
 def test_only_attempts_since_the_last_evaluation_count(project: Path) -> None:
-    files = Store(project).run("alpha")
-    files.take()
-    files.note_attempt(2, evaluations=1)
-    other = Store(project).run("alpha")
-    assert (other.attempts(1), other.attempts(2), other.pid) == (2, 0, str(os.getpid()))
+    files = Store(project).get_run("alpha")
+    files.acquire()
+    files.record_attempt(2, evaluations=1)
+    other = Store(project).get_run("alpha")
+    assert (other.count_attempts(1), other.count_attempts(2), other.pid) == (2, 0, str(os.getpid()))
     files.release()
-    assert other.attempts(1) == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "resumed", "kept"),
-    [
-        ("--loop-task x -n2 --loop-detach", None, "-n2"),
-        ("--loop-task=x --loop-alias y tests", None, "tests"),
-        ("--loop-resume tests --loop-detach", "tests", ""),
-        ("--loop-resume --loop-detach -q", "\0", "-q"),
-        ("--loop-resume=x --loop-max-iterations 9", "x", "--loop-max-iterations 9"),
-        ("--loop-json - --loop-json=- --loop-yes", None, "--loop-yes"),
-        ("--loop-json out.json --loop-json=b.json", None, "--loop-json=out.json --loop-json=b.json"),
-    ],
-)
-def test_words_for_the_process_that_goes_on(words: str, resumed: Any, kept: str) -> None:
-    assert list(later_words(words.split(), resumed)) == kept.split()
-
-
-def test_options_that_are_to_stay_do() -> None:
-    words = ["--loop-resume=x", "--loop-detach", "--loop-json", "-"]
-    assert list(later_words(words, "x", keep=("--loop-detach", "--loop-json"))) == words[1:]
+    assert other.count_attempts(1) == 0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_loop import option_table as options
+from pytest_loop.settings import command_line
 
 FOLDER = Path(__file__).parents[2] / "examples" / "ci"
 TEXT = (FOLDER / "fix-until-green.yml").read_text(encoding="utf-8")
@@ -101,7 +101,7 @@ def test_it_ends_and_there_is_one_at_a_time() -> None:
 def test_its_options_are_ours() -> None:
     words = step("Fix until green")["run"].split()
     named = {word.partition("=")[0] for word in words if word.startswith("--")}
-    assert named <= {one.name for one in options.RUN}
+    assert named <= set(command_line.FLAGS)
     assert {"--loop-task", "--loop-agent", "--loop-yes", "--loop-json"} <= named
 
 

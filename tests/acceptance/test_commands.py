@@ -42,7 +42,7 @@ HOLDER = """
     from pytest_loop.store.project_runs import Store
 
     for alias in sys.argv[1:]:
-        Store(Path()).run(alias).take()
+        Store(Path()).get_run(alias).acquire()
     print("held", flush=True)
     time.sleep(60)
 """
@@ -93,8 +93,8 @@ def make(project: Path) -> Make:
         for kind, payload in [*told, *([("stopped", {"reason": reason})] if reason else [])]:
             events.append(_event(now, kind, payload, updated))
             now = run_machine.step(now, events[-1])
-        files = Store(project).run(alias)
-        files.take()
+        files = Store(project).get_run(alias)
+        files.acquire()
         files.append(events, now)
         files.write_artifact("# Guide\n")
         files.release()
@@ -339,7 +339,7 @@ def test_active_run_is_meant_where_none_is_named_and_else_the_latest(
     old, new = make("old", updated="2026-01-02"), make("new", updated="2026-01-03")
     assert "new " in command("--loop-status").lines()[1]
     store = Store(project)
-    store.point_at(old.read()[0])
+    store.set_current_run(old.read()[0])
     assert "old " in command("--loop-status").lines()[1]
     new.history.write_text("?")
     new.snapshot.unlink()
@@ -351,7 +351,7 @@ def test_pointer_that_a_crash_left_at_a_finished_run_is_taken_away(command: Comm
     over = make("over", reason="threshold_reached")
     make("later", updated="2026-01-03")
     store = Store(project)
-    store.point_at(over.read()[0])
+    store.set_current_run(over.read()[0])
     assert "later " in command("--loop-status").lines()[1]
     assert not store.pointer.exists()
 
@@ -368,7 +368,7 @@ def test_project_with_nothing_but_a_broken_run_says_so(command: Command, make: M
 
 def test_run_that_nobody_works_on_is_marked_as_stopped(command: Command, project: Path, make: Make) -> None:
     files = make()
-    Store(project).point_at(files.read()[0])
+    Store(project).set_current_run(files.read()[0])
     assert command("--loop-stop=going home").lines() == ["stopped guide (going home)"]
     state, history = files.read()
     assert (state.status.value, state.stop.reason, state.stop_asked) == ("stopped", "user_stop", "going home")
@@ -396,8 +396,8 @@ def test_which_of_several_runs_is_to_stop_is_not_guessed(
     text = command("--loop-stop").refusal
     assert text == "several runs are active (guide, poem): name one with --loop-alias"
     assert command("--loop-stop", "--loop-alias=poem").lines() == ["asked poem to stop (user_stop)"]
-    assert Store(project).run("poem").stop_asked() == "user_stop"
-    assert Store(project).run("guide").stop_asked() is None
+    assert Store(project).get_run("poem").read_stop_request() == "user_stop"
+    assert Store(project).get_run("guide").read_stop_request() is None
 
 
 # -- clean
@@ -423,7 +423,7 @@ def test_clean_never_takes_a_run_at_work_and_all_takes_the_others(
     result = command("--loop-clean=all", "--loop-yes", "--loop-json=-")
     assert result.data(code=1) == {"deleted": ["guide", "song"], "kept": ["poem"]}
     assert result.err.splitlines() == [stays, "deleted guide, song"]
-    assert [one.alias for one in Store(project).runs()] == ["poem"]
+    assert [one.alias for one in Store(project).list_runs()] == ["poem"]
 
 
 def test_clean_of_nothing_is_done_at_once(command: Command, project: Path) -> None:
@@ -574,7 +574,7 @@ def test_stop_from_another_terminal_ends_a_working_agent_at_once_and_another_run
     out, err = judging.communicate(timeout=60)
     assert (judging.returncode, err) == (0, ""), out
     store = Store(project)
-    states = {one.alias: one.read()[0] for one in store.runs()}
+    states = {one.alias: one.read()[0] for one in store.list_runs()}
     assert {alias: state.stop.reason for alias, state in states.items()} == {
         "sleeping": "user_stop",
         "judging": "threshold_reached",

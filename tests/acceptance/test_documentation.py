@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop import option_table as options
-from pytest_loop.core.model.vocabulary import Reason
-from pytest_loop.rules.checks.registry import BUILT_IN, COMPOSED
-from pytest_loop.rules.rule_files import load
+from pytest_loop.core.model.run_state import Reason
+from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSED
+from pytest_loop.rules.rule_files import load_rule_file
+from pytest_loop.settings.options import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 RULES = (ROOT / "docs/rules.md").read_text(encoding="utf-8")
@@ -23,7 +23,7 @@ def blocks(language: str) -> list[str]:
 @pytest.mark.parametrize("text", blocks("yaml"))
 def test_every_rule_file_that_is_shown_loads(tmp_path: Path, text: str) -> None:
     (tmp_path / "it.rules.yaml").write_text(text)
-    assert load(tmp_path / "it.rules.yaml", tmp_path).rules
+    assert load_rule_file(tmp_path / "it.rules.yaml", tmp_path).rules
 
 
 def test_the_mark_that_is_shown_works(pytester: pytest.Pytester) -> None:
@@ -43,8 +43,8 @@ def test_the_kind_that_is_shown_works(pytester: pytest.Pytester) -> None:
 
 def test_every_option_and_every_setting_is_documented() -> None:
     text = RULES + (ROOT / "docs/runs.md").read_text(encoding="utf-8")
-    names = [option.name for option in (*options.JUDGING, *options.RUN, *options.COMMANDS)]
-    assert [name for name in (*names, *options.SETTINGS) if name not in text] == []
+    names = [option.flag or option.key for option in OPTIONS]
+    assert [name for name in names if name not in text] == []
 
 
 def test_every_stop_reason_is_documented() -> None:
@@ -54,4 +54,4 @@ def test_every_stop_reason_is_documented() -> None:
 
 def test_every_kind_of_check_is_in_the_table() -> None:
     table = RULES[RULES.index("## Checks") : RULES.index("## Python tests")]
-    assert [kind for kind in [*BUILT_IN, *COMPOSED] if f"`{kind}: " not in table] == []
+    assert [kind for kind in [*BUILT_IN_KINDS, *COMPOSED] if f"`{kind}: " not in table] == []

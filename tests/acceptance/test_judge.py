@@ -209,6 +209,27 @@ def test_a_session_without_a_run_asks_its_judge_too(
     assert pytester.runpytest_subprocess(*workers).parseoutcomes() == {"assumed": 1, "errors": 1, "warned": 1}
 
 
+LEAKING_JUDGE = """
+    import os
+    def work(request):
+        with open("prompt", "w") as file: file.write(request.prompt)
+        return {"passed": False, "reason": "the key is " + os.environ["SERVICE_TOKEN"]}
+"""
+
+
+def test_the_judge_of_a_plain_session_gets_and_gives_no_secret(
+    pytester: pytest.Pytester, rule_file: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_TOKEN", "s3cr3t-value")
+    rule_file("artifact: doc.md\nrules: [{id: a.quality.clear, description: Clear, check: {judge: Is it clear?}}]")
+    (pytester.path / "doc.md").write_text("Send s3cr3t-value along")
+    (pytester.path / "agents.py").write_text(dedent(LEAKING_JUDGE))
+    result = pytester.runpytest_subprocess("--loop-judge", "python:agents:work")
+    result.stdout.fnmatch_lines(["*found no: the key is [[]SERVICE_TOKEN]*"])
+    assert "s3cr3t-value" not in result.stdout.str() + result.stderr.str()
+    assert "Send [SERVICE_TOKEN] along" in (pytester.path / "prompt").read_text()
+
+
 def test_a_judge_of_a_session_that_is_none_is_a_usage_error(pytester: pytest.Pytester, rule_file: Write) -> None:
     rule_file(PANEL.format("all"))
     result = pytester.runpytest_subprocess("--loop-judge", "oracle")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.text.terminal_text import shown
+from pytest_loop.core.text.terminal_emulation import render_visible_text
 
 RULES = """
     rules:
@@ -80,7 +80,7 @@ def _read(terminal: int) -> bytes:
 def frames(text: str) -> list[list[str]]:
     """What stood in the region, each time that it was drawn."""
     found = re.findall(r"── words ─+(?:\x1b\[0m)?\r\n(.*?)(?=\r\x1b|$)", text, re.DOTALL)
-    return [shown(one.replace("\r\n", "\n")).split("\n") for one in found]
+    return [render_visible_text(one.replace("\r\n", "\n")).split("\n") for one in found]
 
 
 def test_the_region_tells_how_it_goes_and_leaves_nothing_behind(watched: Watched) -> None:
@@ -92,7 +92,7 @@ def test_the_region_tells_how_it_goes_and_leaves_nothing_behind(watched: Watched
         assert any(re.match(rf"iteration 1/4, phase A, 0:\d\d: {step}", one) for one in steps), step
     assert any(re.match(r"score ▅ 0\.5 of 0\.8, elapsed 0:\d\d, cost unknown of 25 USD", one[1]) for one in drawn)
     assert "  | thinking about the words" in [one[2] for one in drawn]
-    left = shown(text.replace("\r\n", "\n"))
+    left = render_visible_text(text.replace("\r\n", "\n"))
     assert "── words" not in left
     assert "elapsed" not in left
     assert "  | thinking about the words" in left.splitlines()
@@ -106,9 +106,9 @@ def test_a_question_has_the_terminal_for_itself(watched: Watched, project: Path)
     asked = [one.end() for one in re.finditer(r"\x1b\[J(?=[^\r\n]*\[Y/n\] y\r\n)", text)]
     assert len(asked) == 2, "after the first iteration, and before success is claimed"
     for at in asked:
-        screen = shown(text[:at].replace("\r\n", "\n"))
+        screen = render_visible_text(text[:at].replace("\r\n", "\n"))
         assert "── words" not in screen
-    left = shown(text.replace("\r\n", "\n"))
+    left = render_visible_text(text.replace("\r\n", "\n"))
     assert "── words" not in left
     assert "completed: threshold_reached after iteration 2 of 4, phase B" in left.splitlines()
 
@@ -121,7 +121,7 @@ def test_no_color_leaves_out_the_colours_and_nothing_else(watched: Watched) -> N
 
 
 def test_quiet_says_what_each_iteration_came_to(watched: Watched) -> None:
-    left = shown(watched("--loop-alias", "words", "-q").replace("\r\n", "\n")).splitlines()
+    left = render_visible_text(watched("--loop-alias", "words", "-q").replace("\r\n", "\n")).splitlines()
     assert "Iteration 1/4 | Phase A | Score 0.5 | FAIL" in left
     assert [line for line in left if "thinking" in line or line.endswith("...")] == []
 
@@ -135,7 +135,7 @@ def test_very_quiet_says_no_more_than_that(watched: Watched) -> None:
 
 
 def test_verbose_says_every_event(watched: Watched) -> None:
-    left = shown(watched("--loop-alias", "words", "-v").replace("\r\n", "\n"))
+    left = render_visible_text(watched("--loop-alias", "words", "-v").replace("\r\n", "\n"))
     for event in ("plan_created", "artifact_created", "evaluation_done", "critique_done", "refinement_done"):
         assert re.search(rf"^\d{{4}}-\S+ +1 A {event}", left, re.MULTILINE), event
 

@@ -55,8 +55,8 @@ def command(project: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
 
 def keep(project: Path, alias: str, told: Told, updated: str = "2026-01-01") -> None:
-    files = Store(project).run(alias)
-    files.take()
+    files = Store(project).get_run(alias)
+    files.acquire()
     state = told.state.model_copy(update={"task_alias": alias, "updated_at": updated})
     files.append(told.events, state)
     files.release()

@@ -337,11 +337,11 @@ def test_a_worker_that_dies_is_a_failed_rule_and_the_denominator_stays(
 def test_the_schema_is_printed(pytester: pytest.Pytester) -> None:
     import json
 
-    from pytest_loop.rules.rule_files import json_schema
+    from pytest_loop.rules.rule_files import build_json_schema
 
     result = pytester.runpytest("--loop-schema")
     assert result.ret == 0
-    assert json.loads(result.stdout.str()) == json_schema()
+    assert json.loads(result.stdout.str()) == build_json_schema()
 
 
 def test_installed_but_unused_it_changes_nothing(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.branching import translated
 from pytest_loop.store.project_runs import Store
 from tests.acceptance.conftest import Pytest
 from tests.acceptance.test_background import gone
@@ -41,8 +40,8 @@ def project(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "test_it.py").write_text((tmp_path / "test_it.py").read_text() + "    assert True\n")
     os.mkfifo(tmp_path / "go")
     yield tmp_path
-    for files in Store(tmp_path).busy():
-        files.ask_to_pause()
+    for files in Store(tmp_path).list_busy_runs():
+        files.request_pause()
         gone(int(files.pid))
 
 
@@ -149,7 +148,7 @@ def test_second_run_on_the_same_files_is_refused_and_one_apart_is_not(run: Pytes
     assert apart.returncode == 0, apart
     allowed = run(*TASK, *MENDS, "--loop-alias", "three", "--loop-allow", "src/product.py")
     assert allowed.returncode == 0, allowed
-    assert [files.alias for files in Store(project).busy()] == ["one"]
+    assert [files.alias for files in Store(project).list_busy_runs()] == ["one"]
 
 
 @pytest.mark.thorough
@@ -175,16 +174,3 @@ def test_work_tree_needs_a_repository_with_a_commit(run: Pytest, project: Path) 
     assert "--loop-worktree: the project is not in a git work tree" in run(*words).stderr
     git(project, "init", "--quiet")
     assert "--loop-worktree: the git repository has no commit yet: make one first" in run(*words).stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("--loop-worktree -q tests", "-q tests"),
-        ("--loop-json out.json --loop-json=-", "--loop-json=/p/sub/out.json --loop-json=-"),
-        ("/p/tests -c /p/x.ini --rootdir=/p/sub /pq", "/t/tests -c /t/x.ini --rootdir=/t/sub /pq"),
-    ],
-)
-def test_words_for_a_process_in_the_work_tree(words: str, expected: str) -> None:
-    found = translated(words.split(), Path("/p"), Path("/t"), Path("/p/sub"))
-    assert list(found) == expected.split()

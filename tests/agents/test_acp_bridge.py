@@ -9,8 +9,8 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_loop.agents.client_agent import PresetAgent
-from pytest_loop.agents.factory import make
+from pytest_loop.agents.client_agent import ClientAgent
+from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, Watch
 from pytest_loop.core.model.run_state import Usage
 
@@ -72,16 +72,16 @@ AGENT = """
 """
 YES = "{'outcome': 'selected', 'optionId': 'yes'} -32601"
 NO = "{'outcome': 'selected', 'optionId': 'no'} -32601"
-Agent = Callable[..., PresetAgent]
+Agent = Callable[..., ClientAgent]
 
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Agent:
     (tmp_path / "agent.py").write_text(dedent(AGENT))
 
-    def make_it(words: str = "") -> PresetAgent:
-        found = make(f"acp:{sys.executable} agent.py {words}", tmp_path, {})
-        assert isinstance(found, PresetAgent)
+    def make_it(words: str = "") -> ClientAgent:
+        found = make_agent(f"acp:{sys.executable} agent.py {words}", tmp_path, {})
+        assert isinstance(found, ClientAgent)
         return found
 
     return make_it
@@ -90,7 +90,7 @@ def agent(tmp_path: Path) -> Agent:
 @pytest.mark.measured
 def test_it_may_edit_where_an_edit_is_asked_for(agent: Agent, tmp_path: Path) -> None:
     heard: list[bytes] = []
-    reply = agent("--modes").answer(AgentRequest("PRODUCE", "Grüße", tmp_path), Watch(heard=heard.append))
+    reply = agent("--modes").answer(AgentRequest("PRODUCE", "Grüße", tmp_path), Watch(on_output=heard.append))
     assert reply.text == f"code False {YES}"
     assert reply.usage == Usage()
     assert heard[:2] == [b"I think first.\n", b"tool: edit calc.py\n"]
@@ -134,4 +134,4 @@ def test_a_command_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
         ("acp:", "expected a command after `acp:`, found nothing"),
     ):
         with pytest.raises(AgentUnavailableError, match=message):
-            make(spec, tmp_path, {})
+            make_agent(spec, tmp_path, {})

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.agents.answers import JudgeAnswer, PlanAnswer, PrepareAnswer, blocked, unwrapped, validated
+from pytest_loop.agents.answers import (
+    JudgeAnswer,
+    PlanAnswer,
+    PrepareAnswer,
+    parse_blocked_claim,
+    strip_fence,
+    validate_answer,
+)
 from pytest_loop.agents.protocol import AgentError, AgentReply
 
 YES = '{"passed": true, "reason": "it says so"}'
@@ -23,7 +30,7 @@ YES = '{"passed": true, "reason": "it says so"}'
     ],
 )
 def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
-    assert validated(AgentReply(text=text), JudgeAnswer) == JudgeAnswer(passed=True, reason="it says so")
+    assert validate_answer(AgentReply(text=text), JudgeAnswer) == JudgeAnswer(passed=True, reason="it says so")
 
 
 @pytest.mark.parametrize(
@@ -52,31 +59,37 @@ def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
 )
 def test_what_is_malformed_truncated_or_contradictory_is_refused(text: str, problem: str) -> None:
     with pytest.raises(AgentError) as error:
-        validated(AgentReply(text=text), JudgeAnswer)
+        validate_answer(AgentReply(text=text), JudgeAnswer)
     assert problem in str(error.value)
     assert len(str(error.value)) < 300
 
 
 def test_data_needs_no_search() -> None:
-    assert validated(AgentReply(text="chatter", data={"passed": False}), JudgeAnswer).passed is False
+    assert validate_answer(AgentReply(text="chatter", data={"passed": False}), JudgeAnswer).passed is False
     with pytest.raises(AgentError, match="found the whole: Input should be a valid dictionary"):
-        validated(AgentReply(data=[1]), JudgeAnswer)
+        validate_answer(AgentReply(data=[1]), JudgeAnswer)
     with pytest.raises(AgentError, match="expected a JSON object, found ''"):
-        validated(AgentReply(), JudgeAnswer)
+        validate_answer(AgentReply(), JudgeAnswer)
 
 
 @pytest.mark.parametrize("steps", [[], ["one", "two"], ["x"] * 6, ["one", "two", " "], ["one", "two", 3], "one"])
 def test_a_plan_has_three_to_five_steps(steps: object) -> None:
     with pytest.raises(AgentError, match="expected JSON with plan, found plan"):
-        validated(AgentReply(data={"plan": steps}), PlanAnswer)
+        validate_answer(AgentReply(data={"plan": steps}), PlanAnswer)
 
 
 def test_a_plan_and_checks_are_taken_with_what_else_is_said() -> None:
-    assert validated(AgentReply(data={"plan": ["a", " b ", "c"], "notes": []}), PlanAnswer).plan == ["a", "b", "c"]
-    found = validated(AgentReply(data={"checks": [{"rule_id": "a", "type": "content", "search": "x"}]}), PrepareAnswer)
+    assert validate_answer(AgentReply(data={"plan": ["a", " b ", "c"], "notes": []}), PlanAnswer).plan == [
+        "a",
+        "b",
+        "c",
+    ]
+    found = validate_answer(
+        AgentReply(data={"checks": [{"rule_id": "a", "type": "content", "search": "x"}]}), PrepareAnswer
+    )
     assert found.checks[0].model_extra == {"type": "content", "search": "x"}
     with pytest.raises(AgentError, match=r"found checks.0.rule_id: Field required"):
-        validated(AgentReply(data={"checks": [{}]}), PrepareAnswer)
+        validate_answer(AgentReply(data={"checks": [{}]}), PrepareAnswer)
 
 
 @pytest.mark.parametrize(
@@ -97,12 +110,12 @@ def test_a_plan_and_checks_are_taken_with_what_else_is_said() -> None:
     ],
 )
 def test_a_fence_around_the_whole_document_is_taken_off(text: str, document: str) -> None:
-    assert unwrapped(text) == document
+    assert strip_fence(text) == document
 
 
 def test_a_claim_of_being_blocked_is_the_whole_answer_or_none() -> None:
-    assert blocked("BLOCKED a.b.c: it contradicts a.b.d\n") == ("a.b.c", "it contradicts a.b.d")
-    assert blocked("BLOCKED test_x.py::test_y[1]: wrong\nvalue") == ("test_x.py::test_y[1]", "wrong\nvalue")
-    assert blocked("# Doc\nBLOCKED a.b: no") is None
-    assert blocked("BLOCKED a.b:") is None
-    assert blocked("BLOCKED a.b: " + "x" * 4000) is None
+    assert parse_blocked_claim("BLOCKED a.b.c: it contradicts a.b.d\n") == ("a.b.c", "it contradicts a.b.d")
+    assert parse_blocked_claim("BLOCKED test_x.py::test_y[1]: wrong\nvalue") == ("test_x.py::test_y[1]", "wrong\nvalue")
+    assert parse_blocked_claim("# Doc\nBLOCKED a.b: no") is None
+    assert parse_blocked_claim("BLOCKED a.b:") is None
+    assert parse_blocked_claim("BLOCKED a.b: " + "x" * 4000) is None

@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.builtin_agent import BuiltinAgent, apply
-from pytest_loop.agents.factory import make
-from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, Case, StopAskedError, Watch
+from pytest_loop.agents.builtin_agent import BuiltinAgent, apply_patch
+from pytest_loop.agents.factory import make_agent
+from pytest_loop.agents.protocol import (
+    AgentError,
+    AgentRequest,
+    AgentUnavailableError,
+    RepairTask,
+    StopRequestedError,
+    Watch,
+)
 from pytest_loop.core.model.rules import Remedy
 from pytest_loop.repair.order import Patch
 
@@ -55,8 +62,8 @@ def ask(
     attempt: Callable[[Callable[[], None]], bool] = lambda _: False,
     watch: Watch | None = None,
 ) -> str:
-    case = Case(("-p", "no:cacheprovider"), failing, (), "hash", remedies, attempt)
-    return agent.answer(AgentRequest("REFINE", "", root, case=case), watch or Watch()).report
+    case = RepairTask(("-p", "no:cacheprovider"), failing, (), "hash", remedies, attempt)
+    return agent.answer(AgentRequest("REFINE", "", root, repair_task=case), watch or Watch()).report
 
 
 def test_two_mistakes_are_mended_and_told(project: Path) -> None:
@@ -118,8 +125,8 @@ def test_commands_come_first_and_stay_where_they_help(project: Path) -> None:
 
 
 def test_a_stop_that_is_asked_for_ends_the_search(project: Path) -> None:
-    with pytest.raises(StopAskedError):
-        ask(BuiltinAgent(), project, watch=Watch(wanted=lambda: False))
+    with pytest.raises(StopRequestedError):
+        ask(BuiltinAgent(), project, watch=Watch(should_continue=lambda: False))
 
 
 def test_it_writes_no_documents(project: Path) -> None:
@@ -144,13 +151,13 @@ def test_a_file_that_somebody_else_changed_stays(project: Path) -> None:
         path="prices.py", line=1, template="const", description="", before="old", after="new", diff="", fixed=(), tokens=1, score=1
     )  # fmt: skip
     with pytest.raises(AgentError, match="was changed by somebody else"):
-        apply(patch, project)
+        apply_patch(patch, project)
     assert (project / "prices.py").read_text() == PRICES
 
 
 def test_how_long_it_may_search_can_be_said(tmp_path: Path) -> None:
-    assert isinstance(make("builtin", tmp_path, {}), BuiltinAgent)
-    assert make("builtin:90", tmp_path, {}).name == "builtin"
+    assert isinstance(make_agent("builtin", tmp_path, {}), BuiltinAgent)
+    assert make_agent("builtin:90", tmp_path, {}).name == "builtin"
     for spec in ("builtin:0", "builtin:soon", "builtin:-1"):
         with pytest.raises(AgentUnavailableError, match=f"expected whole seconds after builtin:, found '{spec}'"):
-            make(spec, tmp_path, {})
+            make_agent(spec, tmp_path, {})

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.presets import Preset
 from pytest_loop.agents.protocol import (
     AgentError,
@@ -20,13 +20,13 @@ from pytest_loop.agents.protocol import (
     AgentRequest,
     AgentUnavailableError,
     RateLimitedError,
-    StopAskedError,
+    StopRequestedError,
     Watch,
 )
 from pytest_loop.core.model.run_state import Usage
 
 Ask = Callable[..., AgentRequest]
-Client = Callable[..., PresetAgent]
+Client = Callable[..., ClientAgent]
 RECORDINGS = Path(__file__).parent / "recordings"
 HEAD = """
     import json, os, sys
@@ -41,16 +41,16 @@ SHOW = "done(json.dumps(sys.argv[1:]))"
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
     """A client that is a script of a few lines; it speaks the format of Codex unless the preset says another."""
-    made: list[PresetAgent] = []
+    made: list[ClientAgent] = []
 
-    def make(script: str, words: str = "", waits: tuple[float, ...] = (0.05, 0.05), **more: Any) -> PresetAgent:
+    def make(script: str, words: str = "", waits: tuple[float, ...] = (0.05, 0.05), **more: Any) -> ClientAgent:
         path = tmp_path / "client.py"
         path.write_text(dedent(HEAD) + dedent(script))
         preset = {"program": sys.executable, "checked": "1.0", "format": "codex", "tokens": "run"} | more
         preset["start"] = [str(path), *more.get("start", ())]
         if "resume" in more:
             preset["resume"] = [str(path), *more["resume"]]
-        made.append(PresetAgent(Preset.model_validate(preset), words, "the client", waits))
+        made.append(ClientAgent(Preset.model_validate(preset), words, "the client", waits))
         return made[-1]
 
     yield make
@@ -183,7 +183,7 @@ def test_a_person_sees_words_and_tools_but_no_json(client: Client, ask: Ask) -> 
     agent = client(
         played("claude.stdout").replace("sys.exit", "sys.stdout.write('the end'); sys.exit"), format="claude"
     )
-    agent.answer(ask(), Watch(heard=heard.append))
+    agent.answer(ask(), Watch(on_output=heard.append))
     assert heard == [b"Edit: calc.py\n", b"Fixed.\n", b"the end\n"]
 
 
@@ -275,7 +275,7 @@ def test_a_client_that_is_silent_by_nature_has_its_deadline_only(client: Client,
 def test_what_was_edited_before_it_failed_is_judged_all_the_same(client: Client, ask: Ask) -> None:
     heard: list[bytes] = []
     agent = client("open(sys.argv[1], 'w').write('new'); sys.exit(1)", artifact=["{artifact}"])
-    assert agent.answer(ask(artifact="old"), Watch(heard=heard.append)) == AgentReply()
+    assert agent.answer(ask(artifact="old"), Watch(on_output=heard.append)) == AgentReply()
     assert heard == [b"the client ended with exit code 1; what it edited is judged all the same\n"]
 
 
@@ -295,7 +295,7 @@ LIMITED = f"""
 def test_a_wait_that_the_server_names_is_kept(client: Client, ask: Ask, tmp_path: Path) -> None:
     heard: list[bytes] = []
     with pytest.raises(RateLimitedError, match=r"the client has to wait \(status 429\): no") as error:
-        client(LIMITED, format="opencode").answer(ask(), Watch(timeout=1.9, heard=heard.append))
+        client(LIMITED, format="opencode").answer(ask(), Watch(timeout=1.9, on_output=heard.append))
     assert error.value.seconds == 2.0
     assert (tmp_path / "tries").read_text() == "x"
     assert not any(b"trying again" in one for one in heard)
@@ -316,15 +316,17 @@ def test_somebody_may_ask_for_the_end_while_it_waits(client: Client, ask: Ask) -
     heard: list[bytes] = []
     begun = time.monotonic()
     agent = client(played("claude-429.stdout", 1), format="claude", waits=(60.0,))
-    watch = Watch(heard=heard.append, wanted=lambda: not any(b"trying again in 60 s" in one for one in heard))
-    with pytest.raises(StopAskedError, match="the client was stopped on request"):
+    watch = Watch(
+        on_output=heard.append, should_continue=lambda: not any(b"trying again in 60 s" in one for one in heard)
+    )
+    with pytest.raises(StopRequestedError, match="the client was stopped on request"):
         agent.answer(ask(), watch)
     assert time.monotonic() - begun < 30
 
 
 def test_a_client_that_is_not_there_says_so(ask: Ask) -> None:
-    agent = PresetAgent(Preset(program="no-such-client", checked="1", format="codex"))
+    agent = ClientAgent(Preset(program="no-such-client", checked="1", format="codex"))
     assert agent.name == "no-such-client"
-    assert agent.missing() == "cannot run 'no-such-client': no such command is installed here"
+    assert agent.find_problem() == "cannot run 'no-such-client': no such command is installed here"
     with pytest.raises(AgentUnavailableError, match="cannot run 'no-such-client'"):
         agent.answer(ask(), Watch())

@@ -10,12 +10,12 @@ import pytest
 
 from pytest_loop.agents.command_agent import CommandAgent
 from pytest_loop.agents.protocol import (
-    LARGEST_ANSWER,
+    MAX_ANSWER_BYTES,
     AgentError,
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
-    StopAskedError,
+    StopRequestedError,
     Watch,
 )
 from pytest_loop.core.model.run_state import Usage
@@ -46,7 +46,7 @@ def test_the_answer_is_in_a_file_where_the_command_names_one(program: Program, a
     [
         ("", "expected an answer in {output_file}, found none"),
         ("import os, sys; os.mkfifo(sys.argv[1])", "expected an answer in {output_file}, found none"),
-        (f"import sys; open(sys.argv[1], 'w').truncate({LARGEST_ANSWER + 1})", "of at most 8 MB, found more"),
+        (f"import sys; open(sys.argv[1], 'w').truncate({MAX_ANSWER_BYTES + 1})", "of at most 8 MB, found more"),
     ],
     ids=["none", "a pipe", "too large"],
 )
@@ -58,9 +58,9 @@ def test_a_file_without_an_answer_says_so(program: Program, ask: Ask, script: st
 
 def test_a_long_answer_is_refused_rather_than_taken_with_a_hole_in_it(program: Program, ask: Ask) -> None:
     script = "import sys; sys.stdout.write('x' * {})"
-    assert len(program(script.format(LARGEST_ANSWER)).answer(ask(), Watch()).text or "") == LARGEST_ANSWER
+    assert len(program(script.format(MAX_ANSWER_BYTES)).answer(ask(), Watch()).text or "") == MAX_ANSWER_BYTES
     with pytest.raises(AgentError, match="expected an answer of at most 8 MB, found more"):
-        program(script.format(LARGEST_ANSWER + 1)).answer(ask(), Watch())
+        program(script.format(MAX_ANSWER_BYTES + 1)).answer(ask(), Watch())
 
 
 def test_every_placeholder_is_filled_once_and_other_braces_stay(program: Program, ask: Ask, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_the_artifact_may_be_edited_in_place(program: Program, ask: Ask) -> None
 def test_an_exit_code_is_no_verdict_on_what_was_edited(program: Program, ask: Ask) -> None:
     heard: list[bytes] = []
     script = "import sys; open(sys.argv[1], 'w').write('mended'); print('odd', file=sys.stderr); sys.exit(3)"
-    found = program(script, "{artifact}").answer(ask(artifact="old"), Watch(heard=heard.append))
+    found = program(script, "{artifact}").answer(ask(artifact="old"), Watch(on_output=heard.append))
     assert found == AgentReply()
     assert b"".join(heard) == b"odd\nthe agent ended with exit code 3: odd; what it edited is judged all the same\n"
 
@@ -132,8 +132,8 @@ def test_what_is_no_answer_says_why(program: Program, ask: Ask, script: str, wat
 
 def test_somebody_may_ask_for_the_end(program: Program, ask: Ask) -> None:
     deadline = time.monotonic() + 0.3
-    with pytest.raises(StopAskedError, match="the agent was stopped on request"):
-        program("import time; time.sleep(60)").answer(ask(), Watch(wanted=lambda: time.monotonic() < deadline))
+    with pytest.raises(StopRequestedError, match="the agent was stopped on request"):
+        program("import time; time.sleep(60)").answer(ask(), Watch(should_continue=lambda: time.monotonic() < deadline))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_command_that_is_not_there_is_not_asked_again(ask: Ask, tmp_path: Path
     agent = CommandAgent("{workspace}/none x")
     with pytest.raises(AgentUnavailableError, match="there is no such file"):
         agent.answer(ask(), Watch())
-    assert agent.missing(tmp_path) == f"cannot run '{tmp_path}/none': there is no such file"
+    assert agent.find_problem(tmp_path) == f"cannot run '{tmp_path}/none': there is no such file"
     agent.close()
 
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.client_agent import PresetAgent
+from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.command_agent import CommandAgent
-from pytest_loop.agents.factory import KINDS, make
-from pytest_loop.agents.protocol import AgentUnavailableError
+from pytest_loop.agents.factory import KINDS, AgentFactory, load_declared, make_agent
+from pytest_loop.agents.protocol import AgentReply, AgentRequest, AgentUnavailableError, Watch
 from pytest_loop.agents.python_agent import PythonAgent
 from pytest_loop.agents.replay_agent import ReplayAgent
+from pytest_loop.core.text.redaction import Redactor
 
 NAMES = "aider, claude, codex, copilot, gemini, goose, opencode, qwen"
 
@@ -26,7 +27,7 @@ def test_each_kind_has_its_agent_and_keeps_its_name(tmp_path: Path) -> None:
         (ReplayAgent, ("replay:run.jsonl", "theirs")),
     ):
         for spec in specs:
-            agent = make(spec, tmp_path, declared)
+            agent = make_agent(spec, tmp_path, declared)
             assert isinstance(agent, kind)
             assert agent.name == spec
             agent.close()
@@ -58,13 +59,13 @@ def test_what_is_wrong_with_a_name_is_said_at_once(
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     (tmp_path / "plain").touch()
     with pytest.raises(AgentUnavailableError) as error:
-        make(spec, tmp_path, {})
+        make_agent(spec, tmp_path, {})
     assert message in str(error.value)
 
 
 def test_declared_names_are_offered(tmp_path: Path) -> None:
     with pytest.raises(AgentUnavailableError, match=r"or one of aider, .*, mine, opencode, qwen, yours for an agent, "):
-        make("hers", tmp_path, {"yours": "command:cat", "mine": "command:cat"})
+        make_agent("hers", tmp_path, {"yours": "command:cat", "mine": "command:cat"})
 
 
 def test_presets_have_a_model_and_may_be_declared_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,8 +74,77 @@ def test_presets_have_a_model_and_may_be_declared_anew(tmp_path: Path, monkeypat
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     declared = {"gemini": "gemini:gemini-3-pro", "goose": "command:cat"}
     for spec in ("gemini", "gemini:gemini-2.5-flash --debug"):
-        agent = make(spec, tmp_path, declared)
-        assert isinstance(agent, PresetAgent)
+        agent = make_agent(spec, tmp_path, declared)
+        assert isinstance(agent, ClientAgent)
         assert agent.name == spec
-    assert isinstance(make("goose", tmp_path, {}), PresetAgent)
-    assert isinstance(make("goose", tmp_path, declared), CommandAgent)
+    assert isinstance(make_agent("goose", tmp_path, {}), ClientAgent)
+    assert isinstance(make_agent("goose", tmp_path, declared), CommandAgent)
+
+
+def test_pyproject_declares_names_for_specs(tmp_path: Path) -> None:
+    assert load_declared(tmp_path) == {}
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest-loop.agents.mine]\nspec = "command:cat"\n')
+    assert load_declared(tmp_path) == {"mine": "command:cat"}
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest-loop]\nagents = 5\n")
+    assert load_declared(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[tool.pytest-loop.agents]\nmine = 5\n",
+            r'expected spec = "..." in \[tool.pytest-loop.agents.mine\], found 5',
+        ),
+        ("[tool.pytest-loop.agents.mine]\nspec = 5\n", "expected spec = "),
+        ("[tool", "cannot read the agents in "),
+    ],
+)
+def test_a_malformed_declaration_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(AgentUnavailableError, match=message):
+        load_declared(tmp_path)
+
+
+SECRET = "s3cr3t-value"
+
+
+class Plugin:
+    """A plugin that makes one agent: it answers with its prompt."""
+
+    name = "parrot"
+    is_serial = False
+
+    def pytest_loop_make_agent(self, spec: str) -> Plugin | None:
+        return self if spec == "parrot" else None
+
+    def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
+        watch.on_output(SECRET.encode())
+        return AgentReply(text=f"{request.prompt}, {SECRET}")
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def factory(tmp_path: Path) -> AgentFactory:
+    return AgentFactory(tmp_path, Plugin(), Redactor({"API_TOKEN": SECRET}), tmp_path / "record.jsonl")
+
+
+def test_the_agents_of_a_plugin_are_redacted_and_recorded(factory: AgentFactory) -> None:
+    request = AgentRequest("PRODUCE", SECRET, factory.root)
+    for agent in (factory.make("parrot"), factory.make_another("parrot", factory.root / "elsewhere")):
+        heard: list[bytes] = []
+        assert agent.answer(request, Watch(on_output=heard.append)).text == "[API_TOKEN], [API_TOKEN]"
+        assert b"".join(heard) == b"[API_TOKEN]"
+    assert SECRET not in (factory.root / "record.jsonl").read_text()
+    assert (factory.root / "record.jsonl").read_text().count("[API_TOKEN], [API_TOKEN]") == 2
+
+
+def test_a_factory_makes_declared_agents_and_checks_without_recording(factory: AgentFactory) -> None:
+    (factory.root / "pyproject.toml").write_text('[tool.pytest-loop.agents.mine]\nspec = "command:cat"\n')
+    factory.check("mine")
+    assert not (factory.root / "record.jsonl").exists()
+    assert factory.make("mine").name == "mine"
+    with pytest.raises(AgentUnavailableError, match="expected command:WORDS"):
+        factory.check("yours")

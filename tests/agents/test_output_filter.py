@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.output_filter import LONGEST, Glimpse, spoken
+from pytest_loop.agents.output_filter import MAX_LINE_BYTES, OutputFilter, render_event
 
 RECORDINGS = Path(__file__).parent / "recordings"
 
 
 def seen(*pieces: bytes) -> list[bytes]:
     heard: list[bytes] = []
-    glimpse = Glimpse(heard.append)
+    glimpse = OutputFilter(heard.append)
     for piece in pieces:
         glimpse(piece)
     glimpse.end()
@@ -39,8 +39,8 @@ def test_each_client_is_seen_at_work(name: str, lines: list[bytes]) -> None:
 
 def test_a_command_is_seen_when_it_begins() -> None:
     item = {"type": "command_execution", "command": "ls\n-l"}
-    assert list(spoken({"type": "item.started", "item": item})) == ["$ ls -l"]
-    assert list(spoken({"type": "item.completed", "item": item})) == []
+    assert list(render_event({"type": "item.started", "item": item})) == ["$ ls -l"]
+    assert list(render_event({"type": "item.completed", "item": item})) == []
 
 
 def test_lines_are_whole_however_they_come() -> None:
@@ -52,11 +52,11 @@ def test_lines_are_whole_however_they_come() -> None:
 
 
 def test_an_event_of_many_megabytes_is_left_out() -> None:
-    assert seen(b'{"text": "', b"x" * LONGEST, b"y" * LONGEST, b'"}\nnext\n') == [b"next\n"]
+    assert seen(b'{"text": "', b"x" * MAX_LINE_BYTES, b"y" * MAX_LINE_BYTES, b'"}\nnext\n') == [b"next\n"]
 
 
 @pytest.mark.parametrize(
     "event", [{}, {"type": 3, "message": 4}, {"part": [1]}, {"message": {"content": [None, {"name": "x"}]}}]
 )
 def test_events_that_say_nothing_are_left_out(event: dict[str, object]) -> None:
-    assert list(spoken(event)) == []
+    assert list(render_event(event)) == []

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents.answers import JudgeAnswer, PlanAnswer, PrepareAnswer
-from pytest_loop.agents.installed_clients import installed
-from pytest_loop.agents.presets import Preset, filled, presets
-from pytest_loop.agents.strict_schema import strict
+from pytest_loop.agents.installed_clients import find_clients
+from pytest_loop.agents.presets import Preset, fill_placeholders, load_presets
+from pytest_loop.agents.strict_schema import make_strict
 
 NAMES = ["codex", "claude", "gemini", "opencode", "goose", "aider", "copilot", "qwen"]
 
 
 def test_the_table_has_eight_clients_and_every_key_is_known() -> None:
-    assert list(presets()) == NAMES
+    assert list(load_presets()) == NAMES
     text = (Path(__file__).parents[2] / "pytest_loop/agents/presets.json").read_text(encoding="utf-8")
     keys = set(re.findall(r'^    "(\w+)":', text, re.MULTILINE))
     assert keys <= set(Preset.model_fields)
@@ -25,7 +25,7 @@ def test_the_table_has_eight_clients_and_every_key_is_known() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_preset_can_be_filled_completely(name: str) -> None:
-    preset = presets()[name]
+    preset = load_presets()[name]
     values = dict.fromkeys(
         ("model", "session", "schema", "schema_file", "prompt_file", "report_file", "artifact", "folder", "state"), "x"
     )
@@ -40,14 +40,14 @@ def test_a_preset_can_be_filled_completely(name: str) -> None:
         *preset.outside_git,
         *(preset.form.arguments if preset.form else ()),
     )
-    assert not [word for word in filled(words, values) if "{" in word]
+    assert not [word for word in fill_placeholders(words, values) if "{" in word]
     assert any("{prompt_file}" in word for word in words) is (preset.prompt == "file")
     assert preset.read_only != preset.edit
     assert preset.model
 
 
 def test_a_placeholder_without_a_value_stays() -> None:
-    assert filled(("{model}", "{other}", "a{session}b"), {"session": "s"}) == ["{model}", "{other}", "asb"]
+    assert fill_placeholders(("{model}", "{other}", "a{session}b"), {"session": "s"}) == ["{model}", "{other}", "asb"]
 
 
 def test_a_program_may_come_with_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_a_program_may_come_with_a_package(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.syspath_prepend(tmp_path)
 
     def found(bundled: str) -> str | None:
-        return Preset(program="no-such-client", bundled=bundled, checked="1", format="codex").where()
+        return Preset(program="no-such-client", bundled=bundled, checked="1", format="codex").find_program()
 
     assert found("bundle_of_one:where") == "/somewhere/client"
     assert found("bundle_of_one:nowhere") is None
@@ -77,7 +77,7 @@ def test_installed_clients_tell_their_versions_in_bounded_time(tmp_path: Path, m
     (tmp_path / "copilot").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     begun = time.monotonic()
-    found = {one.name: one for one in installed(tmp_path, 1.5)}
+    found = {one.name: one for one in find_clients(tmp_path, 1.5)}
     assert time.monotonic() - begun < 30
     assert list(found) == NAMES
     versions = {name: found[name].version for name in ("claude", "gemini", "goose", "qwen", "aider", "copilot")}
@@ -97,19 +97,19 @@ def test_installed_clients_tell_their_versions_in_bounded_time(tmp_path: Path, m
 
 
 def test_a_strict_schema_requires_every_key_and_allows_no_other() -> None:
-    found = strict(JudgeAnswer.model_json_schema())
+    found = make_strict(JudgeAnswer.model_json_schema())
     assert found
     assert found["required"] == ["passed", "reason", "evidence"]
     assert found["additionalProperties"] is False
     assert found["properties"]["passed"] == {"type": "boolean"}
-    plan = strict(PlanAnswer.model_json_schema())
+    plan = make_strict(PlanAnswer.model_json_schema())
     assert plan
     assert plan["properties"]["plan"] == {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 5}
 
 
 def test_parts_of_a_schema_are_made_strict_too() -> None:
     inner = {"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}}}
-    found = strict({"type": "object", "properties": {"b": {"$ref": "#/$defs/I"}}, "$defs": {"I": inner}})
+    found = make_strict({"type": "object", "properties": {"b": {"$ref": "#/$defs/I"}}, "$defs": {"I": inner}})
     assert found
     assert found["$defs"]["I"] == {
         "type": "object",
@@ -131,4 +131,4 @@ def test_parts_of_a_schema_are_made_strict_too() -> None:
     ],
 )
 def test_a_schema_that_leaves_something_open_is_not_made_strict(schema: dict[str, object]) -> None:
-    assert strict(schema) is None
+    assert make_strict(schema) is None

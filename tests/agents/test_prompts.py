@@ -126,11 +126,11 @@ def judged(tmp_path: Path) -> str:
 def test_the_prompts_of_a_small_run_are_as_they_were(tmp_path: Path) -> None:
     path = "/tmp/scratch/guide.md"
     found = {
-        "plan": prompts.compose(Step.PLAN, start(), NONCE),
-        "produce": prompts.compose(Step.PRODUCE, start(), NONCE, artifact_path=path),
-        "prepare": prompts.compose(Step.PREPARE, start(), NONCE, wanted=["a.quality.clear"]),
-        "plan-again": prompts.compose(Step.PLAN, later(), NONCE),
-        "refine": prompts.compose(Step.REFINE, later(), NONCE, artifact=HOSTILE, artifact_path=path),
+        "plan": prompts.build_prompt(Step.PLAN, start(), NONCE),
+        "produce": prompts.build_prompt(Step.PRODUCE, start(), NONCE, artifact_path=path),
+        "prepare": prompts.build_prompt(Step.PREPARE, start(), NONCE, wanted=["a.quality.clear"]),
+        "plan-again": prompts.build_prompt(Step.PLAN, later(), NONCE),
+        "refine": prompts.build_prompt(Step.REFINE, later(), NONCE, artifact=HOSTILE, artifact_path=path),
         "judge": judged(tmp_path),
     }
     if os.environ.get("UPDATE_GOLDEN"):
@@ -141,7 +141,7 @@ def test_the_prompts_of_a_small_run_are_as_they_were(tmp_path: Path) -> None:
 
 
 def test_what_was_not_written_by_the_person_cannot_close_its_fence() -> None:
-    text = prompts.compose(Step.REFINE, later(), NONCE, artifact=HOSTILE, artifact_path="x")
+    text = prompts.build_prompt(Step.REFINE, later(), NONCE, artifact=HOSTILE, artifact_path="x")
     assert text.count(f"<<<data {NONCE}\n") == 2
     assert text.count(f"\n{NONCE} data>>>") == 2
     assert text.count(NONCE) == 4
@@ -151,28 +151,30 @@ def test_what_was_not_written_by_the_person_cannot_close_its_fence() -> None:
 def test_many_rules_are_counted_and_those_that_fail_come_first() -> None:
     rules = (*(RunRule(id=f"a.x.r{number}", description="x", check="y") for number in range(300)), RULES[0])
     state = later().model_copy(update={"criteria": RunCriteria(rules=rules)})
-    text = prompts.compose(Step.REFINE, state, NONCE, artifact="x")
+    text = prompts.build_prompt(Step.REFINE, state, NONCE, artifact="x")
     lines = [line for line in text.splitlines() if line.startswith(("- a.", "- and"))]
     assert lines[0] == "- a.content.title (fail): It has a title"
     assert lines[-2:] == ["- a.x.r58 (fail): x: y", "- and 241 more"]
     wanted = [f"a.x.r{number}" for number in range(100)]
-    assert prompts.compose(Step.PREPARE, state, NONCE, wanted=wanted).count("\n- a.x.r") == 100
+    assert prompts.build_prompt(Step.PREPARE, state, NONCE, wanted=wanted).count("\n- a.x.r") == 100
 
 
 def test_a_block_that_names_only_what_is_empty_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "plan.md").write_text("Go.\n\n## A\n$critique\n\n## B\n$attempts $task\n \n## C\n\n$$5 for ${plan}\n")
-    found = prompts.render("PLAN", {"task": "do\n\n## A\n\n## B", "critique": ""}, tmp_path)
+    found = prompts.render_template("PLAN", {"task": "do\n\n## A\n\n## B", "critique": ""}, tmp_path)
     assert found == "Go.\n\n## B\n do\n\n## A\n\n## B\n\n## C\n"
-    assert prompts.render("PLAN", {"plan": "x"}, tmp_path) == "Go.\n\n## C\n\n$5 for x\n"
+    assert prompts.render_template("PLAN", {"plan": "x"}, tmp_path) == "Go.\n\n## C\n\n$5 for x\n"
 
 
 def test_a_template_of_ones_own_replaces_one_and_no_other(tmp_path: Path) -> None:
     (tmp_path / "produce.md").write_text("Only $task")
-    assert prompts.compose(Step.PRODUCE, start(), NONCE, folder=tmp_path) == (
+    assert prompts.build_prompt(Step.PRODUCE, start(), NONCE, folder=tmp_path) == (
         "Only Write a guide to $HOME and {braces}, 100 %s.\n"
     )
-    assert prompts.compose(Step.PLAN, start(), NONCE, folder=tmp_path) == prompts.compose(Step.PLAN, start(), NONCE)
-    prompts.check(tmp_path)
+    assert prompts.build_prompt(Step.PLAN, start(), NONCE, folder=tmp_path) == prompts.build_prompt(
+        Step.PLAN, start(), NONCE
+    )
+    prompts.check_templates(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def test_a_template_of_ones_own_replaces_one_and_no_other(tmp_path: Path) -> Non
 def test_a_template_that_cannot_be_used_says_why(tmp_path: Path, name: str, text: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(text)
     with pytest.raises(StateError) as error:
-        prompts.check(tmp_path)
+        prompts.check_templates(tmp_path)
     assert str(error.value).startswith(f"{tmp_path / name}: ")
     assert str(error.value).endswith(message)
 
@@ -199,28 +201,28 @@ def test_a_template_that_cannot_be_used_says_why(tmp_path: Path, name: str, text
 def test_a_template_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "plan.md").mkdir()
     with pytest.raises(StateError, match=r"cannot read the prompt .*/plan.md: Is a directory"):
-        prompts.check(tmp_path)
+        prompts.check_templates(tmp_path)
     with pytest.raises(
         StateError, match=r"loop_prompts: expected a folder with templates such as refine.md, found none"
     ):
-        prompts.check(tmp_path / "none")
+        prompts.check_templates(tmp_path / "none")
 
 
 def test_every_step_has_a_template() -> None:
     assert {path.name for path in prompts.FOLDER.glob("*.md")} == {
         f"{step.lower()}.md" for step in prompts.PLACEHOLDERS
     }
-    prompts.check(prompts.FOLDER)
+    prompts.check_templates(prompts.FOLDER)
 
 
 def test_no_prompt_tells_of_a_rule_that_is_held_out() -> None:
     rules = (*RULES, RunRule(id="a.secret.rule", description="Nobody knows", holdout=True))
     state = STARTED.model_copy(update={"criteria": RunCriteria(rules=rules)})
     for step in (Step.PLAN, Step.PRODUCE, Step.REFINE):
-        assert "secret" not in prompts.compose(step, state, NONCE)
+        assert "secret" not in prompts.build_prompt(step, state, NONCE)
 
 
 def test_a_test_without_a_mark_is_named_once() -> None:
     name = "tests/test_shop.py::test_total"
     state = STARTED.model_copy(update={"criteria": RunCriteria(rules=(RunRule(id=name, description=name),))})
-    assert prompts.compose(Step.PRODUCE, state, NONCE).count(name) == 1
+    assert prompts.build_prompt(Step.PRODUCE, state, NONCE).count(name) == 1

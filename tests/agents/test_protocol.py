@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.agents.protocol import AgentReply, StopAskedError, Watch, reply
+from pytest_loop.agents.protocol import AgentReply, StopRequestedError, Watch, make_reply
 from pytest_loop.core.model.run_state import Usage
 from pytest_loop.processes.child import Ending
 
@@ -36,16 +36,16 @@ def test_usage_that_can_be_true_is_believed() -> None:
 
 def test_a_reply_stays_what_it_is() -> None:
     one = AgentReply(text="x", exit_signal=False)
-    assert reply(one) is one
-    assert reply(["a"], has_schema=True).data == ["a"]
-    assert reply({}, has_schema=True).data == {}
-    assert reply({"data": {"plan": []}}, has_schema=True).data == {"plan": []}
+    assert make_reply(one) is one
+    assert make_reply(["a"], has_schema=True).data == ["a"]
+    assert make_reply({}, has_schema=True).data == {}
+    assert make_reply({"data": {"plan": []}}, has_schema=True).data == {"plan": []}
 
 
 def test_the_end_of_an_agent_has_its_words() -> None:
     watch = Watch(timeout=2, silence=1.5)
-    assert isinstance(watch.broken("it", Ending.REQUEST), StopAskedError)
-    assert str(watch.broken("it", Ending.DEADLINE)) == "it did not end within 2 s"
-    assert str(watch.broken("it", Ending.SILENCE)) == "it said nothing for 1.5 s"
-    assert watch.wanted()
-    watch.heard(b"nobody listens")
+    assert isinstance(watch.make_error("it", Ending.REQUEST), StopRequestedError)
+    assert str(watch.make_error("it", Ending.DEADLINE)) == "it did not end within 2 s"
+    assert str(watch.make_error("it", Ending.SILENCE)) == "it said nothing for 1.5 s"
+    assert watch.should_continue()
+    watch.on_output(b"nobody listens")

@@ -16,7 +16,7 @@ from pytest_loop.agents.protocol import (
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
-    StopAskedError,
+    StopRequestedError,
     Watch,
 )
 from pytest_loop.agents.python_agent import PythonAgent
@@ -99,7 +99,7 @@ def test_it_keeps_its_globals_and_its_prints_are_heard(function: Function, ask: 
         "agent.work",
     )
     heard: list[bytes] = []
-    assert [agent.answer(ask(), Watch(heard=heard.append)).text for _ in range(3)] == ["1", "2", "3"]
+    assert [agent.answer(ask(), Watch(on_output=heard.append)).text for _ in range(3)] == ["1", "2", "3"]
     text = b"".join(heard).decode()
     assert text.count("imported\n") == 1
     assert text.count("thinking\n") == 3
@@ -212,8 +212,8 @@ def test_a_deadline_ends_it_with_all_that_it_started(
 
 def test_somebody_may_ask_for_the_end(function: Function, ask: Ask) -> None:
     deadline = time.monotonic() + 1
-    with pytest.raises(StopAskedError, match="was stopped on request"):
-        function(SLOW).answer(ask(), Watch(wanted=lambda: time.monotonic() < deadline))
+    with pytest.raises(StopRequestedError, match="was stopped on request"):
+        function(SLOW).answer(ask(), Watch(should_continue=lambda: time.monotonic() < deadline))
 
 
 def test_it_may_leave_in_peace_but_not_for_long(function: Function, ask: Ask, tmp_path: Path) -> None:

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 
 from examples.fix_until_green import scripted_fixer
-from pytest_loop.agents.client_agent import PresetAgent
-from pytest_loop.agents.factory import make
-from pytest_loop.agents.presets import presets
+from pytest_loop.agents.client_agent import ClientAgent
+from pytest_loop.agents.factory import make_agent
+from pytest_loop.agents.presets import load_presets
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, RateLimitedError, Watch
 from tests.agents.model_server import ModelServer, Turn
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fix_until_green"
 FOLDER = os.environ.get("PYTEST_LOOP_CLIENTS")
-Client = Callable[..., PresetAgent]
+Client = Callable[..., ClientAgent]
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ WAYS = {
 @pytest.fixture(params=WAYS)
 def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("PATH", f"{FOLDER}{os.pathsep}{os.environ['PATH']}")
-    if presets()[request.param].where() is None:
+    if load_presets()[request.param].find_program() is None:
         pytest.skip(f"{request.param} is not installed here")
     return str(request.param)
 
@@ -154,13 +154,13 @@ def client(
     for path, data in way.settings.items():
         (tmp_path / "home" / path).parent.mkdir(parents=True)
         (tmp_path / "home" / path).write_text(json.dumps(data))
-    agent = PresetAgent(presets()[name], way.words, name, waits=())
+    agent = ClientAgent(load_presets()[name], way.words, name, waits=())
 
-    def make(*script: Turn) -> PresetAgent:
+    def prepare(*script: Turn) -> ClientAgent:
         server.script = list(script)
         return agent
 
-    yield make
+    yield prepare
     agent.close()
 
 
@@ -243,7 +243,7 @@ def test_it_speaks_the_agent_client_protocol(
 ) -> None:
     monkeypatch.setenv("GOOSE_MODEL", way.words)
     client(way.writes(project / "made.txt"), Turn("Fixed.", asks=way.tool))
-    agent = make(f"acp:{words}", project, {})
+    agent = make_agent(f"acp:{words}", project, {})
     assert agent.answer(AgentRequest("PRODUCE", "fix it", project), Watch(timeout=90)).text == "Fixed."
     assert (project / "made.txt").exists()
     server.script = [way.writes(project / "judged.txt"), Turn("Judged.")]

@@ -10,14 +10,14 @@ from pathlib import Path
 import codex_cli_bin  # type: ignore[import-untyped]
 import pytest
 
-from pytest_loop.agents.answers import JudgeAnswer, PrepareAnswer, validated
-from pytest_loop.agents.client_agent import PresetAgent
-from pytest_loop.agents.presets import presets
+from pytest_loop.agents.answers import JudgeAnswer, PrepareAnswer, validate_answer
+from pytest_loop.agents.client_agent import ClientAgent
+from pytest_loop.agents.presets import load_presets
 from pytest_loop.agents.protocol import AgentError, AgentRequest, AgentUnavailableError, RateLimitedError, Watch
 from pytest_loop.core.model.run_state import Usage
 from tests.agents.model_server import ModelServer, Turn
 
-Codex = Callable[..., PresetAgent]
+Codex = Callable[..., ClientAgent]
 CONFIG = """
 model = "scripted"
 model_provider = "scripted"
@@ -58,12 +58,12 @@ def codex(server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (home / "config.toml").write_text(CONFIG.format(url=server.url))
     for name, value in {"CODEX_HOME": str(home), "HOME": str(home), "SCRIPTED_KEY": "dummy"}.items():
         monkeypatch.setenv(name, value)
-    preset = presets()["codex"].model_copy(update={"program": str(codex_cli_bin.bundled_codex_path())})
-    made: list[PresetAgent] = []
+    preset = load_presets()["codex"].model_copy(update={"program": str(codex_cli_bin.bundled_codex_path())})
+    made: list[ClientAgent] = []
 
-    def make(*script: Turn, waits: tuple[float, ...] = (0.05,)) -> PresetAgent:
+    def make(*script: Turn, waits: tuple[float, ...] = (0.05,)) -> ClientAgent:
         server.script = list(script)
-        made.append(PresetAgent(preset, name="codex", waits=waits))
+        made.append(ClientAgent(preset, name="codex", waits=waits))
         return made[-1]
 
     yield make
@@ -126,7 +126,7 @@ def test_a_judge_may_not_edit_and_answers_by_the_schema(codex: Codex, server: Mo
     schema = JudgeAnswer.model_json_schema()
     reply = agent.answer(AgentRequest("JUDGE", "is it good?", project, schema=schema), Watch())
     assert (project / "calc.py").exists()
-    assert validated(reply, JudgeAnswer).passed
+    assert validate_answer(reply, JudgeAnswer).passed
     assert reply.data == {"passed": True, "reason": "yes", "evidence": "all"}
     form = server.asked[0].body["text"]["format"]
     assert form["strict"]
@@ -138,7 +138,7 @@ def test_a_schema_that_leaves_something_open_is_asked_for_by_the_prompt_alone(
 ) -> None:
     agent = codex(Turn('{"checks": []}'))
     request = AgentRequest("PREPARE", "make checks", project, schema=PrepareAnswer.model_json_schema())
-    assert validated(agent.answer(request, Watch()), PrepareAnswer).checks == []
+    assert validate_answer(agent.answer(request, Watch()), PrepareAnswer).checks == []
     assert "format" not in server.asked[0].body.get("text", {})
 
 
@@ -153,7 +153,7 @@ def test_a_refused_login_is_not_tried_again(codex: Codex, server: ModelServer, p
 def test_a_rate_limit_is_waited_for(codex: Codex, server: ModelServer, project: Path) -> None:
     heard: list[bytes] = []
     agent = codex(Turn(status=429), Turn("Here I am."))
-    reply = agent.answer(AgentRequest("PRODUCE", "mend it", project), Watch(heard=heard.append))
+    reply = agent.answer(AgentRequest("PRODUCE", "mend it", project), Watch(on_output=heard.append))
     assert reply.text == "Here I am."
     assert len(server.asked) == 2
     assert (

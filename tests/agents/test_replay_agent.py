@@ -14,10 +14,10 @@ from pytest_loop.agents.protocol import (
     AgentReply,
     AgentRequest,
     AgentUnavailableError,
-    StopAskedError,
+    StopRequestedError,
     Watch,
 )
-from pytest_loop.agents.replay_agent import Recorded, ReplayAgent
+from pytest_loop.agents.replay_agent import RecordedAgent, ReplayAgent
 from pytest_loop.agents.scripted_agent import ScriptedAgent
 from pytest_loop.core.model.run_state import Usage
 from pytest_loop.errors import StateError
@@ -56,7 +56,7 @@ def test_what_was_recorded_is_played_again(ask: Ask, tmp_path: Path) -> None:
         }
     )
     here = Here(script)
-    recorded = Recorded(here, tmp_path / "run.jsonl")
+    recorded = RecordedAgent(here, tmp_path / "run.jsonl")
     assert (recorded.name, recorded.is_serial) == ("here", True)
     first = [_said(recorded, ask(step)) for step in ("PRODUCE", "PRODUCE", "REFINE", "REFINE", "PLAN")]
     recorded.close()
@@ -71,7 +71,7 @@ def test_what_was_recorded_is_played_again(ask: Ask, tmp_path: Path) -> None:
     again.close()
 
 
-def _said(agent: Here | Recorded | ReplayAgent, request: AgentRequest) -> AgentReply | str:
+def _said(agent: Here | RecordedAgent | ReplayAgent, request: AgentRequest) -> AgentReply | str:
     try:
         return agent.answer(request, Watch())
     except AgentError as error:
@@ -79,7 +79,7 @@ def _said(agent: Here | Recorded | ReplayAgent, request: AgentRequest) -> AgentR
 
 
 def test_questions_that_come_in_any_order_get_their_own_answers(ask: Ask, tmp_path: Path) -> None:
-    recorded = Recorded(Here(lambda request: f"answer to {request.key}"), tmp_path / "run.jsonl")
+    recorded = RecordedAgent(Here(lambda request: f"answer to {request.key}"), tmp_path / "run.jsonl")
     for key in ("one", "two", "two"):
         recorded.answer(ask("JUDGE", key=key), Watch())
     again = ReplayAgent(tmp_path / "run.jsonl")
@@ -93,7 +93,7 @@ def test_questions_that_come_in_any_order_get_their_own_answers(ask: Ask, tmp_pa
 
 
 def test_a_run_that_goes_on_leaves_out_iterations_that_are_over(ask: Ask, tmp_path: Path) -> None:
-    recorded = Recorded(Here(lambda request: f"text {request.iteration}"), tmp_path / "run.jsonl")
+    recorded = RecordedAgent(Here(lambda request: f"text {request.iteration}"), tmp_path / "run.jsonl")
     for iteration in (1, 2, 3):
         recorded.answer(ask("REFINE", iteration=iteration), Watch())
     again = ReplayAgent(tmp_path / "run.jsonl")
@@ -101,8 +101,8 @@ def test_a_run_that_goes_on_leaves_out_iterations_that_are_over(ask: Ask, tmp_pa
 
 
 def test_a_stop_is_not_part_of_what_an_agent_said(ask: Ask, tmp_path: Path) -> None:
-    recorded = Recorded(Here(ScriptedAgent({"PLAN": StopAskedError("stop")})), tmp_path / "run.jsonl")
-    with pytest.raises(StopAskedError):
+    recorded = RecordedAgent(Here(ScriptedAgent({"PLAN": StopRequestedError("stop")})), tmp_path / "run.jsonl")
+    with pytest.raises(StopRequestedError):
         recorded.answer(ask("PLAN"), Watch())
     assert (tmp_path / "run.jsonl").read_text() == ""
 
@@ -142,12 +142,12 @@ def test_a_file_that_cannot_be_written_says_so_before_anybody_works(tmp_path: Pa
     with pytest.raises(
         AgentUnavailableError, match=r"--loop-record: cannot write .*/none/x: No such file or directory"
     ):
-        Recorded(Here(str), tmp_path / "none" / "x")
+        RecordedAgent(Here(str), tmp_path / "none" / "x")
 
 
 def test_a_file_that_goes_away_says_so(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    recorded = Recorded(Here(lambda _request: "x"), tmp_path / "folder" / "x")
+    recorded = RecordedAgent(Here(lambda _request: "x"), tmp_path / "folder" / "x")
     (tmp_path / "folder" / "x").unlink()
     (tmp_path / "folder").rmdir()
     with pytest.raises(StateError, match="--loop-record: cannot write"):

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.presets import presets
-from pytest_loop.agents.transcripts import READERS, Failure, Told, Transcript
+from pytest_loop.agents.presets import load_presets
+from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Transcript
 
 RECORDINGS = Path(__file__).parent / "recordings"
 
 
-def told(name: str, exit_code: int = 0, *, is_whole: bool = True) -> Told:
+def told(name: str, exit_code: int = 0, *, is_whole: bool = True) -> ClientReport:
     """What the reader of a client says about a recording; a file of its own beside it is what the client wrote."""
     report = RECORDINGS / f"{name}.report"
     transcript = Transcript(
@@ -27,20 +27,22 @@ def told(name: str, exit_code: int = 0, *, is_whole: bool = True) -> Told:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("codex", Told("Fixed.", session="01a1e338-89e7-79f3-af38-b005f460e41d", tokens=220)),
+        ("codex", ClientReport("Fixed.", session="01a1e338-89e7-79f3-af38-b005f460e41d", tokens=220)),
         (
             "claude",
-            Told("Fixed.", None, "51924789-a94f-4fc3-9e4f-fcacad865b8b", tokens=1000, cost_usd=0.0125, priced=1000),
+            ClientReport(
+                "Fixed.", None, "51924789-a94f-4fc3-9e4f-fcacad865b8b", tokens=1000, cost_usd=0.0125, priced=1000
+            ),
         ),
-        ("gemini", Told("Fixed.", session="0b21eb2b-735c-4376-bcad-6eaab302496e", tokens=220)),
-        ("opencode", Told("Fixed.", session="ses_e1cc0d980ffe", tokens=1025, cost_usd=0.025)),
-        ("goose", Told("Fixed.", tokens=220)),
-        ("copilot", Told("Fixed.", session="7d2c5e1a-2f6f-4b39-9f0e-0d5c1c4b8a11", tokens=220)),
-        ("qwen", Told("Fixed.", session="b7372f43-355b-45c0-a237-8ac6c9dc8003", tokens=220)),
-        ("aider", Told("Aider v0.86.2\nApplied edit to calc.py\n", tokens=230, cost_usd=0.004)),
+        ("gemini", ClientReport("Fixed.", session="0b21eb2b-735c-4376-bcad-6eaab302496e", tokens=220)),
+        ("opencode", ClientReport("Fixed.", session="ses_e1cc0d980ffe", tokens=1025, cost_usd=0.025)),
+        ("goose", ClientReport("Fixed.", tokens=220)),
+        ("copilot", ClientReport("Fixed.", session="7d2c5e1a-2f6f-4b39-9f0e-0d5c1c4b8a11", tokens=220)),
+        ("qwen", ClientReport("Fixed.", session="b7372f43-355b-45c0-a237-8ac6c9dc8003", tokens=220)),
+        ("aider", ClientReport("Aider v0.86.2\nApplied edit to calc.py\n", tokens=230, cost_usd=0.004)),
     ],
 )
-def test_a_run_that_went_well(name: str, expected: Told) -> None:
+def test_a_run_that_went_well(name: str, expected: ClientReport) -> None:
     assert told(name) == expected
 
 
@@ -115,4 +117,4 @@ def test_output_that_makes_no_sense_does_no_harm(name: str, output: str) -> None
 
 
 def test_every_preset_has_a_reader() -> None:
-    assert {"acp", *(one.format for one in presets().values())} == set(READERS)
+    assert {"acp", *(one.format for one in load_presets().values())} == set(READERS)

@@ -25,12 +25,12 @@ from typing import Any
 
 import pytest
 
-from pytest_loop import running
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
-from pytest_loop.agents.protocol import reply as as_reply
+from pytest_loop.agents.protocol import make_reply as as_reply
 from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Plan, Rule
-from pytest_loop.core.model.session_order import Order
-from pytest_loop.evaluate.session import ChildSession, Judgement
+from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.run import runner
+from pytest_loop.session.runner import ChildSession, Judgement
 from pytest_loop.store import clock
 
 SOURCE = "guide.rules.yaml"
@@ -45,7 +45,7 @@ COUNTED = ("write", "fsync", "replace", "unlink", "ftruncate")
 class QuickSession(ChildSession):
     """Judges the rules of the project's rule file without a session: only the files of the run are of interest here."""
 
-    def evaluate(self, order: Order, *_extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *_extra: str) -> Judgement:
         path = Path(order.artifact)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         rules = {
@@ -174,7 +174,7 @@ def _become(folder: Path, arguments: list[str], fault: Fault, output: Path, is_q
 
 def _run(folder: Path, arguments: list[str], is_quick: bool) -> int:
     os.chdir(folder)
-    vars(running)["ChildSession"] = QuickSession if is_quick else ChildSession
+    vars(runner)["ChildSession"] = QuickSession if is_quick else ChildSession
     try:
         return int(pytest.main(["-p", "pytest_loop.plugin", *arguments], plugins=[Quick()] if is_quick else []))
     except SystemExit as end:

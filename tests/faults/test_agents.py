@@ -17,21 +17,19 @@ from typing import Any
 import pytest
 
 from pytest_loop import hookspecs
-from pytest_loop.agents.factory import make
+from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.protocol import Agent
-from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Evidence, Outcome, Plan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import RunState, Task
-from pytest_loop.core.model.session_order import Order
-from pytest_loop.core.model.vocabulary import Kind, Status
-from pytest_loop.evaluate.session import Judgement
+from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Task
+from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.processes import child
+from pytest_loop.run.context import RunSettings, Tools
 from pytest_loop.run.driver import Driver
+from pytest_loop.session.runner import Judgement
 from pytest_loop.show.live import Live
 from pytest_loop.store.project_runs import Store
-from pytest_loop.tools import Settings, Tools
 from pytest_loop.workspace.artifact import Artifact
 
 KEY = "it.rules.yaml::a.x.green"
@@ -42,7 +40,7 @@ RULE = RunRule(id="a.x.green", description="It is green", key=KEY)
 class WordSession:
     """Judges in no time: the one rule is that the document says `green`."""
 
-    def evaluate(self, order: Order, *_extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *_extra: str) -> Judgement:
         outcome = Outcome.PASSED if "green" in Path(order.artifact).read_text() else Outcome.FAILED
         evidence = Evidence(outcome=outcome, text="" if outcome is Outcome.PASSED else "expected green, found none")
         return Judgement(plan=Plan(items={KEY: (KEY,)}), evidence={KEY: evidence}, finished=0)
@@ -73,7 +71,7 @@ class Project:
         self.path = path
 
     def run(self, spec: str, rule: RunRule = RULE, **settings: Any) -> Told:
-        agent = make(spec, self.path, {})
+        agent = make_agent(spec, self.path, {})
         try:
             return self.asked(agent, rule, **settings)
         finally:
@@ -81,8 +79,8 @@ class Project:
 
     def asked(self, agent: Agent, rule: RunRule = RULE, **settings: Any) -> Told:
         store = Store(self.path)
-        files = store.run("do-it")
-        files.take()
+        files = store.get_run("do-it")
+        files.acquire()
         start = RunState(
             run_id="do-it-1",
             task_alias="do-it",
@@ -106,7 +104,7 @@ class Project:
         plugins = pytest.PytestPluginManager()
         plugins.add_hookspecs(hookspecs)
         tools = Tools(
-            settings=Settings(root=self.path, **{"timeout": 20.0, "silence": 20.0, "nonce": "nonce", **settings}),
+            settings=RunSettings(root=self.path, **{"timeout": 20.0, "silence": 20.0, "nonce": "nonce", **settings}),
             files=files,
             artifact=Artifact(files.artifact),
             session=WordSession(),
@@ -168,7 +166,7 @@ def test_a_command_that_vanishes_is_not_asked_twice(project: Project) -> None:
     tool = project.path / "tool"
     tool.write_text("#!/bin/sh\necho green\n")
     tool.chmod(0o700)
-    agent = make("command:./tool", project.path, {})
+    agent = make_agent("command:./tool", project.path, {})
     tool.unlink()
     told = project.asked(agent)
     assert told.is_failed
@@ -179,7 +177,7 @@ def test_a_command_that_is_not_executable_any_more_is_not_asked_twice(project: P
     tool = project.path / "tool"
     tool.write_text("#!/bin/sh\necho green\n")
     tool.chmod(0o700)
-    agent = make("command:./tool", project.path, {})
+    agent = make_agent("command:./tool", project.path, {})
     tool.chmod(0o600)
     assert project.asked(agent).troubles == ["cannot run './tool': Permission denied (make it executable)"]
 
@@ -262,7 +260,7 @@ HANGS = {
 def test_an_agent_that_hangs_is_ended(
     project: Project, monkeypatch: pytest.MonkeyPatch, script: str, message: str
 ) -> None:
-    monkeypatch.setattr(child, "GRACE", 0.5)
+    monkeypatch.setattr(child, "GRACE_PERIOD", 0.5)
     limits: dict[str, Any] = {"silence": 0.7} if "nothing" in message else {"timeout": 1.0}
     told = project.run(project.script(script), **limits)
     assert told.is_failed

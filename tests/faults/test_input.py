@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.options import child_arguments
 from pytest_loop.store.project_runs import Store
-from pytest_loop.store.run_names import slug
+from pytest_loop.store.run_names import make_alias
 from tests.calling import Caller
 
 RULES = "artifact: doc.md\nrules: [{id: a.x.green, description: It is green, check: {contains: green}}]\n"
@@ -95,7 +94,7 @@ def test_strange_characters_reach_the_agent_as_they_are(loop: Loop, project: Pat
     assert wanted in (project / "doc.md").read_text(encoding="utf-8")
     assert state(project)["task"]["prompt"] == wanted
     assert "\u202e" not in done.stdout
-    assert state(project)["task_alias"] == slug(wanted)
+    assert state(project)["task_alias"] == make_alias(wanted)
 
 
 @pytest.mark.parametrize(
@@ -110,8 +109,8 @@ def test_strange_characters_reach_the_agent_as_they_are(loop: Loop, project: Pat
     ],
 )
 def test_every_task_has_a_name_that_is_a_plain_folder(tmp_path: Path, task: str, alias: str) -> None:
-    assert slug(task) == alias
-    assert Store(tmp_path).run(slug(task)).folder.parent == tmp_path / ".loop"
+    assert make_alias(task) == alias
+    assert Store(tmp_path).get_run(make_alias(task)).folder.parent == tmp_path / ".loop"
 
 
 # -- limits
@@ -176,16 +175,6 @@ def test_an_option_that_is_nearly_one_of_ours_is_refused(refused: Refused, optio
 
 def test_two_commands_at_once_are_refused(refused: Refused) -> None:
     assert "expected one command, found --loop-status and --loop-list" in refused("--loop-status", "--loop-list")
-
-
-def test_what_failed_last_time_does_not_decide_what_is_judged() -> None:
-    words = ["--lf", "tests", "--ff", "--stepwise", "--lfnf=none", "-x"]
-    assert child_arguments(words) == ("tests", "-x")
-
-
-def test_a_child_session_gets_the_arguments_that_are_not_for_the_run() -> None:
-    given = ["-q", "--loop-task", "--loop-yes", "tests", "--loop-agent=x", "-k", "a", "--loop-yes"]
-    assert child_arguments(given) == ("-q", "tests", "-k", "a")
 
 
 # -- paths

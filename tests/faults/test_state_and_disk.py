@@ -89,10 +89,10 @@ def test_interrupted_at_work_it_can_go_on_and_leaves_no_process(
     code, out, err = command.end()
     assert (code, err) == (pytest.ExitCode.INTERRUPTED, "")
     assert out.endswith("interrupted: the run can go on with pytest --loop-resume\n")
-    files = Store(folder).exactly("write-a-guide")
+    files = Store(folder).get_existing_run("write-a-guide")
     state, history = files.read()
     assert [one.event for one in history.events] == EVENTS[:events]
-    assert (history.damage, state.is_over, files.owner) == ([], False, Owner.NOBODY)
+    assert (history.damage, state.is_over, files.owner) == ([], False, Owner.NONE)
     assert _sleepers() == []
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.inference.project_files import Project
-from pytest_loop.inference.sources.ci_pipelines import candidates, expanded
+from pytest_loop.inference.sources.ci_pipelines import expand_matrix, find_ci_candidates
 
 
 def found(**files: str) -> list[str]:
@@ -18,10 +18,10 @@ def found(**files: str) -> list[str]:
         "github": ".github/workflows/ci.yml", "gitea": ".gitea/workflows/ci.yaml", "release": ".github/workflows/release.yml",
         "gitlab": ".gitlab-ci.yml", "circle": ".circleci/config.yml", "jenkins": "Jenkinsfile",
     }  # fmt: skip
-    project = Project.of({paths[name]: dedent(text).lstrip("\n") for name, text in files.items()})
+    project = Project.from_texts({paths[name]: dedent(text).lstrip("\n") for name, text in files.items()})
     return [
-        f"{'!' if one.is_hollow else ''}{one.source.line}: {one.command}" + (f" in {one.folder}" if one.folder else "")
-        for one in candidates(project)
+        f"{'!' if one.is_trivial else ''}{one.source.line}: {one.command}" + (f" in {one.folder}" if one.folder else "")
+        for one in find_ci_candidates(project)
     ]
 
 
@@ -165,11 +165,11 @@ def test_the_same_step_twice_is_one() -> None:
 )  # fmt: skip
 def test_what_a_matrix_comes_to_at_a_desk(command: str, expected: list[str]) -> None:
     marked = command.replace("<", "\ue000").replace(">", "\ue001")
-    assert expanded(marked, {"task": ["a", "b"], "odd": [r"\d"]}) == expected
+    assert expand_matrix(marked, {"task": ["a", "b"], "odd": [r"\d"]}) == expected
 
 
 def test_a_matrix_does_not_multiply_without_end() -> None:
-    assert len(expanded("make" + " \ue000a\ue001 make" * 5, {"a": [str(number) for number in range(99)]})) <= 400
+    assert len(expand_matrix("make" + " \ue000a\ue001 make" * 5, {"a": [str(number) for number in range(99)]})) <= 400
 
 
 _ANY = st.recursive(
@@ -185,4 +185,4 @@ _ANY = st.recursive(
 def test_no_file_of_ci_is_so_strange_that_it_hurts(data: Any) -> None:
     paths = (".github/workflows/a.yml", ".gitlab-ci.yml", ".circleci/config.yml")
     project = Project(frozenset(paths), dict.fromkeys(paths, ""), dict.fromkeys(paths, data))
-    assert isinstance(candidates(project), list)
+    assert isinstance(list(find_ci_candidates(project)), list)

@@ -10,16 +10,22 @@ from pytest_loop.inference.clarity import (
     Draft,
     DraftRule,
     Gate,
-    Passage,
+    GateDecision,
     Point,
     Shape,
-    clarity,
-    iteration_question,
-    passage,
-    strictest,
-    success_question,
+    decide_gate,
+    find_strictest_shape,
+    render_iteration_question,
+    render_success_question,
+    score_clarity,
 )
-from pytest_loop.inference.reversibility import Reversal, Workflow, open_pre_checks, reversibility, workflow
+from pytest_loop.inference.reversibility import (
+    Reversal,
+    Workflow,
+    assess_reversibility,
+    classify_workflow,
+    find_open_pre_checks,
+)
 
 TESTS = DraftRule("tests/test_a.py::test_a")
 LINT = DraftRule("a.lint.clean", "command")
@@ -51,7 +57,7 @@ NICE = DraftRule("b.style.nice", "command", is_blocking=False)
     ],
 )
 def test_points_and_shape(draft: Draft, points: list[int], shape: Shape) -> None:
-    found = clarity(draft)
+    found = score_clarity(draft)
     assert [point.score for point in found.points] == points, found
     assert found.total == sum(points)
     assert found.shape is shape
@@ -60,7 +66,7 @@ def test_points_and_shape(draft: Draft, points: list[int], shape: Shape) -> None
 
 
 def test_every_point_has_its_reason() -> None:
-    found = clarity(
+    found = score_clarity(
         Draft("fix src/cart.py without new dependencies", (TESTS, NEVER), 4, ("25 USD", "600 s"), ("src/*",))
     )
     assert found.points == (
@@ -87,39 +93,39 @@ def test_the_bands(total: int, shape: Shape) -> None:
 
 
 def test_the_questions_on_the_way() -> None:
-    assert iteration_question(2, 4, 3) == "iteration 2 of 4 is over, 3 rules left: go on?"
-    assert success_question(1) == "1 rule judged, and it passes: is it done?"
+    assert render_iteration_question(2, 4, 3) == "iteration 2 of 4 is over, 3 rules left: go on?"
+    assert render_success_question(1) == "1 rule judged, and it passes: is it done?"
 
 
 def test_the_strictest_of_several_shapes_counts() -> None:
-    assert strictest([Shape.TOOL, Shape.COLLEAGUE]) is Shape.COLLEAGUE
-    assert strictest([Shape.UNCLEAR, Shape.TOOL]) is Shape.UNCLEAR
+    assert find_strictest_shape([Shape.TOOL, Shape.COLLEAGUE]) is Shape.COLLEAGUE
+    assert find_strictest_shape([Shape.UNCLEAR, Shape.TOOL]) is Shape.UNCLEAR
 
 
 @pytest.mark.parametrize(
     ("name", "shape", "confirm", "fields", "expected"),
     [
-        ("G1", Shape.TOOL, Confirm.SHAPE, {}, Passage.ASK),
-        ("G2", Shape.TOOL, Confirm.SHAPE, {}, Passage.PASS),
-        ("G3", Shape.TOOL, Confirm.ALWAYS, {}, Passage.ASK),
-        ("G1", Shape.TOOL, Confirm.NEVER, {"is_terminal": False}, Passage.PASS),
-        ("G1", Shape.TOOL, Confirm.ALWAYS, {}, Passage.ASK),
-        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {}, Passage.ASK),
-        ("G2", Shape.COLLEAGUE, Confirm.SHAPE, {}, Passage.ASK),
-        ("G3", Shape.COLLEAGUE, Confirm.NEVER, {}, Passage.PASS),
-        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {"is_agreed": True}, Passage.PASS),
-        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {"is_terminal": False}, Passage.REFUSE),
-        ("G2", Shape.COLLEAGUE, Confirm.SHAPE, {"is_terminal": False}, Passage.PASS),
-        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {"skips_gates": True}, Passage.ASK),
-        ("G2", Shape.COLLEAGUE, Confirm.SHAPE, {"skips_gates": True}, Passage.PASS),
-        ("G1", Shape.UNCLEAR, Confirm.NEVER, {"is_agreed": True}, Passage.REFUSE),
+        ("G1", Shape.TOOL, Confirm.SHAPE, {}, GateDecision.ASK),
+        ("G2", Shape.TOOL, Confirm.SHAPE, {}, GateDecision.PASS),
+        ("G3", Shape.TOOL, Confirm.ALWAYS, {}, GateDecision.ASK),
+        ("G1", Shape.TOOL, Confirm.NEVER, {"is_terminal": False}, GateDecision.PASS),
+        ("G1", Shape.TOOL, Confirm.ALWAYS, {}, GateDecision.ASK),
+        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {}, GateDecision.ASK),
+        ("G2", Shape.COLLEAGUE, Confirm.SHAPE, {}, GateDecision.ASK),
+        ("G3", Shape.COLLEAGUE, Confirm.NEVER, {}, GateDecision.PASS),
+        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {"is_agreed": True}, GateDecision.PASS),
+        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {"is_terminal": False}, GateDecision.REFUSE),
+        ("G2", Shape.COLLEAGUE, Confirm.SHAPE, {"is_terminal": False}, GateDecision.PASS),
+        ("G1", Shape.COLLEAGUE, Confirm.SHAPE, {"skips_gates": True}, GateDecision.ASK),
+        ("G2", Shape.COLLEAGUE, Confirm.SHAPE, {"skips_gates": True}, GateDecision.PASS),
+        ("G1", Shape.UNCLEAR, Confirm.NEVER, {"is_agreed": True}, GateDecision.REFUSE),
     ],
 )
 def test_what_happens_at_a_gate(
-    name: str, shape: Shape, confirm: Confirm, fields: dict[str, bool], expected: Passage
+    name: str, shape: Shape, confirm: Confirm, fields: dict[str, bool], expected: GateDecision
 ) -> None:
     given = {"is_agreed": False, "is_terminal": True, **fields}
-    assert passage(Gate(name), shape, confirm, **given) is expected
+    assert decide_gate(Gate(name), shape, confirm, **given) is expected
 
 
 # -- the scope
@@ -151,20 +157,20 @@ def test_what_happens_at_a_gate(
     ],
 )
 def test_how_hard_it_is_to_take_back(task: str, paths: list[str], kind: Reversal) -> None:
-    found = reversibility(task, paths)
+    found = assess_reversibility(task, paths)
     assert found.kind is kind
-    assert found.because
+    assert found.reason
     assert bool(found.pre_check) is (kind is Reversal.HARD)
 
 
 def test_what_a_hard_scope_still_lacks() -> None:
     manual = DraftRule("a.looks.right", "manual")
-    assert open_pre_checks(Reversal.HARD, [TESTS, NEVER, manual]) == (
+    assert find_open_pre_checks(Reversal.HARD, [TESTS, NEVER, manual]) == (
         "2 must_not rules, found 1",
         "something that runs instead of an assumption for a.looks.right",
     )
-    assert open_pre_checks(Reversal.HARD, [TESTS, NEVER, NEVER]) == ()
-    assert open_pre_checks(Reversal.SLOW, [manual]) == ()
+    assert find_open_pre_checks(Reversal.HARD, [TESTS, NEVER, NEVER]) == ()
+    assert find_open_pre_checks(Reversal.SLOW, [manual]) == ()
 
 
 @pytest.mark.parametrize(
@@ -180,5 +186,5 @@ def test_what_a_hard_scope_still_lacks() -> None:
     ],
 )
 def test_the_kind_of_work(task: str, expected: Workflow, gate: str) -> None:
-    assert workflow(task) is expected
-    assert gate in workflow(task).gate
+    assert classify_workflow(task) is expected
+    assert gate in classify_workflow(task).instruction

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.inference.command_lines import bare, is_part, needed, normal, purpose_of
-from pytest_loop.inference.shell_script import Step, inside, is_hollow, needs_shell, steps, words
-from pytest_loop.inference.tool_purposes import Purpose, script_purpose
+from pytest_loop.inference.command_lines import (
+    classify_command,
+    is_part,
+    list_requirements,
+    normalize_command,
+    strip_wrappers,
+)
+from pytest_loop.inference.shell_script import Step, is_trivial, needs_shell, resolve_folder, split_steps, split_words
+from pytest_loop.inference.tool_purposes import Purpose, classify_script
 
 TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
 
@@ -70,7 +76,7 @@ TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
     ],
 )
 def test_what_a_command_is_for(command: str, purpose: Purpose | None) -> None:
-    assert purpose_of(command) is purpose
+    assert classify_command(command) is purpose
 
 
 @pytest.mark.parametrize(
@@ -78,7 +84,7 @@ def test_what_a_command_is_for(command: str, purpose: Purpose | None) -> None:
     [("py311", TEST), ("unit_tests", TEST), ("CI", TEST), ("docs", DOCS), ("fmt", None), ("lint-fix", None), ("", None), ("zap", None)],
 )  # fmt: skip
 def test_what_a_script_of_a_name_is_for(name: str, purpose: Purpose | None) -> None:
-    assert script_purpose(name) is purpose
+    assert classify_script(name) is purpose
 
 
 @pytest.mark.parametrize(
@@ -96,7 +102,7 @@ def test_what_a_script_of_a_name_is_for(name: str, purpose: Purpose | None) -> N
     ],
 )
 def test_two_ways_to_say_the_same(one: str, other: str) -> None:
-    assert normal(one) == normal(other)
+    assert normalize_command(one) == normalize_command(other)
 
 
 @pytest.mark.parametrize(
@@ -104,24 +110,24 @@ def test_two_ways_to_say_the_same(one: str, other: str) -> None:
     [("pytest", "pytest tests/unit"), ("npm test", "make test"), ("pytest -k a", "pytest -k b"), ("go test ./...", "go vet ./...")],
 )  # fmt: skip
 def test_two_different_commands(one: str, other: str) -> None:
-    assert normal(one) != normal(other)
+    assert normalize_command(one) != normalize_command(other)
 
 
 def test_a_target_may_stand_for_everything() -> None:
-    assert normal("pytest tests/", ("tests",)) == normal("pytest")
+    assert normalize_command("pytest tests/", ("tests",)) == normalize_command("pytest")
 
 
 def test_a_command_may_be_a_part_of_another() -> None:
-    assert is_part(normal("npm run test:unit"), normal("npm test"))
-    assert is_part(normal("pytest tests/unit"), normal("pytest"))
-    assert not is_part(normal("pytest"), normal("pytest"))
-    assert not is_part(normal("make test"), normal("npm test"))
+    assert is_part(normalize_command("npm run test:unit"), normalize_command("npm test"))
+    assert is_part(normalize_command("pytest tests/unit"), normalize_command("pytest"))
+    assert not is_part(normalize_command("pytest"), normalize_command("pytest"))
+    assert not is_part(normalize_command("make test"), normalize_command("npm test"))
 
 
 def test_the_words_of_a_command() -> None:
-    assert words("pytest -k 'a b'") == ["pytest", "-k", "a b"]
-    assert words("echo 'open") == ["echo", "'open"]
-    assert bare("") == []
+    assert split_words("pytest -k 'a b'") == ["pytest", "-k", "a b"]
+    assert split_words("echo 'open") == ["echo", "'open"]
+    assert strip_wrappers("") == []
 
 
 @pytest.mark.parametrize(
@@ -140,7 +146,7 @@ def test_the_words_of_a_command() -> None:
     ],
 )
 def test_what_has_to_be_here(command: str, expected: list[str]) -> None:
-    assert list(needed(command)) == expected
+    assert list(list_requirements(command)) == expected
 
 
 @pytest.mark.parametrize(
@@ -165,7 +171,7 @@ def test_what_needs_a_shell(command: str, expected: bool) -> None:
     ],
 )
 def test_what_says_nothing(command: str, expected: bool) -> None:
-    assert is_hollow(command) is expected
+    assert is_trivial(command) is expected
 
 
 def test_a_script_command_by_command() -> None:
@@ -182,19 +188,19 @@ def test_a_script_command_by_command() -> None:
     if true; then
     echo "a; b" && make lint || true
     python -c "import x; print(x)" \\"""
-    assert list(steps(script)) == [
+    assert list(split_steps(script)) == [
         Step("npm ci", "web", 5),
         Step("npm test", "web", 5),
         Step("pytest -q tests/unit", "", 7),
         Step("go test ./...", "api", 9),
-        Step('echo "a; b"', "api", 11, is_hollow=True),
-        Step("make lint", "api", 11, is_hollow=True),
+        Step('echo "a; b"', "api", 11, is_trivial=True),
+        Step("make lint", "api", 11, is_trivial=True),
         Step('python -c "import x; print(x)"', "api", 12),
     ]
 
 
 def test_nobody_writes_such_a_line() -> None:
-    assert list(steps(f"pytest {'x' * 2_000}\npytest -q\\\n{'x' * 2_000}\nmypy")) == [Step("mypy", "", 3)]
+    assert list(split_steps(f"pytest {'x' * 2_000}\npytest -q\\\n{'x' * 2_000}\nmypy")) == [Step("mypy", "", 3)]
 
 
 @pytest.mark.parametrize(
@@ -202,4 +208,4 @@ def test_nobody_writes_such_a_line() -> None:
     [("", "web", "web"), ("web", "./src", "web/src"), ("web", "..", ""), ("", "..", ""), ("a", "/b", "b"), ("a/b", "../c", "a/c")],
 )  # fmt: skip
 def test_a_folder_beneath_another(folder: str, name: str, expected: str) -> None:
-    assert inside(folder, name) == expected
+    assert resolve_folder(folder, name) == expected

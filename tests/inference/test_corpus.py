@@ -10,11 +10,11 @@ import yaml
 
 from pytest_loop.inference.command_candidate import Confidence
 from pytest_loop.inference.project_files import read_project
-from pytest_loop.inference.proposal import Proposal, proposal_yaml, rule_file, rules
-from pytest_loop.inference.synthesis import infer
-from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.proposal import Proposal, build_rules, render_proposal, render_rule_file
+from pytest_loop.inference.synthesis import infer_criteria
+from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.inference.task_refusal import Refusal
-from pytest_loop.rules.rule_files import load
+from pytest_loop.rules.rule_files import load_rule_file
 
 CORPUS = yaml.safe_load(Path(__file__).with_name("corpus.yaml").read_text(encoding="utf-8"))
 ACCEPTED = [row for row in CORPUS if "refused" not in row]
@@ -27,8 +27,8 @@ def inferred(row: dict[str, Any], root: Path, task: str = "") -> Proposal | Refu
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     installed = row.get("installed")
-    return infer(
-        asked(task or row["task"]),
+    return infer_criteria(
+        parse_task(task or row["task"]),
         read_project(root),
         lambda name: name if installed is None or name in installed else None,
     )
@@ -43,13 +43,15 @@ def test_the_corpus_is_large_and_its_names_are_its_own() -> None:
 def test_what_is_inferred(row: dict[str, Any], tmp_path: Path) -> None:
     found = inferred(row, tmp_path)
     assert isinstance(found, Proposal), str(found)
-    said = proposal_yaml(found)
+    said = render_proposal(found)
     assert [one.command for one in found.criteria if one.command] == row["commands"], said
     assert found.confidence.value == row["confidence"], said
     assert found.goal.value == row["class"], said
-    own = [one for one in found.criteria if one.is_own_tests or one.targets]
+    own = [one for one in found.criteria if one.is_project_tests or one.targets]
     assert [list(one.targets) for one in own] == ([row["own_tests"]] if "own_tests" in row else []), said
-    assert [one.missing for one in found.criteria if one.missing] == ([row["lacks"]] if "lacks" in row else []), said
+    assert [one.missing_tool for one in found.criteria if one.missing_tool] == (
+        [row["lacks"]] if "lacks" in row else []
+    ), said
     assert len(found.rewordings) == (3 if row["confidence"] == "low" else 0), said
     for way in found.rewordings:
         again = inferred(row, tmp_path, way)
@@ -69,17 +71,17 @@ def test_what_is_inferred(row: dict[str, Any], tmp_path: Path) -> None:
 def test_what_is_inferred_is_a_rule_file_and_a_proposal_in_yaml(row: dict[str, Any], tmp_path: Path) -> None:
     found = inferred(row, tmp_path)
     assert isinstance(found, Proposal)
-    made = rules(found)
-    assert len(made) == len([one for one in found.criteria if not one.is_own_tests])
-    text = rule_file(made)
+    made = build_rules(found)
+    assert len(made) == len([one for one in found.criteria if not one.is_project_tests])
+    text = render_rule_file(made)
     if made:
         (tmp_path / "inferred.rules.yaml").write_text(text, encoding="utf-8")
-        loaded = load(tmp_path / "inferred.rules.yaml", tmp_path)
+        loaded = load_rule_file(tmp_path / "inferred.rules.yaml", tmp_path)
         assert [one.rule.id for one in loaded.rules] == [one.entry["id"] for one in made]
-        assert all(one.rule.blocks for one in loaded.rules)
+        assert all(one.rule.is_blocking for one in loaded.rules)
     else:
         assert text == ""
-    told = yaml.safe_load(proposal_yaml(found))["proposed_completion"]
+    told = yaml.safe_load(render_proposal(found))["proposed_completion"]
     assert told["confidence"] == row["confidence"]
     alone = [f"({one})" if one.startswith("cd ") else one for one in row["commands"]]
     assert told["verification_command"] == (" && ".join(alone) if len(alone) > 1 else "".join(row["commands"]))
@@ -93,8 +95,8 @@ def test_what_is_refused(row: dict[str, Any], tmp_path: Path) -> None:
     assert isinstance(found, Refusal)
     for piece in row["refused"]:
         assert piece in str(found)
-    assert len(found.rewordings) == 3
-    for way in found.rewordings:
+    assert len(found.suggest_rewordings) == 3
+    for way in found.suggest_rewordings:
         again = inferred(row, tmp_path, way)
         assert isinstance(again, Proposal), way
         assert again.confidence is Confidence.HIGH, way

@@ -10,10 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.inference.command_candidate import Layer, Source
-from pytest_loop.inference.markdown_commands import commands, items, lines, rows
+from pytest_loop.inference.markdown_blocks import BlockKind, find_list_items, find_table_rows, parse_blocks
+from pytest_loop.inference.markdown_commands import find_markdown_commands
 from pytest_loop.inference.project_files import Project
-from pytest_loop.inference.sources import agent_files, project_records
-from pytest_loop.inference.sources.project_records import UseCase, use_cases
+from pytest_loop.inference.sources.project_documents import (
+    UseCase,
+    find_agent_file_candidates,
+    find_ci_demand,
+    find_record_candidates,
+    find_use_cases,
+)
 
 AGENTS = """\
 # Shop
@@ -54,8 +60,11 @@ make lint
 """
 
 
-def test_commands_that_a_text_means() -> None:
-    assert [(one.line, one.command, one.folder, one.is_hollow) for one in commands(AGENTS)] == [
+def test_a_document_names_the_commands_that_verify_a_change() -> None:
+    candidates = find_markdown_commands("A.md", AGENTS, Layer.AGENT_FILES)
+    assert [
+        (candidate.source.line, candidate.command, candidate.folder, candidate.is_trivial) for candidate in candidates
+    ] == [
         (3, "pytest -q", "", False),
         (9, "ruff check .", "", False),
         (12, "npm run lint", "web", True),
@@ -64,29 +73,38 @@ def test_commands_that_a_text_means() -> None:
     ]
 
 
-def test_lines_know_their_headings() -> None:
-    found = list(lines("# A\n## B #\nx\n# C\ny\n```sh\nz\n```\n"))
-    assert [(one.number, one.text, one.titles, one.language) for one in found] == [
-        (3, "x", ("A", "B"), None),
-        (5, "y", ("C",), None),
-        (7, "z", ("C",), "sh"),
-        (9, "", ("C",), None),
+def test_blocks_have_the_headings_above_them() -> None:
+    blocks = list(parse_blocks("# A\n## B #\nx\n# C\ny\n```sh\nz\n```\n<p>\nw\n"))
+    assert [(block.kind, block.line, block.text, block.headings, block.language) for block in blocks] == [
+        (BlockKind.TEXT, 3, "x", ("A", "B"), ""),
+        (BlockKind.TEXT, 5, "y", ("C",), ""),
+        (BlockKind.CODE, 7, "z", ("C",), "sh"),
+        (BlockKind.TEXT, 9, "<p>\nw\n", ("C",), ""),
     ]
 
 
-def test_entries_of_lists() -> None:
+def test_front_matter_is_skipped_and_counts_as_lines() -> None:
+    (block,) = parse_blocks("---\ndescription: releases\n---\nx\n")
+    assert (block.line, block.text, block.headings) == (4, "x", ())
+
+
+def test_list_items_are_read_below_a_heading() -> None:
     text = "## Done when\n- [ ] a\n  and more\n\n  not this\n1. b\n- \n```\n- c\n```\n## Else\n- d\n"
-    assert [(one.number, one.text) for one in items(text, re.compile("Done"))] == [(2, "a and more"), (6, "b")]
+    items = find_list_items(text, re.compile("Done"))
+    assert [(item.line, item.text) for item in items] == [(2, "a and more"), (6, "b")]
 
 
-def test_rows_of_tables() -> None:
-    assert list(rows("| a | b |\n|---|:-:|\n| c | `d` |\n```\n| x |\n```\n")) == [["a", "b"], ["c", "`d`"]]
+def test_table_rows_are_read_outside_of_fences() -> None:
+    text = "| a | b |\n|---|:-:|\n| c | `d` |\n```\n| x |\n```\n"
+    assert list(find_table_rows(text)) == [("a", "b"), ("c", "`d`")]
 
 
-def test_files_for_agents_speak_for_their_folders() -> None:
-    project = Project.of({"AGENTS.md": "use `pytest -q`", "api/CLAUDE.md": "```\ngo test ./...\n```"})
-    found = [(one.command, one.folder, str(one.source), one.layer) for one in agent_files.candidates(project)]
-    assert found == [
+def test_files_for_agents_apply_to_their_folders() -> None:
+    project = Project.from_texts({"AGENTS.md": "use `pytest -q`", "api/CLAUDE.md": "```\ngo test ./...\n```"})
+    candidates = find_agent_file_candidates(project)
+    assert [
+        (candidate.command, candidate.folder, str(candidate.source), candidate.layer) for candidate in candidates
+    ] == [
         ("pytest -q", "", "AGENTS.md:1", Layer.AGENT_FILES),
         ("go test ./...", "api", "api/CLAUDE.md:2", Layer.AGENT_FILES),
     ]
@@ -103,11 +121,11 @@ def test_files_for_agents_speak_for_their_folders() -> None:
     ],
 )
 def test_a_demand_for_ci(text: str, line: int | None) -> None:
-    assert agent_files.ci_demand(Project.of({"CLAUDE.md": text})) == (Source("CLAUDE.md", line) if line else None)
+    assert find_ci_demand(Project.from_texts({"CLAUDE.md": text})) == (Source("CLAUDE.md", line) if line else None)
 
 
 def test_use_cases_by_their_ids() -> None:
-    project = Project.of(
+    project = Project.from_texts(
         {
             ".aiwg/requirements/UC-004-login.md": dedent("""\
                 # UC-004
@@ -120,14 +138,18 @@ def test_use_cases_by_their_ids() -> None:
         }
     )
     path = ".aiwg/requirements/UC-004-login.md"
-    assert use_cases(project, "implement uc-004 and UC-005 and UC-9") == [
+    assert find_use_cases(project, "implement uc-004 and UC-005 and UC-9") == [
         UseCase("UC-004", Source(path), (("a user can log in", Source(path, 3)), ("a wrong password is refused", Source(path, 4))))
     ]  # fmt: skip
 
 
 def test_commands_in_records() -> None:
-    project = Project.of({".aiwg/testing/test-strategy.md": "gate: `tox -e lint`", ".aiwg/other.md": "`pytest -q`"})
-    assert [(one.command, one.layer) for one in project_records.candidates(project)] == [("tox -e lint", Layer.RECORDS)]
+    project = Project.from_texts(
+        {".aiwg/testing/test-strategy.md": "gate: `tox -e lint`", ".aiwg/other.md": "`pytest -q`"}
+    )
+    assert [(candidate.command, candidate.layer) for candidate in find_record_candidates(project)] == [
+        ("tox -e lint", Layer.RECORDS)
+    ]
 
 
 @settings(deadline=None)
@@ -136,7 +158,7 @@ def test_commands_in_records() -> None:
         st.sampled_from(["# a\n", "```", "```sh", "\n", "`pytest -q`", "- x", "| a |", "  ", "pytest", "~~~"])
     ).map("".join)
 )
-def test_any_text_can_be_read(text: str) -> None:
-    assert isinstance(commands(text), list)
-    assert isinstance(items(text, re.compile("a")), list)
-    assert isinstance(list(rows(text)), list)
+def test_every_text_can_be_read(text: str) -> None:
+    assert isinstance(find_markdown_commands("A.md", text, Layer.AGENT_FILES), list)
+    assert isinstance(list(find_list_items(text, re.compile("a"))), list)
+    assert isinstance(list(find_table_rows(text)), list)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from textwrap import dedent
 
 import pytest
 
 from pytest_loop.inference.command_candidate import Candidate
 from pytest_loop.inference.project_files import Project
-from pytest_loop.inference.sources import candidates
+from pytest_loop.inference.sources import find_manifest_candidates
 
 
-def found(files: dict[str, str]) -> list[Candidate]:
-    return candidates(Project.of({name: dedent(text) for name, text in files.items()}))
+def found(files: dict[str, str]) -> Iterator[Candidate]:
+    return find_manifest_candidates(Project.from_texts({name: dedent(text) for name, text in files.items()}))
 
 
 def said(one: Candidate) -> str:
-    marks = ("?" if one.is_guess else "") + ("!" if one.is_hollow else "")
+    marks = ("?" if one.is_guess else "") + ("!" if one.is_trivial else "")
     return f"{marks}{one.purpose.value} {one.source}: {one.command}" + (f" in {one.folder}" if one.folder else "")
 
 

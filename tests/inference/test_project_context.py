@@ -10,13 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.core.text.sanitizer import tokens
-from pytest_loop.inference.project_context import ARCHITECTURE, DESCRIPTION, OVERRIDES, RULES, context, prompt_text
+from pytest_loop.core.text.lengths import estimate_tokens
+from pytest_loop.inference.project_context import (
+    ARCHITECTURE,
+    DESCRIPTION,
+    OVERRIDES,
+    RULES,
+    extract_context,
+    render_notes,
+)
 from pytest_loop.inference.project_files import Project
-from pytest_loop.inference.proposal import rule_file
+from pytest_loop.inference.proposal import render_rule_file
 from pytest_loop.inference.shape_file import PATH as SHAPE
-from pytest_loop.inference.shape_file import Stated, must_not_entry, shape_file, slug
-from pytest_loop.rules.rule_files import load
+from pytest_loop.inference.shape_file import ShapeEntry, build_must_not_entry, make_slug, parse_shape_file
+from pytest_loop.rules.rule_files import load_rule_file
 
 FENCED = """\
 # Shape: login
@@ -67,28 +74,28 @@ verification:
 
 
 def test_a_shape_file_with_fences_and_a_table() -> None:
-    found = shape_file(FENCED)
+    found = parse_shape_file(FENCED)
     assert [one.text for one in found.criteria] == [
         "tests pass: all of them", "API returns 200", "UI renders", "it is reviewed", "p95 is small"
     ]  # fmt: skip
-    assert found.criteria[0] == Stated("tests pass: all of them", 10)
+    assert found.criteria[0] == ShapeEntry("tests pass: all of them", 10)
     assert [one.text for one in found.must_not] == ["No new dependencies", "`grep -rq eval src`"]
-    assert found.how("tests pass: all of them") == ("execution output", "`npm test`")
-    assert found.how("p95 is small") == ("", "")
+    assert found.find_verification("tests pass: all of them") == ("execution output", "`npm test`")
+    assert found.find_verification("p95 is small") == ("", "")
     assert found.clarity == 8
 
 
 def test_a_shape_file_with_bare_lists() -> None:
-    found = shape_file(BARE)
+    found = parse_shape_file(BARE)
     assert [one.text for one in found.criteria] == ["a works", "b works"]
     assert [one.text for one in found.must_not] == ["store passwords", "never sleep"]
-    assert found.how("a works") == ("execution output", "execution output, run `make a`")
-    assert found.how("b works")[0] == "assumption"
-    assert shape_file("") == shape_file("# nothing\n\n| a |\n")
+    assert found.find_verification("a works") == ("execution output", "execution output, run `make a`")
+    assert found.find_verification("b works")[0] == "assumption"
+    assert parse_shape_file("") == parse_shape_file("# nothing\n\n| a |\n")
 
 
 def test_rules_of_a_shape_file() -> None:
-    made = {rule.entry["id"]: rule for rule in context(Project.of({SHAPE: FENCED})).rules}
+    made = {rule.entry["id"]: rule for rule in extract_context(Project.from_texts({SHAPE: FENCED})).rules}
     checks = {name: rule.entry["check"] for name, rule in made.items()}
     assert checks == {
         "a.shape.tests-pass-all-of-them": {"command": "npm test", "timeout": 120},
@@ -101,7 +108,7 @@ def test_rules_of_a_shape_file() -> None:
     }
     assert made["a.must-not.no-new-dependencies"].entry["must_not"] is True
     assert str(made["a.shape.ui-renders"].sources[0]) == f"{SHAPE}:13"
-    bare = {rule.entry["id"]: rule.entry["check"] for rule in context(Project.of({SHAPE: BARE})).rules}
+    bare = {rule.entry["id"]: rule.entry["check"] for rule in extract_context(Project.from_texts({SHAPE: BARE})).rules}
     assert bare["a.shape.b-works"] == {"manual": "b works"}
     assert bare["a.shape.a-works"] == "a works"
 
@@ -123,7 +130,7 @@ def test_rules_of_a_shape_file() -> None:
     ],
 )
 def test_what_must_not_be_true_is_said_without_the_word_that_forbids_it(text: str, checked: Any) -> None:
-    assert must_not_entry("a.b", text) == {"id": "a.b", "description": text, "must_not": True, "check": checked}
+    assert build_must_not_entry("a.b", text) == {"id": "a.b", "description": text, "must_not": True, "check": checked}
 
 
 MAPPINGS = """\
@@ -158,8 +165,8 @@ verification:
 
 
 def test_criteria_may_be_mappings() -> None:
-    assert shape_file(MAPPINGS).criteria[1] == Stated("the total is right", 3, "total")
-    made = {rule.entry["id"]: rule.entry for rule in context(Project.of({SHAPE: MAPPINGS})).rules}
+    assert parse_shape_file(MAPPINGS).criteria[1] == ShapeEntry("the total is right", 3, "total")
+    made = {rule.entry["id"]: rule.entry for rule in extract_context(Project.from_texts({SHAPE: MAPPINGS})).rules}
     assert made["a.shape.total"]["description"] == "the total is right"
     assert {name: entry["check"] for name, entry in made.items()} == {
         "a.shape.first": {"command": "make first", "timeout": 120},
@@ -211,7 +218,7 @@ FACTORY = {
 
 
 def test_the_context_of_a_factory() -> None:
-    found = context(Project.of(FACTORY))
+    found = extract_context(Project.from_texts(FACTORY))
     made: dict[str, Any] = {rule.entry["id"]: rule.entry for rule in found.rules}
     assert {name: entry["check"] for name, entry in made.items()} == {
         "b.project.routes-must-use-dto-classes": "Routes must use DTO classes",
@@ -234,21 +241,21 @@ def test_the_context_of_a_factory() -> None:
 
 
 def test_rules_of_a_context_are_rules_of_a_rule_file(tmp_path: Path) -> None:
-    found = context(Project.of({**FACTORY, SHAPE: FENCED}))
-    (tmp_path / "it.rules.yaml").write_text(rule_file(found.rules, "context"), encoding="utf-8")
-    loaded = load(tmp_path / "it.rules.yaml", tmp_path)
+    found = extract_context(Project.from_texts({**FACTORY, SHAPE: FENCED}))
+    (tmp_path / "it.rules.yaml").write_text(render_rule_file(found.rules, "context"), encoding="utf-8")
+    loaded = load_rule_file(tmp_path / "it.rules.yaml", tmp_path)
     assert [one.rule.id for one in loaded.rules] == [rule.entry["id"] for rule in found.rules]
     assert found.clarity == 8
 
 
 def test_words_for_a_prompt_have_an_order_and_an_end() -> None:
-    found = context(Project.of({**FACTORY, SHAPE: BARE}))
-    text = prompt_text(found)
+    found = extract_context(Project.from_texts({**FACTORY, SHAPE: BARE}))
+    text = render_notes(found)
     places = [text.index(path) for path in (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)]
     assert places == sorted(places)
     assert "they win over everything above" in text
-    assert tokens(prompt_text(context(Project.of({DESCRIPTION: "x" * 50_000})), 100)) <= 100
-    assert prompt_text(context(Project.of({}))) == ""
+    assert estimate_tokens(render_notes(extract_context(Project.from_texts({DESCRIPTION: "x" * 50_000})), 100)) <= 100
+    assert render_notes(extract_context(Project.from_texts({}))) == ""
 
 
 @pytest.mark.parametrize(
@@ -264,17 +271,17 @@ def test_words_for_a_prompt_have_an_order_and_an_end() -> None:
     ],
 )
 def test_thresholds_are_read_from_a_list(text: str, expected: dict[str, float]) -> None:
-    assert context(Project.of({OVERRIDES: text})).thresholds == expected
+    assert extract_context(Project.from_texts({OVERRIDES: text})).thresholds == expected
 
 
 def test_a_project_without_any_of_it() -> None:
-    found = context(Project.of({"README.md": "# x"}))
+    found = extract_context(Project.from_texts({"README.md": "# x"}))
     assert (found.rules, found.notes, found.max_iterations, found.thresholds) == ((), (), None, {})
 
 
 @pytest.mark.parametrize(("text", "expected"), [("A b, C!", "a-b-c"), ("!!!", "rule"), ("x" * 90, "x" * 40)])
 def test_the_last_part_of_an_id(text: str, expected: str) -> None:
-    assert slug(text) == expected
+    assert make_slug(text) == expected
 
 
 @settings(deadline=None)
@@ -300,6 +307,6 @@ def test_the_last_part_of_an_id(text: str, expected: str) -> None:
     ).map("".join)
 )
 def test_any_text_can_be_a_shape_or_an_override(text: str) -> None:
-    found = context(Project.of({SHAPE: text, OVERRIDES: text, RULES: text}))
+    found = extract_context(Project.from_texts({SHAPE: text, OVERRIDES: text, RULES: text}))
     ids = [rule.entry["id"] for rule in found.rules]
     assert len(ids) == len(set(ids))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_loop.inference import project_files, sources
 from pytest_loop.inference.command_candidate import Source
-from pytest_loop.inference.data_files import Unreadable, line_of, parsed
+from pytest_loop.inference.data_files import UnreadableFile, get_line, parse_data
 from pytest_loop.inference.project_files import Project, read_project
 
 
@@ -82,16 +82,18 @@ def test_there_is_an_end_to_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_damage_is_named_and_the_rest_is_used() -> None:
-    found = Project.of({"package.json": "{", "pyproject.toml": "[tool.ruff]\n", "Makefile": "test:\n\tpytest\n"})
+    found = Project.from_texts(
+        {"package.json": "{", "pyproject.toml": "[tool.ruff]\n", "Makefile": "test:\n\tpytest\n"}
+    )
     assert len(found.problems) == 1
     assert found.problems[0].startswith("package.json cannot be read: Expecting property name")
-    assert {one.command for one in sources.candidates(found)} >= {"ruff check .", "make test"}
+    assert {one.command for one in sources.find_manifest_candidates(found)} >= {"ruff check .", "make test"}
 
 
 def test_a_place_in_a_text() -> None:
-    found = Project.of({"tox.ini": "[tox]\n[testenv]\n"})
-    assert found.source("tox.ini", r"^\[testenv") == Source("tox.ini", 2)
-    assert str(found.source("tox.ini", "nothing")) == "tox.ini:1"
+    found = Project.from_texts({"tox.ini": "[tox]\n[testenv]\n"})
+    assert found.locate("tox.ini", r"^\[testenv") == Source("tox.ini", 2)
+    assert str(found.locate("tox.ini", "nothing")) == "tox.ini:1"
 
 
 # -- data
@@ -111,19 +113,19 @@ def test_a_place_in_a_text() -> None:
     ],
 )
 def test_text_that_is_not_what_it_should_be(path: str, text: str) -> None:
-    with pytest.raises(Unreadable, match=f"^{path} cannot be read: "):
-        parsed(path, text)
+    with pytest.raises(UnreadableFile, match=f"^{path} cannot be read: "):
+        parse_data(path, text)
 
 
 def test_what_is_no_data_is_an_empty_mapping() -> None:
-    assert parsed("Makefile", "test:") == {}
-    assert parsed("a.json", "[1]") == {}
-    assert parsed(".flake8", "[flake8]\nignore\n") == {"flake8": {"ignore": ""}}
+    assert parse_data("Makefile", "test:") == {}
+    assert parse_data("a.json", "[1]") == {}
+    assert parse_data(".flake8", "[flake8]\nignore\n") == {"flake8": {"ignore": ""}}
 
 
 def test_texts_of_yaml_know_their_lines() -> None:
-    data: Any = parsed("a.yaml", "a: b\nc: |\n  d\n  e\nf: !reference [x]\ng: >\n  h\n")
-    assert [line_of(data["a"]), line_of(data["c"]), line_of(data["g"]), line_of("plain")] == [1, 3, 7, 1]
+    data: Any = parse_data("a.yaml", "a: b\nc: |\n  d\n  e\nf: !reference [x]\ng: >\n  h\n")
+    assert [get_line(data["a"]), get_line(data["c"]), get_line(data["g"]), get_line("plain")] == [1, 3, 7, 1]
     assert data["f"] is None
 
 
@@ -138,8 +140,8 @@ _JSON = st.recursive(
 @settings(deadline=None)
 @given(_JSON, _JSON)
 def test_no_manifest_is_so_strange_that_it_hurts(one: Any, other: Any) -> None:
-    found = Project.of({"package.json": json.dumps(one), "mise.toml": "", "pyproject.toml": ""})
+    found = Project.from_texts({"package.json": json.dumps(one), "mise.toml": "", "pyproject.toml": ""})
     strange: dict[str, Any] = {"pyproject.toml": {"tool": other}, "mise.toml": {"tasks": other}}
     data = {**found.data, **strange}
-    for candidate in sources.candidates(Project(found.files, found.texts, data)):
+    for candidate in sources.find_manifest_candidates(Project(found.files, found.texts, data)):
         assert candidate.command

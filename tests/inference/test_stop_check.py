@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.inference.stop_check import Answer, may_stop, stuck_count
+from pytest_loop.inference.stop_check import StopAnswer, decide_stop, stuck_count
 
 MET = {"met": True, "verification": "execution output"}
 
@@ -17,39 +17,39 @@ MET = {"met": True, "verification": "execution output"}
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        ({}, Answer(False, "there are no criteria yet")),
-        ({"criteriaStatus": {}, "exit_signal": True}, Answer(False, "there are no criteria yet")),
-        ({"criteriaStatus": {"a": True, "b": MET}, "exit_signal": True}, Answer(True, "all criteria are met")),
-        ({"criteriaStatus": {"a": True, "b": MET}}, Answer(False, "all criteria are met: set exit_signal")),
-        ({"criteriaStatus": {"a": False, "b": MET, "c": {"met": False}}}, Answer(False, "unmet: a, c")),
+        ({}, StopAnswer(False, "there are no criteria yet")),
+        ({"criteriaStatus": {}, "exit_signal": True}, StopAnswer(False, "there are no criteria yet")),
+        ({"criteriaStatus": {"a": True, "b": MET}, "exit_signal": True}, StopAnswer(True, "all criteria are met")),
+        ({"criteriaStatus": {"a": True, "b": MET}}, StopAnswer(False, "all criteria are met: set exit_signal")),
+        ({"criteriaStatus": {"a": False, "b": MET, "c": {"met": False}}}, StopAnswer(False, "unmet: a, c")),
         (
             {"criteriaStatus": {"a": True, "b": {"met": True, "verification": "assumption"}}, "exit_signal": True},
-            Answer(False, "met by assumption only: b"),
+            StopAnswer(False, "met by assumption only: b"),
         ),
-        ({"criteriaStatus": {"a": False}, "status": "cancelled"}, Answer(True, "the loop is cancelled")),
+        ({"criteriaStatus": {"a": False}, "status": "cancelled"}, StopAnswer(True, "the loop is cancelled")),
         (
             {"criteriaStatus": {"a": False}, "circuitBreaker": {"stuckCount": 5}},
-            Answer(True, "the same criteria were unmet 5 times in a row", is_final=True),
+            StopAnswer(True, "the same criteria were unmet 5 times in a row", is_final=True),
         ),
-        ({"criteriaStatus": {"a": False}, "circuitBreaker": {"stuckCount": 4}}, Answer(False, "unmet: a")),
+        ({"criteriaStatus": {"a": False}, "circuitBreaker": {"stuckCount": 4}}, StopAnswer(False, "unmet: a")),
     ],
 )
-def test_the_state_of_an_agent(state: dict[str, Any], expected: Answer) -> None:
+def test_the_state_of_an_agent(state: dict[str, Any], expected: StopAnswer) -> None:
     """Vector 11."""
-    assert may_stop(json.dumps(state)) == expected
+    assert decide_stop(json.dumps(state)) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (None, Answer(True, "there is no loop")),
-        ("{", Answer(True, "invalid state file", is_final=True)),
-        ("[" * 200_000, Answer(True, "invalid state file", is_final=True)),
+        (None, StopAnswer(True, "there is no loop")),
+        ("{", StopAnswer(True, "invalid state file", is_final=True)),
+        ("[" * 200_000, StopAnswer(True, "invalid state file", is_final=True)),
     ],
 )
-def test_nothing_that_can_be_read_is_in_nobodys_way(text: str | None, expected: Answer) -> None:
+def test_nothing_that_can_be_read_is_in_nobodys_way(text: str | None, expected: StopAnswer) -> None:
     """Vector 11."""
-    assert may_stop(text) == expected
+    assert decide_stop(text) == expected
 
 
 def test_six_times_the_same_is_stuck() -> None:
@@ -65,4 +65,4 @@ def test_six_times_the_same_is_stuck() -> None:
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(
     st.sampled_from(["status", "criteriaStatus", "circuitBreaker", "stuckCount", "met", "verification", "exit_signal"]), inner), max_leaves=8))  # fmt: skip
 def test_there_is_always_an_answer(state: Any) -> None:
-    assert isinstance(may_stop(json.dumps(state)), Answer)
+    assert isinstance(decide_stop(json.dumps(state)), StopAnswer)

@@ -14,22 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.inference import coverage_checks
-from pytest_loop.inference.candidate_selection import choose
-from pytest_loop.inference.command_candidate import Candidate, Confidence, Goal, Layer, Source, weakest
-from pytest_loop.inference.inferred_criteria import selection
-from pytest_loop.inference.installed_tools import find_here
+from pytest_loop.inference.candidate_selection import choose_candidates
+from pytest_loop.inference.command_candidate import Candidate, Confidence, Goal, Layer, Source, find_weakest
+from pytest_loop.inference.inferred_criteria import parse_pytest_selection
+from pytest_loop.inference.installed_tools import find_installed
 from pytest_loop.inference.project_files import Project, read_project
 from pytest_loop.inference.proposal import (
     Criterion,
     Proposal,
-    proposal_yaml,
-    rule_file,
-    rules,
-    uncertain,
+    build_rules,
+    explain_uncertainty,
+    render_proposal,
+    render_rule_file,
 )
-from pytest_loop.inference.synthesis import infer
+from pytest_loop.inference.synthesis import infer_criteria
 from pytest_loop.inference.task_intent import Threshold
-from pytest_loop.inference.task_phrases import asked
+from pytest_loop.inference.task_phrases import parse_task
 from pytest_loop.inference.task_refusal import Refusal
 from pytest_loop.inference.tool_purposes import Purpose
 
@@ -53,7 +53,7 @@ CI = ".github/workflows/ci.yml"
 
 
 def proposed(task: str, files: dict[str, str]) -> Proposal:
-    found = infer(asked(task), Project.of(files), lambda name: name)
+    found = infer_criteria(parse_task(task), Project.from_texts(files), lambda name: name)
     assert isinstance(found, Proposal), str(found)
     return found
 
@@ -74,7 +74,7 @@ def test_two_layers_that_say_the_same_are_certain() -> None:
 
 def test_nothing_makes_code_better() -> None:
     """Vector 17."""
-    assert isinstance(infer(asked("make the code better"), Project.of({"a.py": ""})), Refusal)
+    assert isinstance(infer_criteria(parse_task("make the code better"), Project.from_texts({"a.py": ""})), Refusal)
 
 
 def test_a_command_in_the_task_is_taken_and_nothing_is_inferred() -> None:
@@ -95,9 +95,9 @@ def test_claude_is_believed_before_ci_and_the_difference_is_named() -> None:
 
 
 def test_the_weakest_of_several() -> None:
-    assert weakest([Confidence.HIGH, Confidence.LOW, Confidence.MEDIUM]) is Confidence.LOW
-    assert weakest([Confidence.HIGH, Confidence.MEDIUM]) is Confidence.MEDIUM
-    assert weakest([]) is Confidence.LOW
+    assert find_weakest([Confidence.HIGH, Confidence.LOW, Confidence.MEDIUM]) is Confidence.LOW
+    assert find_weakest([Confidence.HIGH, Confidence.MEDIUM]) is Confidence.MEDIUM
+    assert find_weakest([]) is Confidence.LOW
 
 
 # -- what is said
@@ -105,7 +105,7 @@ def test_the_weakest_of_several() -> None:
 
 def test_a_proposal_in_yaml() -> None:
     files = {"Makefile": "test:\n\tctest\n", "AGENTS.md": "Run `ctest` before you push.", "pyproject.toml": "["}
-    text = proposal_yaml(proposed("fix the failing tests, stop after 7 cycles", files))
+    text = render_proposal(proposed("fix the failing tests, stop after 7 cycles", files))
     said = yaml.safe_load(text)["proposed_completion"]
     assert list(said)[:8] == [
         "goal", "criterion", "verification_command", "rationale", "confidence", "alternatives_considered",
@@ -120,7 +120,7 @@ def test_a_proposal_in_yaml() -> None:
 
 
 def test_what_is_not_certain_says_how_it_would_be() -> None:
-    text = uncertain(proposed("loop until coverage > 80%", {"shop.py": "", "test_shop.py": ""}))
+    text = explain_uncertainty(proposed("loop until coverage > 80%", {"shop.py": "", "test_shop.py": ""}))
     head, _, body = text.partition("\n")
     assert head == "it is not certain what tells that this is done; say it in the task:"
     said = yaml.safe_load(body)["proposed_completion"]
@@ -151,22 +151,24 @@ def test_commands_of_several_folders_run_one_after_another(tmp_path: Path) -> No
     ],
 )
 def test_what_is_installed_here(name: str, is_here: bool) -> None:
-    assert (find_here(name) is not None) is is_here
+    assert (find_installed(name) is not None) is is_here
 
 
 def test_a_program_that_is_not_here_is_named() -> None:
-    found = infer(asked("fix the failing tests"), Project.of({"go.mod": "module a", "a_test.go": ""}), lambda _: None)
+    found = infer_criteria(
+        parse_task("fix the failing tests"), Project.from_texts({"go.mod": "module a", "a_test.go": ""}), lambda _: None
+    )
     assert isinstance(found, Proposal)
     assert found.needs_human_confirmation
-    assert yaml.safe_load(proposal_yaml(found))["proposed_completion"]["cannot_run_here"] == [
+    assert yaml.safe_load(render_proposal(found))["proposed_completion"]["cannot_run_here"] == [
         "go test ./...: go is not here"
     ]
 
 
 def test_rules_say_where_they_came_from() -> None:
     files = {"web/package.json": '{"scripts": {"lint": "eslint ."}}', "AGENTS.md": "```\ncd web && npm run lint\n```"}
-    made = rules(proposed("fix lint", files))
-    assert rule_file(made) == (
+    made = build_rules(proposed("fix lint", files))
+    assert render_rule_file(made) == (
         "criteria: inferred\nrules:\n  # AGENTS.md:2, web/package.json:1\n  - id: a.lint.clean\n"
         "    description: the linter has no complaint (`cd web && npm run lint`)\n    check:\n"
         "      command: cd web && npm run lint\n      timeout: 300\n      shell: true\n"
@@ -174,7 +176,9 @@ def test_rules_say_where_they_came_from() -> None:
 
 
 def test_a_rule_of_the_task_itself_says_so() -> None:
-    assert "  # the task\n  - id: a.lint.clean\n" in rule_file(rules(proposed("make `ruff check .` pass", {})))
+    assert "  # the task\n  - id: a.lint.clean\n" in render_rule_file(
+        build_rules(proposed("make `ruff check .` pass", {}))
+    )
 
 
 def test_new_code_has_tests_where_there_are_none() -> None:
@@ -193,7 +197,7 @@ def test_a_condition_of_the_persons_own_is_a_sentence() -> None:
         "fix the failing tests until `pytest` passes",
     )
     assert found.criteria[-1] == Criterion("a.task.completion", "the logo is blue", check="the logo is blue")
-    assert yaml.safe_load(proposal_yaml(found))["proposed_completion"]["unmeasured"] == ["the logo is blue"]
+    assert yaml.safe_load(render_proposal(found))["proposed_completion"]["unmeasured"] == ["the logo is blue"]
 
 
 def test_ids_are_told_apart() -> None:
@@ -215,17 +219,17 @@ def offered(command: str, layer: Layer = Layer.MANIFESTS, **fields: object) -> C
 
 
 def test_nobody_says_anything() -> None:
-    assert choose(Purpose.TEST, [], "x") is None
+    assert choose_candidates(Purpose.TEST, [], "x") is None
 
 
 def test_what_was_passed_over_is_kept_with_its_reason() -> None:
-    found = choose(
+    found = choose_candidates(
         Purpose.TEST,
         [
             offered("npm test", family="node"),
             offered("npm run test:unit", family="node", rank=2),
             offered("make test", rank=4),
-            offered("make check", rank=4, is_hollow=True),
+            offered("make check", rank=4, is_trivial=True),
             offered("go test ./...", folder="api", family="go"),
         ],
         "fix the failing tests",
@@ -240,7 +244,9 @@ def test_what_was_passed_over_is_kept_with_its_reason() -> None:
 
 
 def test_a_guess_is_taken_before_what_is_hollow() -> None:
-    found = choose(Purpose.TEST, [offered("pytest", is_guess=True), offered("make test", is_hollow=True)], "x")
+    found = choose_candidates(
+        Purpose.TEST, [offered("pytest", is_guess=True), offered("make test", is_trivial=True)], "x"
+    )
     assert found is not None
     assert [one.command for one in found.chosen] == ["pytest"]
     assert [one.command for one, _ in found.rejected] == ["make test"]
@@ -248,7 +254,9 @@ def test_a_guess_is_taken_before_what_is_hollow() -> None:
 
 
 def test_make_in_a_folder_is_second_to_the_root() -> None:
-    found = choose(Purpose.TEST, [offered("cargo test", family="rust"), offered("make test", folder="docs")], "x")
+    found = choose_candidates(
+        Purpose.TEST, [offered("cargo test", family="rust"), offered("make test", folder="docs")], "x"
+    )
     assert found is not None
     assert [one.command for one in found.chosen] == ["cargo test"]
 
@@ -269,7 +277,7 @@ def test_make_in_a_folder_is_second_to_the_root() -> None:
     ],
 )
 def test_what_pytest_is_to_collect(command: str, folder: str, expected: object) -> None:
-    assert selection(offered(command, folder=folder), ()) == expected
+    assert parse_pytest_selection(offered(command, folder=folder), ()) == expected
 
 
 # -- coverage
@@ -289,15 +297,15 @@ def test_what_pytest_is_to_collect(command: str, folder: str, expected: object) 
 )
 def test_where_the_number_stands(command: str, printed: str | None, number: str | None) -> None:
 
-    pattern = coverage_checks.pattern(offered(command), Project())
+    pattern = coverage_checks.find_output_pattern(offered(command), Project())
     found = re.search(pattern, printed, re.MULTILINE) if pattern and printed else None
     assert (found[1] if found else None) == number
 
 
 def test_an_unknown_tool_of_a_python_project_prints_as_coverage_does() -> None:
-    assert coverage_checks.pattern(offered("make cov"), Project.of({"test_a.py": ""})) == coverage_checks.pattern(
-        offered("pytest"), Project()
-    )
+    assert coverage_checks.find_output_pattern(
+        offered("make cov"), Project.from_texts({"test_a.py": ""})
+    ) == coverage_checks.find_output_pattern(offered("pytest"), Project())
 
 
 def test_a_number_that_nobody_can_read_is_left_to_the_command() -> None:
@@ -315,19 +323,19 @@ def test_a_number_that_nobody_can_read_is_left_to_the_command() -> None:
     ],
 )
 def test_what_a_project_asks_of_itself(files: dict[str, str], expected: Threshold | None) -> None:
-    assert coverage_checks.configured(Project.of(files), "") == expected
+    assert coverage_checks.read_configured_threshold(Project.from_texts(files), "") == expected
 
 
 @settings(deadline=None)
 @given(st.text() | st.lists(st.sampled_from(WORDS)).map(" ".join))
 def test_every_text_gets_an_answer(text: str) -> None:
-    project = Project.of(
+    project = Project.from_texts(
         {"pyproject.toml": "[tool.ruff]", "tests/test_a.py": "", CI: "jobs: {t: {steps: [{run: tox}]}}"}
     )
-    found = infer(asked(text), project, lambda name: name)
+    found = infer_criteria(parse_task(text), project, lambda name: name)
     if isinstance(found, Refusal):
         assert found.missing
-        assert len(found.rewordings) == 3
+        assert len(found.suggest_rewordings) == 3
     else:
         assert found.criteria
         assert found.rationale
@@ -337,9 +345,9 @@ def test_every_text_gets_an_answer(text: str) -> None:
     "piece", ["-", "a-", " ", "1.", "`", "fix ", "ralph: ", "/goal ", "loop until ", "coverage ", "a/"]
 )
 def test_a_long_text_gets_an_answer_too(piece: str) -> None:
-    found = infer(asked(f"fix x{piece * 4_000}y"), Project.of({"a.py": ""}), lambda name: name)
+    found = infer_criteria(parse_task(f"fix x{piece * 4_000}y"), Project.from_texts({"a.py": ""}), lambda name: name)
     assert isinstance(found, (Proposal, Refusal))
-    assert asked(piece * 4_000).text == piece * 4_000
+    assert parse_task(piece * 4_000).text == piece * 4_000
 
 
 # -- judged
@@ -350,9 +358,9 @@ def test_what_is_inferred_judges(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         **{"lint": "", "unit/test_a": "def test_a(): assert 0", "live/test_b": "def test_b(): assert 0"}
     )
-    found = infer(asked("refactor lint.py; lint stays clean"), read_project(pytester.path))
+    found = infer_criteria(parse_task("refactor lint.py; lint stays clean"), read_project(pytester.path))
     assert isinstance(found, Proposal)
-    pytester.path.joinpath("inferred.rules.yaml").write_text(rule_file(rules(found)))
+    pytester.path.joinpath("inferred.rules.yaml").write_text(render_rule_file(build_rules(found)))
     arguments = ("unit", "inferred.rules.yaml")
     pytester.runpytest(*arguments).stdout.fnmatch_lines(["*inferred*fail*"])
     pytester.path.joinpath("unit/test_a.py").write_text("def test_a(): pass")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_loop.inference.command_candidate import Goal
-from pytest_loop.inference.task_intent import EVERYTHING, Threshold, coverage_threshold, intent
-from pytest_loop.inference.task_words import concrete_objects, content_words
+from pytest_loop.inference.task_intent import EVERYTHING, Threshold, classify_task, parse_coverage_threshold
+from pytest_loop.inference.task_words import find_concrete_objects, find_content_words
 from pytest_loop.inference.tool_purposes import Purpose
 
 TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
@@ -51,25 +51,25 @@ TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
     ],
 )
 def test_the_class_of_a_task(task: str, goal: Goal, purposes: tuple[Purpose, ...]) -> None:
-    found = intent(task)
+    found = classify_task(task)
     assert (found.goal, found.purposes) == (goal, purposes)
-    assert found.is_ambiguous is (not found.because)
+    assert found.is_ambiguous is (not found.matched_words)
 
 
 def test_when_it_is_done_says_more_than_what_is_to_be_done() -> None:
-    assert intent("fix the failing tests", "lint is clean").goal is Goal.LINT_CLEAN
-    assert intent("fix lint", "the logo is blue").goal is Goal.LINT_CLEAN
+    assert classify_task("fix the failing tests", "lint is clean").goal is Goal.LINT_CLEAN
+    assert classify_task("fix lint", "the logo is blue").goal is Goal.LINT_CLEAN
 
 
 def test_a_gate_for_an_unknown_verb_is_ambiguous() -> None:
-    assert intent("speed up the parser").is_ambiguous
-    assert not intent("refactor the parser").is_ambiguous
+    assert classify_task("speed up the parser").is_ambiguous
+    assert not classify_task("refactor the parser").is_ambiguous
 
 
 def test_a_very_large_refactoring_may_take_longer() -> None:
-    assert intent("refactor the entire codebase").cap == 20
-    assert intent("fix the entire codebase").cap == 10
-    assert intent("refactor cart.py").cap == 10
+    assert classify_task("refactor the entire codebase").iteration_cap == 20
+    assert classify_task("fix the entire codebase").iteration_cap == 10
+    assert classify_task("refactor cart.py").iteration_cap == 10
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_very_large_refactoring_may_take_longer() -> None:
     ],
 )
 def test_how_much_is_to_be_covered(text: str, expected: Threshold | None) -> None:
-    assert coverage_threshold(text) == expected
+    assert parse_coverage_threshold(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_how_much_is_to_be_covered(text: str, expected: Threshold | None) -> Non
     ],
 )
 def test_what_can_be_pointed_at(text: str, objects: list[str]) -> None:
-    assert list(concrete_objects(text, ["shop/cart.py", "shop/main.py"])) == objects
+    assert list(find_concrete_objects(text, ["shop/cart.py", "shop/main.py"])) == objects
 
 
 def test_the_words_that_say_something() -> None:
-    assert content_words("Please make the code better") == []
-    assert content_words("Fix the login page") == ["login", "page"]
+    assert find_content_words("Please make the code better") == []
+    assert find_content_words("Fix the login page") == ["login", "page"]

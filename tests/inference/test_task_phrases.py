@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.inference.task_phrases import MOST_ITERATIONS, Asked, Route, asked, commands_in
+from pytest_loop.inference.task_phrases import MOST_ITERATIONS, ParsedTask, Route, find_commands, parse_task
 
 FIX_TESTS = "fix the failing tests"
 
@@ -55,7 +55,7 @@ FIX_TESTS = "fix the failing tests"
     ],
 )  # fmt: skip
 def test_phrases(text: str, expected: dict[str, Any]) -> None:
-    found = asked(text)
+    found = parse_task(text)
     assert found.text == text
     assert {name: getattr(found, name) for name in expected} == expected
     assert found.needs_context is expected.get("needs_context", False)
@@ -81,8 +81,8 @@ def test_phrases(text: str, expected: dict[str, Any]) -> None:
     ],
 )
 def test_how_often_to_try(text: str, task: str, bound: int | None) -> None:
-    found = asked(text)
-    assert (found.task, found.bound) == (task, bound)
+    found = parse_task(text)
+    assert (found.task, found.iteration_limit) == (task, bound)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_how_often_to_try(text: str, task: str, bound: int | None) -> None:
     ],
 )
 def test_commands_in_backticks_are_taken_as_they_are(text: str, commands: list[str]) -> None:
-    assert list(commands_in(text)) == commands
-    assert list(asked(text).commands) == commands
+    assert list(find_commands(text)) == commands
+    assert list(parse_task(text).commands) == commands
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_commands_in_backticks_are_taken_as_they_are(text: str, commands: list[s
     ],
 )
 def test_a_completion_that_is_a_command_is_taken_as_it_is(text: str, commands: list[str]) -> None:
-    found = asked(text)
+    found = parse_task(text)
     assert list(found.commands) == commands
     assert found.completion
 
@@ -149,11 +149,11 @@ def test_a_completion_that_is_a_command_is_taken_as_it_is(text: str, commands: l
     ],
 )
 def test_only_explicit_words_send_a_run_away(text: str, route: Route) -> None:
-    assert asked(text).route is route
+    assert parse_task(text).route is route
 
 
 def test_a_loop_that_is_started_apart_keeps_its_task() -> None:
-    found = asked("run an external ralph loop to fix TypeScript errors in src/")
+    found = parse_task("run an external ralph loop to fix TypeScript errors in src/")
     assert found.task == "fix TypeScript errors in src/"
 
 
@@ -176,7 +176,7 @@ def test_a_loop_that_is_started_apart_keeps_its_task() -> None:
     ],
 )
 def test_gates_are_skipped_where_the_person_says_so(text: str, is_skipped: bool) -> None:
-    assert asked(text).skips_gates is is_skipped
+    assert parse_task(text).skips_gates is is_skipped
 
 
 _WORDS = st.sampled_from(
@@ -191,11 +191,11 @@ _WORDS = st.sampled_from(
 @example("--completion=")
 @example("stop after 3 cycles stop after 4 cycles")
 def test_the_parser_takes_any_text_and_never_loses_the_task(text: str) -> None:
-    found = asked(text)
-    assert isinstance(found, Asked)
+    found = parse_task(text)
+    assert isinstance(found, ParsedTask)
     assert found.text == text
     assert found.task or found.needs_context
-    assert found.bound is None or 0 < found.bound <= MOST_ITERATIONS
+    assert found.iteration_limit is None or 0 < found.iteration_limit <= MOST_ITERATIONS
     assert all(command in text for command in found.commands)
 
 
@@ -203,6 +203,6 @@ def test_the_parser_takes_any_text_and_never_loses_the_task(text: str) -> None:
 @given(st.text(alphabet=st.characters(categories=("L", "N", "Zs")), min_size=1).filter(str.strip))
 def test_a_text_without_phrases_is_the_task_and_a_prefix_changes_nothing(text: str) -> None:
     plain = " ".join(text.split())
-    before = asked(plain)
-    if before == Asked(plain, plain, skips_gates=before.skips_gates):
-        assert asked(f"ralph: {plain}").task == plain
+    before = parse_task(plain)
+    if before == ParsedTask(plain, plain, skips_gates=before.skips_gates):
+        assert parse_task(f"ralph: {plain}").task == plain

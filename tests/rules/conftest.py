@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.model.rules import Finding
-from pytest_loop.rules.checks.check import Context, findings
-from pytest_loop.rules.checks.registry import check
+from pytest_loop.rules.checks.check import Context, run_check
+from pytest_loop.rules.checks.registry import build_check
 from pytest_loop.rules.document import Documents
 
 Run = Callable[..., list[str]]
@@ -28,4 +28,4 @@ def run(tmp_path: Path) -> Run:
 
 
 def found(raw: Any, context: Context) -> tuple[Finding, ...]:
-    return findings(check(raw), context)
+    return run_check(build_check(raw), context)

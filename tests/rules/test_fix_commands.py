@@ -9,7 +9,7 @@ import pytest
 
 from pytest_loop.core.model.rules import Remedy
 from pytest_loop.errors import RuleFileError
-from pytest_loop.rules.rule_files import load
+from pytest_loop.rules.rule_files import load_rule_file
 
 Write = Callable[..., Path]
 
@@ -17,7 +17,7 @@ Write = Callable[..., Path]
 def remedy(rule_file: Write, rest: str, name: str = "it.rules.yaml") -> Remedy | None:
     path = rule_file(f"rules:\n  - {{id: a.one, description: One, {rest}}}\n", name)
     root = path.parents[len(Path(name).parts) - 1]
-    return load(path, root).rules[0].rule.remedy
+    return load_rule_file(path, root).rules[0].rule.remedy
 
 
 @pytest.mark.parametrize(

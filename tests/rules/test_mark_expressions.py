@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.rules.mark_expressions import Expression
+from pytest_loop.rules.mark_expressions import MarkExpression
 
 MARKS = [pytest.mark.usefixtures("x").mark, pytest.mark.loop_rule("a", severity="warn").mark]
 
@@ -22,4 +22,4 @@ MARKS = [pytest.mark.usefixtures("x").mark, pytest.mark.loop_rule("a", severity=
     ],
 )
 def test_an_expression_asks_for_marks(text: str, expected: bool) -> None:
-    assert Expression(text).matches(MARKS) is expected
+    assert MarkExpression(text).matches(MARKS) is expected

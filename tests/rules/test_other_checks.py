@@ -12,9 +12,9 @@ import pytest
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules import deadline, patterns
-from pytest_loop.rules.checks.check import Answer, Check, Context, findings, shown
+from pytest_loop.rules.checks.check import Answer, Check, Context, format_value, run_check
 from pytest_loop.rules.checks.python_checks import Python
-from pytest_loop.rules.checks.registry import BUILT_IN, Invalid, check, reads_artifact
+from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, InvalidCheckError, build_check, needs_artifact
 from pytest_loop.rules.document import Documents
 
 Run = Callable[..., list[str]]
@@ -49,7 +49,7 @@ def test_a_command_that_does_not_pass_says_how_it_ended(run: Run, tmp_path: Path
     ]
     assert run({"command": "true", "expect_output": "y"}) == ["expected output of `true` matching 'y', found no output"]
     context = Context(tmp_path, tmp_path)
-    (only,) = findings(check({"command": "sh -c 'seq 100; exit 3'"}), context)
+    (only,) = run_check(build_check({"command": "sh -c 'seq 100; exit 3'"}), context)
     assert only.detail.splitlines() == [str(number) for number in range(89, 101)]
 
 
@@ -59,7 +59,7 @@ def test_a_command_that_does_not_end_is_ended_with_its_whole_group(run: Run, tmp
     )
     started = time.monotonic()
     context = Context(tmp_path, tmp_path)
-    (only,) = findings(check({"command": f'{PYTHON} -c "{script}"', "timeout": 1}), context)
+    (only,) = run_check(build_check({"command": f'{PYTHON} -c "{script}"', "timeout": 1}), context)
     assert time.monotonic() - started < 20
     assert str(only).endswith("to end within 1 s, found it still running, and ended it")
     assert _is_gone(int(only.detail))
@@ -95,9 +95,9 @@ def test_a_command_that_cannot_be_started_is_an_error_and_not_a_failure(run: Run
     with pytest.raises(CheckError, match=r"cannot run './script': Permission denied"):
         run({"command": "./script"})
     with pytest.raises(CheckError, match=r"cannot run 'true': the folder .* does not exist"):
-        findings(check({"command": "true"}), Context(tmp_path, tmp_path / "none"))
+        run_check(build_check({"command": "true"}), Context(tmp_path, tmp_path / "none"))
     with pytest.raises(CheckError, match=r"cannot run .* null byte"):
-        findings(check({"command": "echo '\0'"}), Context(tmp_path, tmp_path))
+        run_check(build_check({"command": "echo '\0'"}), Context(tmp_path, tmp_path))
 
 
 def test_a_number_from_a_command_is_compared(run: Run) -> None:
@@ -146,7 +146,7 @@ def test_output_is_kept_head_and_tail(tmp_path: Path) -> None:
     from pytest_loop.processes import child
 
     script = "print('head'); print('x' * 5_000_000); print('tail')"
-    done = child.run(child.Order([PYTHON, "-c", script], tmp_path, 60, limit=2000))
+    done = child.run_command(child.Command([PYTHON, "-c", script], tmp_path, 60, output_limit=2000))
     assert done.stdout.startswith("head\n")
     assert done.stdout.endswith("tail\n")
     assert "bytes left out ...]" in done.stdout
@@ -258,7 +258,7 @@ def test_what_one_check_cannot_judge_does_not_hide_what_another_finds(run: Run) 
 
 @pytest.mark.parametrize("pattern", [r"(a+)+$", r"(a|aa)+$", r"^(a*)*b$"])
 def test_a_pattern_cannot_hang_the_run(run: Run, monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
-    monkeypatch.setattr(patterns, "SECONDS", 0.2)
+    monkeypatch.setattr(patterns, "DEADLINE_SECONDS", 0.2)
     started = time.monotonic()
     with pytest.raises(CheckError, match=r"the pattern .* did not end within 0\.2 s"):
         run({"matches": pattern}, "a" * 60 + "!")
@@ -270,7 +270,7 @@ def test_where_a_match_cannot_be_interrupted_a_process_can(run: Run, monkeypatch
 
     def elsewhere() -> None:
         results.append(run({"matches": "^b(.)", "min_matches": 2}, "ab\nbc\nbd"))
-        monkeypatch.setattr(patterns, "SECONDS", 0.5)
+        monkeypatch.setattr(patterns, "DEADLINE_SECONDS", 0.5)
         try:
             run({"matches": r"(a+)+$"}, "a" * 60 + "!")
         except CheckError as error:
@@ -289,9 +289,9 @@ def test_an_alarm_of_somebody_else_goes_on_counting() -> None:
     before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
-        with deadline.deadline(0.05, "it"), pytest.raises(deadline.DeadlineError):
+        with deadline.enforce_deadline(0.05, "it"), pytest.raises(deadline.DeadlineError):
             threading.Event().wait(0.2)
-        with deadline.deadline(60, "the outer alarm comes first"):
+        with deadline.enforce_deadline(60, "the outer alarm comes first"):
             while not rung:
                 threading.Event().wait(0.01)
     finally:
@@ -304,7 +304,7 @@ def test_outside_the_main_thread_a_deadline_does_nothing() -> None:
     done: list[bool] = []
 
     def elsewhere() -> None:
-        with deadline.deadline(0.01, "it"):
+        with deadline.enforce_deadline(0.01, "it"):
             threading.Event().wait(0.05)
             done.append(True)
 
@@ -338,22 +338,22 @@ class Answering(Check):
     ],
 )
 def test_whatever_a_third_party_answers_becomes_findings(tmp_path: Path, answer: object, lines: list[str]) -> None:
-    assert [str(one) for one in findings(Answering(answer=answer), Context(tmp_path, tmp_path))] == lines
+    assert [str(one) for one in run_check(Answering(answer=answer), Context(tmp_path, tmp_path))] == lines
 
 
 def test_a_third_party_that_breaks_is_an_error(tmp_path: Path) -> None:
     context = Context(tmp_path, tmp_path)
     with pytest.raises(CheckError, match="the check broke: KeyError: 'x'"):
-        findings(Answering(answer=KeyError("x")), context)
+        run_check(Answering(answer=KeyError("x")), context)
     with pytest.raises(CheckError, match=r"Check has no run\(context\)"):
-        findings(Check(), context)
+        run_check(Check(), context)
     with pytest.raises(CheckError, match="this check reads the artifact, and the rule file names none"):
-        findings(check({"contains": "x"}), context)
+        run_check(build_check({"contains": "x"}), context)
 
 
 def test_what_is_shown_stays_short() -> None:
-    assert shown("x" * 200) == "'" + "x" * 76 + "..."
-    assert [shown(value) for value in (True, False, None, 1, "a")] == ["true", "false", "null", "1", "'a'"]
+    assert format_value("x" * 200) == "'" + "x" * 76 + "..."
+    assert [format_value(value) for value in (True, False, None, 1, "a")] == ["true", "false", "null", "1", "'a'"]
 
 
 @pytest.mark.parametrize(
@@ -367,10 +367,10 @@ def test_what_is_shown_stays_short() -> None:
     ],
 )
 def test_which_checks_need_an_artifact(raw: object, expected: bool) -> None:
-    assert reads_artifact(check(raw)) is expected
+    assert needs_artifact(build_check(raw)) is expected
 
 
-KINDS = ", ".join(sorted([*BUILT_IN, "all", "any", "not"]))
+KINDS = ", ".join(sorted([*BUILT_IN_KINDS, "all", "any", "not"]))
 
 
 @pytest.mark.parametrize(
@@ -483,15 +483,15 @@ KINDS = ", ".join(sorted([*BUILT_IN, "all", "any", "not"]))
     ],
 )
 def test_a_check_that_cannot_be_understood_says_why(raw: object, path: tuple[str | int, ...], text: str) -> None:
-    with pytest.raises(Invalid) as caught:
-        check(raw)
+    with pytest.raises(InvalidCheckError) as caught:
+        build_check(raw)
     (only,) = caught.value.complaints
     assert (only.text, only.path) == (text, path)
 
 
 def test_all_that_is_wrong_with_a_check_is_said_at_once() -> None:
-    with pytest.raises(Invalid) as caught:
-        check([{"contains": 5}, {"command": "x", "timeout": -1, "shell": "yes"}, 7])
+    with pytest.raises(InvalidCheckError) as caught:
+        build_check([{"contains": 5}, {"command": "x", "timeout": -1, "shell": "yes"}, 7])
     assert [one.path for one in caught.value.complaints] == [(0, "contains"), (1, "timeout"), (1, "shell"), (2,)]
 
 
@@ -503,13 +503,13 @@ def test_a_judge_and_a_person_can_be_asked(tmp_path: Path) -> None:
         return Answer("kind" in question, "it is rude", "the words")
 
     context = Context(tmp_path, tmp_path, ask=ask, is_confirmed=True)
-    assert findings(check({"judge": "is it kind?"}), context) == ()
-    (only,) = findings(check("be brief"), context)
+    assert run_check(build_check({"judge": "is it kind?"}), context) == ()
+    (only,) = run_check(build_check("be brief"), context)
     assert (str(only), only.detail) == (
         "expected yes to 'Is this true of the document? be brief', found no: it is rude",
         "the words",
     )
-    assert findings(check({"manual": "ok?"}), context) == ()
+    assert run_check(build_check({"manual": "ok?"}), context) == ()
     assert len(asked) == 2
 
 

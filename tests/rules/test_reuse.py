@@ -9,10 +9,10 @@ import pytest
 
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Rule
 from pytest_loop.rules.checks.check import Answer, Context
-from pytest_loop.rules.checks.registry import check
+from pytest_loop.rules.checks.registry import build_check
 from pytest_loop.rules.document import Documents
 from pytest_loop.rules.reuse import Reuse
-from pytest_loop.rules.rule_files import Judged
+from pytest_loop.rules.rule_files import LoadedRule
 
 NODE = "it.rules.yaml::a.it"
 
@@ -28,7 +28,7 @@ class Project:
     def judge(self, raw: Any, *, fixtures: tuple[str, ...] = (), artifact: bool = True, **fields: Any) -> Evidence:
         """One evaluation; what it finds is known to the next."""
         rule = Rule(id="a.it", description="it", **fields)
-        judged = Judged(rule, check(raw), self.folder, 1, fixtures, raw=raw)
+        judged = LoadedRule(rule, build_check(raw), self.folder, 1, fixtures, raw=raw)
         place = Path("artifact.md") if artifact else None
         context = Context(self.folder, self.folder, place, Documents(self.folder), ask=lambda _: Answer(passed=True))
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.rules.line_numbers import locator
-from pytest_loop.rules.syntax import LARGEST, Malformed, is_readable, located, parse, read_text
+from pytest_loop.rules.line_numbers import build_line_lookup
+from pytest_loop.rules.syntax import MAX_BYTES, ContentError, parse, parse_with_nodes, read_text, validate_syntax
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{chr(98 + at)}: &{chr(98 + at)} [{','.join(['*' + chr(97 + at)] * 10)}]\n" for at in range(8)
@@ -49,7 +49,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     ],
 )
 def test_what_cannot_be_read_has_a_line_and_a_reason(kind: str, text: str, line: int, message: str) -> None:
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(ContentError) as caught:
         parse(text, kind)
     assert str(caught.value).startswith(message)
     assert caught.value.line == line
@@ -67,8 +67,8 @@ def test_aliases_that_stay_small_are_welcome() -> None:
     ],
 )
 def test_every_key_that_stands_twice_is_noted(kind: str, text: str, lines: list[int]) -> None:
-    twice: list[Malformed] = []
-    located(text, kind, twice)
+    twice: list[ContentError] = []
+    parse_with_nodes(text, kind, twice)
     assert sorted(one.line for one in twice) == lines
 
 
@@ -79,7 +79,7 @@ def test_a_file_is_read_as_utf8_with_or_without_a_mark_and_any_line_ends(tmp_pat
 
 def test_what_is_not_a_readable_text_says_so(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"ok\n\xe9t\xe9")
-    (tmp_path / "large").write_bytes(b"x" * (LARGEST + 1))
+    (tmp_path / "large").write_bytes(b"x" * (MAX_BYTES + 1))
     for name, line, message in [
         ("latin", 2, "expected UTF-8 text, found the byte 0xe9"),
         ("large", 1, "expected at most 8 MB, found 8.0 MB"),
@@ -87,7 +87,7 @@ def test_what_is_not_a_readable_text_says_so(tmp_path: Path) -> None:
         ("", 1, "expected a file, found a directory"),
         ("x" * 300, 1, "expected a readable file, found File name too long"),
     ]:
-        with pytest.raises(Malformed) as caught:
+        with pytest.raises(ContentError) as caught:
             read_text(tmp_path / name)
         assert (caught.value.line, str(caught.value)) == (line, message)
 
@@ -96,7 +96,7 @@ def test_a_pipe_is_not_read(tmp_path: Path) -> None:
     import os
 
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(Malformed, match="expected a file, found something else"):
+    with pytest.raises(ContentError, match="expected a file, found something else"):
         read_text(tmp_path / "pipe")
 
 
@@ -148,12 +148,12 @@ id = "z"
 )
 def test_every_value_of_a_toml_file_has_a_line(path: tuple[str | int, ...], line: int) -> None:
     parse(TOML, "toml")
-    assert locator(TOML, "toml")(path) == line
+    assert build_line_lookup(TOML, "toml")(path) == line
 
 
 def test_every_value_of_a_json_file_has_a_line() -> None:
     text = '{"a": 1,\n\t"rules": [\n {"id": "x \\ud83d\\ude00",\n "b": 2}]}'
-    line = locator(text, "json")
+    line = build_line_lookup(text, "json")
     assert [line(path) for path in [(), ("a",), ("rules", 0), ("rules", 0, "b"), ("rules", 7), ("x",)]] == [
         1,
         1,
@@ -165,7 +165,7 @@ def test_every_value_of_a_json_file_has_a_line() -> None:
 
 
 def test_every_value_of_a_yaml_file_has_a_line() -> None:
-    line = locator("a: 1\nrules:\n  - id: x\n    b: 2\n", "yaml")
+    line = build_line_lookup("a: 1\nrules:\n  - id: x\n    b: 2\n", "yaml")
     assert [line(path) for path in [(), ("rules",), ("rules", 0), ("rules", 0, "b"), ("rules", 0, "c")]] == [
         1,
         2,
@@ -176,15 +176,15 @@ def test_every_value_of_a_yaml_file_has_a_line() -> None:
 
 
 def test_toml_that_the_walk_does_not_know_has_its_first_line() -> None:
-    assert locator("a = 1\n= 2", "toml")(("a",)) == 1
+    assert build_line_lookup("a = 1\n= 2", "toml")(("a",)) == 1
 
 
 def test_a_json_file_that_yaml_cannot_read_has_its_first_line() -> None:
-    assert locator('{"' + "k" * 2000 + '": 1, "a": 2}', "json")(("a",)) == 1
+    assert build_line_lookup('{"' + "k" * 2000 + '": 1, "a": 2}', "json")(("a",)) == 1
 
 
 def test_several_documents_of_yaml_can_be_read_and_each_has_its_lines() -> None:
-    is_readable("---\na: 1\n---\nb: 2\n", "yaml")
-    with pytest.raises(Malformed) as caught:
-        is_readable("a: 1\n---\nb: [\n", "yaml")
+    validate_syntax("---\na: 1\n---\nb: 2\n", "yaml")
+    with pytest.raises(ContentError) as caught:
+        validate_syntax("a: 1\n---\nb: [\n", "yaml")
     assert caught.value.line == 4

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_loop.core.judging.score import evaluation
+from pytest_loop.core.judging.score import evaluate_criteria
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, Severity, Verdict
 from pytest_loop.errors import NotJudgedError
-from pytest_loop.rules.checks.check import Context, findings
+from pytest_loop.rules.checks.check import Context, run_check
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.rule_files import Loaded, load
-from pytest_loop.rules.sources import template_names
+from pytest_loop.rules.rule_files import LoadedRuleFile, load_rule_file
+from pytest_loop.rules.sources import list_templates
 from pytest_loop.rules.templates import api_spec
 
 PASSED = Evidence(outcome=Outcome.PASSED)
@@ -27,10 +27,10 @@ FAILED = Evidence(outcome=Outcome.FAILED, text="no")
 DROP = object()
 
 
-def loaded(folder: Path, template: str, artifact: str = "artifact.yaml", more: str = "") -> Loaded:
+def loaded(folder: Path, template: str, artifact: str = "artifact.yaml", more: str = "") -> LoadedRuleFile:
     path = folder / "mine.rules.yaml"
     path.write_text(f"extends: {template}\nartifact: {artifact}\n{more}", encoding="utf-8")
-    return load(path, folder)
+    return load_rule_file(path, folder)
 
 
 def judged(folder: Path, template: str, rule: str, files: dict[str, str]) -> str | None:
@@ -40,7 +40,7 @@ def judged(folder: Path, template: str, rule: str, files: dict[str, str]) -> str
     mine = loaded(folder, template, next(iter(files)))
     one = next(each for each in mine.rules if each.rule.id == rule)
     try:
-        return "; ".join(map(str, findings(one.check, Context(folder, one.folder, mine.artifact, Documents(folder)))))
+        return "; ".join(map(str, run_check(one.check, Context(folder, one.folder, mine.artifact, Documents(folder)))))
     except NotJudgedError:
         return None
 
@@ -58,7 +58,7 @@ def cases(file: str, table: dict[str, dict[str, Any]]) -> list[Any]:
 
 
 def test_there_are_four_templates() -> None:
-    assert template_names() == ["api-spec", "code", "config", "docs"]
+    assert list_templates() == ["api-spec", "code", "config", "docs"]
 
 
 @pytest.mark.parametrize(
@@ -134,13 +134,15 @@ def test_a_template_has_its_rules(tmp_path: Path, template: str) -> None:
 
 def scored(folder: Path, template: str, phase: Phase, *failing: str) -> Any:
     criteria = loaded(folder, template).criteria
-    return evaluation(criteria, phase, {rule.id: [FAILED if rule.id in failing else PASSED] for rule in criteria.rules})
+    return evaluate_criteria(
+        criteria, phase, {rule.id: [FAILED if rule.id in failing else PASSED] for rule in criteria.rules}
+    )
 
 
 def test_an_api_without_error_responses_still_passes_phase_a(tmp_path: Path) -> None:
     done = scored(tmp_path, "api-spec", Phase.A, "a.completeness.errors")
     assert (done.score, done.passed) == (Fraction(6, 7), True)
-    assert [one.rule.id for one in done.having(Verdict.WARN)] == ["a.completeness.errors"]
+    assert [one.rule.id for one in done.select_results(Verdict.WARN)] == ["a.completeness.errors"]
 
 
 def test_an_api_with_three_warnings_misses_phase_b_without_a_blocker(tmp_path: Path) -> None:
@@ -162,7 +164,7 @@ def test_a_rule_of_a_template_can_be_replaced_in_part(tmp_path: Path) -> None:
     first = mine.rules[0]
     assert first.rule.description == "The document has paths, and each has at least one operation"
     assert (first.rule.severity, first.rule.weight, len(mine.rules)) == (Severity.WARN, Fraction(1), 8)
-    assert not findings(first.check, Context(tmp_path, first.folder, mine.artifact, Documents(tmp_path)))
+    assert not run_check(first.check, Context(tmp_path, first.folder, mine.artifact, Documents(tmp_path)))
 
 
 # What the rules of api-spec refuse
@@ -486,7 +488,9 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("odd", [None, [], {}, "word", 3, [None], {"$ref": "http://[:"}], ids=str)
-@pytest.mark.parametrize("function", ["schemas", "examples", "errors", "naming", "pagination", "auth"])
+@pytest.mark.parametrize(
+    "function", ["check_schemas", "check_examples", "check_errors", "check_naming", "check_pagination", "check_auth"]
+)
 def test_a_document_of_any_form_is_judged_without_a_crash(tmp_path: Path, function: str, odd: Any) -> None:
     for number, path in enumerate(paths(COURSES)):
         artifact = tmp_path / f"{number}.json"
@@ -643,7 +647,7 @@ def test_code_that_is_not_there_passes_nothing(tmp_path: Path, rule: str) -> Non
 
 def _all_findings(check: Any, context: Context) -> tuple[Any, ...]:
     try:
-        return findings(check, context)
+        return run_check(check, context)
     except Exception as error:
         return (error,)
 

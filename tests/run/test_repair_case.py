@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.agents.protocol import Case, StopAskedError, Watch
+from pytest_loop.agents.protocol import RepairTask, StopRequestedError, Watch
 from pytest_loop.run.repair_case import suspects
 
 TESTS = "from shop import first, last\ndef test_first(): assert first('abc') == 'a'\ndef test_last(): assert last('abc') == 'c'\n"
 
 
-def case(*failing: str) -> Case:
-    return Case(("-p", "no:cacheprovider"), failing, (), "", (), lambda _: False)
+def case(*failing: str) -> RepairTask:
+    return RepairTask(("-p", "no:cacheprovider"), failing, (), "", (), lambda _: False)
 
 
 @pytest.fixture
@@ -39,5 +39,5 @@ def test_a_search_that_fails_costs_nothing_but_time(project: Path, monkeypatch: 
 
 
 def test_a_stop_is_a_stop(project: Path) -> None:
-    with pytest.raises(StopAskedError):
-        suspects(case("test_shop.py::test_last"), project, Watch(wanted=lambda: False))
+    with pytest.raises(StopRequestedError):
+        suspects(case("test_shop.py::test_last"), project, Watch(should_continue=lambda: False))

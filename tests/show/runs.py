@@ -6,14 +6,11 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_loop.core.events.event import Event
-from pytest_loop.core.judging.assessment import assessment
-from pytest_loop.core.judging.critique import critique
+from pytest_loop.core.judging.assessment import assess
+from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import RunState, Task
-from pytest_loop.core.model.vocabulary import Kind, Target
+from pytest_loop.core.model.run_state import Event, Kind, RunCriteria, RunRule, RunState, Target, Task
 
 MOMENT = "2026-01-02T03:04:05.678Z"
 HOSTILE = [
@@ -51,14 +48,14 @@ class Told:
         said = failing if isinstance(failing, Mapping) else dict.fromkeys(failing, "no")
         reported = {rule.id: [_evidence(said.get(rule.id))] for rule in self.state.criteria.rules}
         digest = _hash(self.state.iteration)
-        one = assessment(self.state.criteria, self.state.phase, reported, digest, self.state.evaluation)
+        one = assess(self.state.criteria, self.state.phase, reported, digest, self.state.evaluation)
         told = one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score, "passed": one.passed}
         return self.happens(Kind.EVALUATION_DONE, **{"seconds": 1.5, **told, **payload})
 
     def refined(self, **payload: Any) -> Told:
         """The critique, an edit, and the next iteration."""
         assert self.state.evaluation is not None
-        made = critique(self.state.criteria, self.state.evaluation, self.state.attempts)
+        made = build_critique(self.state.criteria, self.state.evaluation, self.state.attempts)
         self.happens(Kind.CRITIQUE_DONE, **made.model_dump(mode="json", exclude_defaults=True), seconds=0.002)
         edit = {
             "previous_artifact_hash": self.state.artifact_hash,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_loop.core.judging.assessment import assessment
+from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Task
@@ -29,7 +29,7 @@ def annotated(failing: Failing, folder: str = ".", **severities: Severity) -> li
         text = said if isinstance(said, str) else ""
         reported[name] = [Evidence(outcome=Outcome.FAILED, text=text, findings=findings)]
     criteria = RunCriteria(rules=rules)
-    one = assessment(criteria, Phase.A, reported, "")
+    one = assess(criteria, Phase.A, reported, "")
     state = RunState(run_id="x", task_alias="x", task=Task(prompt="x"), criteria=criteria, evaluation=one)
     return list(annotation_lines(state, folder))
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from pytest_loop.core.text.terminal_text import shown
+from pytest_loop.core.text.terminal_emulation import render_visible_text
 from pytest_loop.show.live import MOST, Live, Tone, tone
 from tests.show.runs import Told
 
@@ -36,7 +36,7 @@ class Window:
 
     @property
     def seen(self) -> list[str]:
-        return shown(self.stream.getvalue()).splitlines()
+        return render_visible_text(self.stream.getvalue()).splitlines()
 
 
 # -- a log

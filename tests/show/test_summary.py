@@ -13,14 +13,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from pytest_loop.core.events.event import Event
-from pytest_loop.core.judging.assessment import assessment
+from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.machine.progress import judged
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import RunState, Stop, Task
-from pytest_loop.core.model.vocabulary import Status
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.model.run_state import Event, RunCriteria, RunRule, RunState, Status, Stop, Task
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show.summary import VARIABLE, append, code, rounds, summary
 
 HOSTILE = [
@@ -48,9 +45,7 @@ class Told:
             else [Evidence(outcome=Outcome.PASSED)]
             for rule in self.state.criteria.rules
         }
-        one = assessment(
-            self.state.criteria, self.state.phase, reported, f"{len(self.events):08}", self.state.evaluation
-        )
+        one = assess(self.state.criteria, self.state.phase, reported, f"{len(self.events):08}", self.state.evaluation)
         self.happens(
             "evaluation_done", one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score} | fields
         )
@@ -173,7 +168,7 @@ def test_a_score_is_never_rounded_up() -> None:
 def test_a_code_span_holds_exactly_its_text(text: str) -> None:
     found = [token for token in inline(f"- {code(text)}: {code(text)}") if token.type not in ("text", "list_item_open")]
     spans = [token for token in found if token.type == "code_inline"]
-    assert [token.content for token in spans] == [one_line(text, 160) or " "] * 2
+    assert [token.content for token in spans] == [shorten(text, 160) or " "] * 2
     assert {token.tag for token in found} <= {"code", "ul", "li", "p"}
 
 

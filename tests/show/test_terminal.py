@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_loop.core.judging.score import evaluation
+from pytest_loop.core.judging.score import evaluate_criteria
 from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Rule
 from pytest_loop.show.terminal import WIDEST, decimal, headline, score_lines
 
@@ -27,7 +27,7 @@ def test_numbers_are_rounded_towards_failure(number: Fraction, text: str) -> Non
 def test_a_long_reason_is_cut_and_put_on_one_line() -> None:
     rule = Rule(id="a.x.y", description="x")
     criteria = Criteria(name="x", source="x", rules=(rule,))
-    one = evaluation(criteria, Phase.B, {"a.x.y": [Evidence(outcome=Outcome.FAILED, text="no\nway " * 100)]})
+    one = evaluate_criteria(criteria, Phase.B, {"a.x.y": [Evidence(outcome=Outcome.FAILED, text="no\nway " * 100)]})
     lines = [line.text for line in score_lines([one])]
     assert len(lines[1]) == WIDEST
     assert lines[1].startswith("  blocks: a.x.y: no way no way")
@@ -35,6 +35,6 @@ def test_a_long_reason_is_cut_and_put_on_one_line() -> None:
 
 def test_a_reason_may_be_missing() -> None:
     criteria = Criteria(name="x", source="x", rules=(Rule(id="a.x.y", description="x"),))
-    one = evaluation(criteria, Phase.B, {"a.x.y": [Evidence(outcome=Outcome.FAILED)]})
+    one = evaluate_criteria(criteria, Phase.B, {"a.x.y": [Evidence(outcome=Outcome.FAILED)]})
     assert [line.text for line in score_lines([one])][1] == "  blocks: a.x.y"
     assert headline(one) == "x  FAIL  0 (0 of 2) < 0.9 in phase B, 1 rule: 1 failed"

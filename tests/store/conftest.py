@@ -24,8 +24,8 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def files(store: Store) -> Iterator[RunFiles]:
     """The files of a run that this process works on."""
-    found = store.run("guide")
-    found.take()
+    found = store.get_run("guide")
+    found.acquire()
     yield found
     found.release()
 

@@ -10,14 +10,14 @@ import pytest
 
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk
-from pytest_loop.store.disk import write_whole
+from pytest_loop.store.disk import write_atomically
 
 
 def test_file_is_replaced_whole_keeps_its_mode_and_leaves_no_draft(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     path.write_text("old")
     path.chmod(0o600)
-    write_whole(path, b"new")
+    write_atomically(path, b"new")
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o600
     assert [one.name for one in tmp_path.iterdir()] == ["run.json"]
@@ -26,7 +26,7 @@ def test_file_is_replaced_whole_keeps_its_mode_and_leaves_no_draft(tmp_path: Pat
 def test_draft_of_a_crash_is_made_anew_even_where_it_links_to_another_file(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("precious")
     (tmp_path / ".run.json.tmp").symlink_to(tmp_path / "precious")
-    write_whole(tmp_path / "run.json", b"new")
+    write_atomically(tmp_path / "run.json", b"new")
     assert (tmp_path / "precious").read_text() == "precious"
     assert (tmp_path / "run.json").read_text() == "new"
 
@@ -34,7 +34,7 @@ def test_draft_of_a_crash_is_made_anew_even_where_it_links_to_another_file(tmp_p
 def test_link_is_replaced_by_a_file_and_what_it_led_to_stays(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("precious")
     (tmp_path / "run.json").symlink_to(tmp_path / "elsewhere")
-    write_whole(tmp_path / "run.json", b"new")
+    write_atomically(tmp_path / "run.json", b"new")
     assert (tmp_path / "elsewhere").read_text() == "precious"
     assert not (tmp_path / "run.json").is_symlink()
 
@@ -43,7 +43,7 @@ def test_folder_in_the_way_is_named_with_what_to_do_and_no_draft_stays(tmp_path:
     (tmp_path / "run.json").mkdir()
     expected = r"cannot write .*/run\.json: Is a directory; move that folder away, then go on with pytest --loop-resume"
     with pytest.raises(StateError, match=expected):
-        write_whole(tmp_path / "run.json", b"new")
+        write_atomically(tmp_path / "run.json", b"new")
     assert [one.name for one in tmp_path.iterdir()] == ["run.json"]
 
 
@@ -67,7 +67,7 @@ def test_file_in_the_way_of_a_folder_is_named(tmp_path: Path) -> None:
 )
 def test_error_of_the_system_becomes_a_sentence_with_a_remedy(number: int, remedy: str) -> None:
     with pytest.raises(StateError, match=f"cannot write run.json: {remedy} go on with pytest --loop-resume"):  # noqa: SIM117
-        with disk.told("write", Path("run.json")):
+        with disk.translate_errors("write", Path("run.json")):
             raise OSError(number, os.strerror(number))
 
 
@@ -81,23 +81,23 @@ def test_only_a_file_is_read_and_a_pipe_makes_nobody_wait(tmp_path: Path, kind: 
     else:
         path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match=r"it is not a file|Too many levels|Is a directory"):
-        disk.reader(path)
+        disk.open_for_reading(path)
 
 
 def test_tail_is_cut_and_a_line_is_ended(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     path.write_bytes(b"one\ntwo")
-    disk.cut(path, 3, b"\n")
+    disk.truncate_file(path, 3, b"\n")
     assert path.read_bytes() == b"one\n"
 
 
 def test_what_nobody_may_look_at_is_there_and_what_is_no_file_has_no_content(tmp_path: Path) -> None:
-    assert not disk.is_there(tmp_path / "none")
-    assert not disk.is_there(tmp_path / "none" / "none")
+    assert not disk.path_exists(tmp_path / "none")
+    assert not disk.path_exists(tmp_path / "none" / "none")
     (tmp_path / "link").symlink_to("nowhere")
-    assert disk.is_there(tmp_path / "link")
-    assert disk.content(tmp_path) is disk.content(tmp_path / "link") is None
-    assert disk.digest(tmp_path / "link") == ""
+    assert disk.path_exists(tmp_path / "link")
+    assert disk.read_file(tmp_path) is disk.read_file(tmp_path / "link") is None
+    assert disk.hash_file(tmp_path / "link") == ""
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a disk that cannot flush its folders")

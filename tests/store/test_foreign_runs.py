@@ -139,7 +139,7 @@ def _write(store: Store, **changes: Any) -> None:
 
 def _read(store: Store, **changes: Any) -> RunState:
     _write(store, **changes)
-    state, history = store.exactly("courses-api").read()
+    state, history = store.get_existing_run("courses-api").read()
     assert history.damage == []
     return state
 
@@ -157,7 +157,7 @@ def test_foreign_run_has_the_place_of_its_artifact_and_a_name_for_each_rule(stor
 def test_reading_a_foreign_run_writes_nothing(store: Store) -> None:
     _write(store)
     before = {path: path.read_bytes() for path in store.root.rglob("*") if path.is_file()}
-    store.exactly("courses-api").read()
+    store.get_existing_run("courses-api").read()
     assert {path: path.read_bytes() for path in store.root.rglob("*") if path.is_file()} == before
 
 
@@ -213,9 +213,9 @@ def test_rules_that_are_none_are_damage(store: Store, rules: Any) -> None:
 
 def test_rules_of_a_foreign_run_become_a_rule_file(store: Store) -> None:
     _write(store)
-    files = store.exactly("courses-api")
-    files.take()
-    files.mend(files.read()[1])
+    files = store.get_existing_run("courses-api")
+    files.acquire()
+    files.repair(files.read()[1])
     files.release()
     data = json.loads((files.folder / "criteria.rules.json").read_text())
     assert data["phases"] == {"A": {"threshold": 0.8}, "B": {"threshold": 0.9}}
@@ -238,7 +238,7 @@ def test_foreign_run_is_listed_and_resumed_and_keeps_what_only_its_tool_knows(st
     ]
     done = caller.call("--loop-resume", "--loop-agent", "python:writers:writer", folder=project)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    files = store.exactly("courses-api")
+    files = store.get_existing_run("courses-api")
     state, history = files.read()
     assert (state.status.value, state.stop.reason, history.damage) == ("completed", "threshold_reached", [])
     assert state.completed_phase_seconds > 12
@@ -265,5 +265,5 @@ def test_foreign_run_is_resumed_at_its_critique(store: Store, caller: Caller) ->
     (store.project / "writers.py").write_text(dedent(AGENT))
     done = caller.call("--loop-resume=courses-api", "--loop-agent", "python:writers:writer", folder=store.project)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    names = [one.event for one in store.exactly("courses-api").read()[1].events]
+    names = [one.event for one in store.get_existing_run("courses-api").read()[1].events]
     assert names[5:9] == [ADOPTED, "critique_done", "refinement_done", "iteration_advanced"]

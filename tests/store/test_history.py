@@ -24,7 +24,7 @@ def _joined(lines: list[bytes]) -> bytes:
 
 def _edited(files: RunFiles, edit: Edit) -> histories.History:
     files.history.write_bytes(edit(files.history.read_bytes().splitlines()))
-    return histories.read(files.history)
+    return histories.read_history(files.history)
 
 
 HARMLESS: dict[str, Edit] = {
@@ -95,7 +95,7 @@ def test_other_ways_to_write_the_same_are_no_damage(files: RunFiles, planned: Ru
     found = _edited(files, edit)
     assert [one.event for one in found.events] == ["run_started", "plan_created", "coffee_made"]
     assert found.damage == []
-    assert histories.fold(found) == planned
+    assert histories.fold_events(found) == planned
 
 
 @pytest.mark.parametrize("edit", TORN.values(), ids=TORN.keys())
@@ -104,7 +104,7 @@ def test_torn_end_is_cut_and_nothing_before_it_is_lost(files: RunFiles, planned:
     found = _edited(files, edit)
     assert (found.is_torn, found.damage, len(found.events)) == (True, [], 3)
     assert files.read()[0] == planned
-    files.mend(found)
+    files.repair(found)
     assert files.history.read_bytes() == whole
 
 
@@ -114,7 +114,7 @@ def test_damage_is_reported_and_nothing_is_concluded_from_it(
 ) -> None:
     found = _edited(files, edit)
     assert found.damage[0] == problem
-    assert histories.fold(found) is None
+    assert histories.fold_events(found) is None
 
 
 def test_line_that_is_too_long_is_damage_or_torn_and_read_in_bounded_memory(files: RunFiles, planned: RunState) -> None:
@@ -134,20 +134,20 @@ def test_something_else_in_place_of_a_history_is_damage(tmp_path: Path, kind: st
         os.mkfifo(path)
     else:
         path.symlink_to(tmp_path / "run.json")
-    found = histories.read(path)
+    found = histories.read_history(path)
     assert len(found.damage) == 1
     assert found.damage[0].startswith(f"cannot read {path}: ")
 
 
 def test_missing_history_is_empty(tmp_path: Path) -> None:
-    found = histories.read(tmp_path / "history.jsonl")
-    assert (found.events, found.damage, found.last) == ([], [], "")
+    found = histories.read_history(tmp_path / "history.jsonl")
+    assert (found.events, found.damage, found.last_hash) == ([], [], "")
 
 
 def test_events_that_cannot_follow_each_other_are_damage(files: RunFiles, planned: RunState, event: MakeEvent) -> None:
     files.append([event("refinement_done", artifact_hash="1")], planned)
     found = files.read_history()
-    assert histories.fold(found) is None
+    assert histories.fold_events(found) is None
     assert found.damage == ["the events of the history do not follow from each other"]
 
 

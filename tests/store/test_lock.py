@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.errors import BusyError, StateError
-from pytest_loop.store.lock import Lock, Owner, alone
+from pytest_loop.store.lock import Lock, Owner, lock_folder
 
 HOLDER = """
 import sys, time
@@ -31,9 +31,9 @@ def path(tmp_path: Path) -> Path:
 
 def test_lock_names_its_owner_and_is_gone_when_it_was_given_back(path: Path) -> None:
     lock = Lock(path)
-    assert lock.owner() is Owner.NOBODY
+    assert lock.find_owner() is Owner.NONE
     lock.acquire()
-    assert lock.owner() is Lock(path).owner() is Owner.ALIVE
+    assert lock.find_owner() is Lock(path).find_owner() is Owner.ALIVE
     note = json.loads(path.read_text())
     assert note["pid"] == os.getpid()
     assert note["started_at"].endswith("Z")
@@ -55,10 +55,10 @@ def test_lock_of_a_killed_process_is_free_whoever_has_its_pid_now(path: Path) ->
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        assert Lock(path).owner() is Owner.ALIVE
+        assert Lock(path).find_owner() is Owner.ALIVE
         holder.send_signal(signal.SIGKILL)
     path.write_text(json.dumps({"pid": os.getpid(), "started_at": "2026-01-01T00:00:00.000Z"}))
-    assert Lock(path).owner() is Owner.DEAD
+    assert Lock(path).find_owner() is Owner.DEAD
     lock = Lock(path)
     lock.acquire()
     assert lock.is_held
@@ -67,7 +67,7 @@ def test_lock_of_a_killed_process_is_free_whoever_has_its_pid_now(path: Path) ->
 @pytest.mark.parametrize("note", [b"", b"{", b"[]", b"\xff\xfe", b'"1"'])
 def test_note_that_says_nothing_is_no_obstacle(path: Path, note: bytes) -> None:
     path.write_bytes(note)
-    assert Lock(path).note() == {}
+    assert Lock(path).read_note() == {}
     Lock(path).acquire()
 
 
@@ -84,17 +84,17 @@ def test_lock_that_was_taken_away_is_taken_again(path: Path) -> None:
 
 def test_folder_in_place_of_a_lock_is_named(path: Path) -> None:
     path.mkdir()
-    assert Lock(path).owner() is Owner.NOBODY
+    assert Lock(path).find_owner() is Owner.NONE
     with pytest.raises(StateError, match=r"cannot lock .*/\.lock: Is a directory; move that folder away"):
         Lock(path).acquire()
 
 
 def test_folder_is_a_lock_without_a_file(tmp_path: Path) -> None:
-    with alone(tmp_path):
+    with lock_folder(tmp_path):
         with pytest.raises(BusyError, match=r"another process has locked .* for more than 0.1 s: try again"):  # noqa: SIM117
-            with alone(tmp_path, patience=0.1):
+            with lock_folder(tmp_path, patience=0.1):
                 pass
         assert list(tmp_path.iterdir()) == []
-    with alone(tmp_path), pytest.raises(StateError, match=r"cannot lock .*: No such file"):  # noqa: SIM117
-        with alone(tmp_path / "none"):
+    with lock_folder(tmp_path), pytest.raises(StateError, match=r"cannot lock .*: No such file"):  # noqa: SIM117
+        with lock_folder(tmp_path / "none"):
             pass

@@ -11,10 +11,10 @@ import pytest
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.errors import BusyError, StateError
-from pytest_loop.store.clock import now
-from pytest_loop.store.project_runs import MOST_AT_ONCE, Store
+from pytest_loop.store.clock import read_clock
+from pytest_loop.store.project_runs import MAX_ACTIVE_RUNS, Store
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.store.run_names import default_root, slug
+from pytest_loop.store.run_names import find_default_folder, make_alias
 
 MakeEvent = Callable[..., Event]
 
@@ -27,8 +27,8 @@ def begin(store: Store, event: MakeEvent) -> Callable[[str], RunState]:
         state = RunState.model_validate(
             {"run_id": f"{alias}-1", "task_alias": alias, "task": {"prompt": alias}, "updated_at": alias}
         )
-        files = store.run(alias)
-        files.take()
+        files = store.get_run(alias)
+        files.acquire()
         files.append([event("run_started", state=state.model_dump(mode="json"))], state)
         files.release()
         return state
@@ -51,51 +51,51 @@ Begin = Callable[[str], RunState]
     ],
 )
 def test_name_is_made_from_the_words_of_a_task(task: str, name: str) -> None:
-    assert slug(task) == name
-    assert Store(Path()).run(slug(task)).alias == name
+    assert make_alias(task) == name
+    assert Store(Path()).get_run(make_alias(task)).alias == name
 
 
 @pytest.mark.parametrize(
     "alias", ["../x", "/etc", "a/b", "..", "UPPER", "with space", "a\0b", "x" * 65, "-x-", "ab", ""]
 )
 def test_name_that_is_none_is_refused_wherever_it_is_used(store: Store, alias: str) -> None:
-    for use in (store.run, store.known, store.exactly):
+    for use in (store.get_run, store.find_run, store.get_existing_run):
         with pytest.raises(StateError, match="expected a name of 3 to 64 lowercase letters, digits and hyphens"):
             use(alias)
 
 
 def test_all_is_no_name_of_a_run(store: Store) -> None:
     with pytest.raises(StateError, match="for a run other than 'all', found 'all'"):
-        store.run("all")
+        store.get_run("all")
 
 
 def test_unknown_run_is_answered_with_the_known_ones(store: Store, begin: Begin) -> None:
     with pytest.raises(StateError, match=r"there is no run 'guide' in .*/\.loop: known are none"):
-        store.known("guide")
+        store.find_run("guide")
     begin("poem")
     with pytest.raises(StateError, match=r"there is no run 'guide' in .*: known are poem"):
-        store.exactly("guide")
+        store.get_existing_run("guide")
 
 
 def test_beginning_of_a_name_is_enough_where_only_one_run_has_it(store: Store, begin: Begin) -> None:
     begin("write-a-guide")
     begin("write-a-poem")
     begin("write")
-    assert store.known("write-a-g").alias == "write-a-guide"
-    assert store.known("write").alias == "write"
+    assert store.find_run("write-a-g").alias == "write-a-guide"
+    assert store.find_run("write").alias == "write"
     with pytest.raises(StateError, match="'write-a' may be any of write-a-guide, write-a-poem: name one of them"):
-        store.known("write-a")
+        store.find_run("write-a")
     with pytest.raises(StateError, match="there is no run 'write-a-g'"):
-        store.exactly("write-a-g")
+        store.get_existing_run("write-a-g")
 
 
 def test_name_that_is_taken_gets_a_number(store: Store, begin: Begin) -> None:
-    assert store.free_alias("guide") == "guide"
+    assert store.make_unique_alias("guide") == "guide"
     begin("guide")
     begin("guide-2")
-    assert store.free_alias("guide") == "guide-3"
+    assert store.make_unique_alias("guide") == "guide-3"
     begin("x" * 64)
-    assert store.free_alias("x" * 64) == "x" * 60 + "-2"
+    assert store.make_unique_alias("x" * 64) == "x" * 60 + "-2"
 
 
 def test_folders_of_others_are_no_runs(store: Store, begin: Begin) -> None:
@@ -103,29 +103,29 @@ def test_folders_of_others_are_no_runs(store: Store, begin: Begin) -> None:
     (store.root / "notes").mkdir()
     (store.root / "Bad Name").mkdir()
     (store.root / "Bad Name" / "run.json").write_text("{}")
-    assert [one.alias for one in store.runs()] == ["guide"]
+    assert [one.alias for one in store.list_runs()] == ["guide"]
 
 
 def test_project_of_ai_factory_keeps_its_folder(tmp_path: Path) -> None:
-    assert default_root(tmp_path) == ".loop"
+    assert find_default_folder(tmp_path) == ".loop"
     (tmp_path / ".ai-factory").mkdir()
     assert Store(tmp_path).root == tmp_path / ".ai-factory" / "evolution"
     assert Store(tmp_path, "runs").root == tmp_path / "runs"
 
 
 def test_fifth_run_is_refused_with_the_names_of_the_four_and_force_allows_one_more(store: Store, begin: Begin) -> None:
-    names = [f"run-{number}" for number in range(1, MOST_AT_ONCE + 3)]
-    active = [store.run(name) for name in names[:4]]
+    names = [f"run-{number}" for number in range(1, MAX_ACTIVE_RUNS + 3)]
+    active = [store.get_run(name) for name in names[:4]]
     for files in active:
         begin(files.alias)
         store.admit(files, is_new=False)
     with pytest.raises(StateError) as caught:
-        store.admit(store.run(names[4]), is_new=True)
+        store.admit(store.get_run(names[4]), is_new=True)
     assert str(caught.value) == (
         "4 runs are active already:\n  run-1\n  run-2\n  run-3\n  run-4\n"
         "stop one with --loop-stop --loop-alias NAME, or use --loop-force for one more"
     )
-    fifth = store.run(names[4])
+    fifth = store.get_run(names[4])
     store.admit(fifth, is_new=True, force=True)
     fifth.release()
     begin(names[4])
@@ -133,41 +133,41 @@ def test_fifth_run_is_refused_with_the_names_of_the_four_and_force_allows_one_mo
     with pytest.raises(
         StateError, match=r"5 runs are active already:(.|\n)*stop one with --loop-stop --loop-alias NAME$"
     ):
-        store.admit(store.run(names[5]), is_new=True, force=True)
+        store.admit(store.get_run(names[5]), is_new=True, force=True)
     for files in (*active, fifth):
         files.release()
-    assert store.busy() == []
+    assert store.list_busy_runs() == []
 
 
 def test_name_that_another_run_got_meanwhile_is_refused(store: Store, begin: Begin) -> None:
     begin("guide")
     with pytest.raises(StateError, match="another run was given the name 'guide' just now: use --loop-alias"):
-        store.admit(store.run("guide"), is_new=True)
-    assert store.busy() == []
+        store.admit(store.get_run("guide"), is_new=True)
+    assert store.list_busy_runs() == []
 
 
 def test_pointer_names_the_active_run_and_goes_with_it(store: Store, begin: Begin) -> None:
     state = begin("guide")
-    store.point_at(state)
+    store.set_current_run(state)
     data = json.loads(store.pointer.read_bytes())
     assert data == {"active_run_id": "guide-1", "task_alias": "guide", "status": "running", "updated_at": "guide"}
-    current = store.current()
+    current = store.find_current_run()
     assert current is not None
     assert current.alias == "guide"
-    store.point_away(begin("poem"))
+    store.clear_current_run(begin("poem"))
     assert store.pointer.exists()
-    store.point_away(state)
+    store.clear_current_run(state)
     assert sorted(one.name for one in store.root.iterdir()) == ["guide", "poem"]
 
 
 def test_pointer_moves_on_to_a_run_that_still_goes_on(store: Store, begin: Begin) -> None:
     states = [begin(alias) for alias in ("aaa", "bbb", "ccc")]
-    working = [store.run(alias) for alias in ("aaa", "bbb")]
+    working = [store.get_run(alias) for alias in ("aaa", "bbb")]
     for files in working:
-        files.take()
-    store.point_at(states[2])
-    store.point_away(states[2])
-    current = store.current()
+        files.acquire()
+    store.set_current_run(states[2])
+    store.clear_current_run(states[2])
+    current = store.find_current_run()
     assert current is not None
     assert current.alias == "bbb"
     for files in working:
@@ -180,37 +180,37 @@ def test_pointer_moves_on_to_a_run_that_still_goes_on(store: Store, begin: Begin
 def test_pointer_that_says_nothing_is_none(store: Store, begin: Begin, text: str) -> None:
     begin("guide")
     store.pointer.write_text(text)
-    assert store.current() is None
+    assert store.find_current_run() is None
 
 
 def test_pointer_at_a_run_that_never_began_is_none(store: Store, begin: Begin) -> None:
-    store.point_at(begin("guide").model_copy(update={"task_alias": "poem"}))
-    assert store.current() is None
+    store.set_current_run(begin("guide").model_copy(update={"task_alias": "poem"}))
+    assert store.find_current_run() is None
 
 
 def test_run_is_deleted_at_once_with_its_pointer(store: Store, begin: Begin) -> None:
-    store.point_at(begin("guide"))
-    store.remove(store.run("guide"))
+    store.set_current_run(begin("guide"))
+    store.remove_run(store.get_run("guide"))
     assert list(store.root.iterdir()) == []
 
 
 def test_run_that_is_being_worked_on_is_never_deleted(store: Store, begin: Begin) -> None:
     begin("guide")
-    working = store.run("guide")
-    working.take()
+    working = store.get_run("guide")
+    working.acquire()
     with pytest.raises(BusyError, match="the run 'guide' is being worked on"):
-        store.remove(RunFiles(working.folder))
+        store.remove_run(RunFiles(working.folder))
     working.release()
-    assert store.exactly("guide").read()[0].task_alias == "guide"
+    assert store.get_existing_run("guide").read()[0].task_alias == "guide"
 
 
 def test_file_in_place_of_the_folder_is_named(store: Store) -> None:
     store.root.write_text("")
-    assert store.runs() == []
+    assert store.list_runs() == []
     with pytest.raises(StateError, match=r"cannot make .*/\.loop: File exists; move the file that is in the way"):
-        store.admit(store.run("guide"), is_new=True)
+        store.admit(store.get_run("guide"), is_new=True)
 
 
 def test_time_is_written_in_utc_with_milliseconds() -> None:
-    assert len(now()) == len("2026-01-01T00:00:00.000Z")
-    assert now().endswith("Z")
+    assert len(read_clock()) == len("2026-01-01T00:00:00.000Z")
+    assert read_clock().endswith("Z")

@@ -33,7 +33,7 @@ def _again(files: RunFiles) -> RunFiles:
     """The same run for another process."""
     files.release()
     found = RunFiles(files.folder, files.project)
-    found.take()
+    found.acquire()
     return found
 
 
@@ -134,7 +134,7 @@ def test_lost_history_is_noticed_and_the_run_goes_on_from_run_json(
     state, history = again.read()
     assert state == planned
     assert history.damage == ["the history lacks events that run.json was made from"]
-    again.mend(history)
+    again.repair(history)
     again.append([event("coffee_made", cups=3)], state)
     again = _again(again)
     state, history = again.read()
@@ -152,7 +152,7 @@ def test_damage_stays_reported_and_the_history_leads_to_the_state_again(
     again = _again(files)
     state, history = again.read()
     assert state == planned
-    again.mend(history)
+    again.repair(history)
     _edit(again, max_iterations=99)
     state, history = again.read()
     assert state == planned
@@ -166,7 +166,7 @@ def test_history_without_an_end_is_ended_before_the_next_event(
     files.history.write_bytes(files.history.read_bytes().rstrip(b"\n"))
     again = _again(files)
     state, history = again.read()
-    again.mend(history)
+    again.repair(history)
     again.append([event("coffee_made", cups=3)], state)
     assert len(files.history.read_bytes().splitlines()) == 4
     assert again.read()[1].damage == []
@@ -180,7 +180,7 @@ def test_unknown_keys_of_run_json_survive_and_known_ones_are_ours(
     _edit(files, note={"by": "somebody"}, task=task)
     again = _again(files)
     state, history = again.read()
-    again.mend(history)
+    again.repair(history)
     again.append([event("coffee_made", cups=3)], state)
     data = json.loads(files.snapshot.read_bytes())
     assert data["note"] == {"by": "somebody"}
@@ -203,7 +203,7 @@ def test_answer_whose_event_was_prevented_is_found_again_with_all_it_said(files:
     files.artifact.unlink()
     again = _again(files)
     again.read()
-    assert again.kept_answer(PRODUCED, files.artifact, "") == said
+    assert again.recover_answer(PRODUCED, files.artifact, "") == said
     assert files.artifact.read_text() == "# Guide\n"
     again.release()
 
@@ -214,14 +214,14 @@ def test_answer_is_forgotten_once_its_event_is_on_disk(files: RunFiles, planned:
     files.append([event("artifact_created", **said)], planned)
     assert not (files.folder / ".answer.json").exists()
     (files.folder / ".answer.json").write_bytes(left)
-    assert files.kept_answer(PRODUCED, files.artifact, "") is None
+    assert files.recover_answer(PRODUCED, files.artifact, "") is None
 
 
 def test_answer_that_waits_for_its_event_stays_when_the_files_are_mended(files: RunFiles, planned: RunState) -> None:
     said = files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
     again = _again(files)
-    again.mend(again.read()[1])
-    assert again.kept_answer(PRODUCED, files.artifact, "") == said
+    again.repair(again.read()[1])
+    assert again.recover_answer(PRODUCED, files.artifact, "") == said
     again.release()
 
 
@@ -232,27 +232,27 @@ def test_snapshot_that_a_crash_left_behind_is_brought_up_to_date(
     files.append([event("plan_created", plan=["one"])], started)
     files.snapshot.write_bytes(before)
     again = _again(files)
-    again.mend(again.read()[1])
+    again.repair(again.read()[1])
     assert json.loads(files.snapshot.read_bytes())["plan"] == ["one"]
     again.release()
 
 
 def test_answer_to_another_step_is_not_taken(files: RunFiles, planned: RunState) -> None:
     files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
-    assert files.kept_answer(Kind.REFINEMENT_DONE, files.artifact, "") is None
+    assert files.recover_answer(Kind.REFINEMENT_DONE, files.artifact, "") is None
 
 
 def test_edit_of_a_person_is_never_replaced_by_a_kept_answer(files: RunFiles, planned: RunState) -> None:
     files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
     files.artifact.write_text("mine")
-    assert files.kept_answer(PRODUCED, files.artifact, "") is None
+    assert files.recover_answer(PRODUCED, files.artifact, "") is None
     assert files.artifact.read_text() == "mine"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"after": "", "event": "artifact_created", "payload": 3}'])
 def test_kept_answer_that_cannot_be_read_is_none(files: RunFiles, text: str) -> None:
     (files.folder / ".answer.json").write_text(text)
-    assert files.kept_answer(PRODUCED, files.artifact, "") is None
+    assert files.recover_answer(PRODUCED, files.artifact, "") is None
 
 
 @pytest.mark.parametrize("has_artifact", [True, False])
@@ -262,7 +262,7 @@ def test_artifact_of_a_resumed_run_is_saved_with_its_folder(
     if has_artifact:
         files.write_artifact("# Guide\n")
     again = _again(files)
-    again.mend(again.read()[1])
+    again.repair(again.read()[1])
     again.append([event("coffee_made")], planned)
     shutil.rmtree(files.folder)
     with pytest.raises(StateError, match="deleted or replaced"):
@@ -284,7 +284,7 @@ def test_run_has_one_writer_and_any_number_of_readers(files: RunFiles, planned: 
     assert other.is_busy
     assert other.read()[0] == planned
     with pytest.raises(BusyError, match=f"the run 'guide' is being worked on: process {os.getpid()} works there"):
-        other.take()
+        other.acquire()
 
 
 def test_drafts_of_a_crash_are_cleared_away(files: RunFiles, planned: RunState) -> None:
@@ -347,16 +347,16 @@ def test_pipe_in_place_of_a_history_is_refused_and_nobody_waits(
 def test_request_to_stop_is_heard_until_it_is_in_the_history(
     files: RunFiles, planned: RunState, event: MakeEvent
 ) -> None:
-    assert files.stop_asked() is None
-    RunFiles(files.folder).ask_to_stop("going home")
-    assert files.stop_asked() == "going home"
+    assert files.read_stop_request() is None
+    RunFiles(files.folder).request_stop("going home")
+    assert files.read_stop_request() == "going home"
     files.append([event("coffee_made")], planned)
-    assert files.stop_asked() == "going home"
+    assert files.read_stop_request() == "going home"
     files.append([event("stop_requested")], planned.model_copy(update={"stop_asked": "going home"}))
-    assert files.stop_asked() is None
+    assert files.read_stop_request() is None
 
 
 def test_run_is_read_by_its_folder_s_name(files: RunFiles, planned: RunState, store: Store) -> None:
     files.release()
     files.folder.rename(store.root / "manual")
-    assert store.run("manual").read()[0].task_alias == "manual"
+    assert store.get_run("manual").read()[0].task_alias == "manual"

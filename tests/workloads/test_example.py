@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.workload.analysis import Ground, edited, received
+from pytest_loop.core.workload.analysis import AnalysisContext, apply_edit, review_answer
 from pytest_loop.workloads.cases import workload
 from pytest_loop.workloads.manifest import load
 from tests.conftest import SELDOM_AMONG_WORKERS
@@ -47,7 +47,7 @@ def test_its_composer_keeps_the_contract_from_one_edit_to_the_next(example: Path
     found = workload(load(example / "loop.manifest.yaml", example), example)
     text = (example / "prompt.md").read_text()
     for data in analyses():
-        ground = Ground(files={"prompt.md": text}, cases=frozenset(one.id for one in found.cases))
-        analysis = received(data, ground).analysis
+        ground = AnalysisContext(files={"prompt.md": text}, cases=frozenset(one.id for one in found.cases))
+        analysis = review_answer(data, ground).analysis
         assert analysis is not None
-        text = edited(text, analysis.options[0])
+        text = apply_edit(text, analysis.options[0])

@@ -9,7 +9,7 @@ import pytest
 from pytest_loop.core.workload.measurement import CaseOutcome
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.check import Answer
-from pytest_loop.workloads.building import Once
+from pytest_loop.workloads.build import Once
 from pytest_loop.workloads.cases import Workload
 from pytest_loop.workloads.pipeline import Calibration, Pipeline, calibrated
 from pytest_loop.workloads.remembering import Memory

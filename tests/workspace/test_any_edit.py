@@ -10,9 +10,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.workspace.content_archive import Kept
-from pytest_loop.workspace.file_tree import Scope, difference, look, read
-from pytest_loop.workspace.project_diff import change
+from pytest_loop.workspace.content_archive import ContentArchive
+from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
+from pytest_loop.workspace.file_tree import compare_trees
+from pytest_loop.workspace.project_diff import compute_diff
 
 PATHS = st.sampled_from(["a", "b", "a/a", "a/b", "b/a", "a/a/a", "b/\n"])
 EDITS = st.lists(
@@ -58,24 +59,24 @@ def _edit(root: Path, what: str, path: Path, other: Path) -> None:
 @settings(max_examples=150, deadline=None)
 @given(EDITS, EDITS)
 def test_undone_is_as_it_was(first: list[tuple[str, str, str]], then: list[tuple[str, str, str]]) -> None:
-    with tempfile.TemporaryDirectory() as name, Kept(Path(name) / "before.bin") as kept:
+    with tempfile.TemporaryDirectory() as name, ContentArchive(Path(name) / "before.bin") as kept:
         root = Path(name) / "project"
         root.mkdir()
         for what, path, other in first:
             _edit(root, "write" if what == "pipe" else what, root / path, root / other)
-        before = look(root, Scope())
-        assert kept.keep(root, before) == ()
+        before = scan_files(root, ScanScope())
+        assert kept.add_files(root, before) == ()
         for what, path, other in then:
             _edit(root, what, root / path, root / other)
-        after = look(root, Scope(), before)
-        found = difference(before, after)
-        told = change(
+        after = scan_files(root, ScanScope(), before)
+        found = compare_trees(before, after)
+        told = compute_diff(
             before,
             after,
-            lambda path: kept.content(before.entries[path].digest),
-            lambda path: read(root, path, after.entries[path], 1000),
+            lambda path: kept.get_content(before.entries[path].digest),
+            lambda path: read_entry(root, path, after.entries[path], 1000),
         )
         assert told.paths == found.paths
-        done = kept.put_back(root, before, after, found)
+        done = kept.undo_changes(root, before, after, found)
         assert done.lost == ()
-        assert look(root, Scope(), before).digest == before.digest
+        assert scan_files(root, ScanScope(), before).digest == before.digest

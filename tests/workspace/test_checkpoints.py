@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.errors import StateError
-from pytest_loop.workspace import checkpoints as module
-from pytest_loop.workspace import git_objects
+from pytest_loop.workspace import git_repository
 from pytest_loop.workspace.checkpoints import Checkpoint, Checkpoints
-from pytest_loop.workspace.file_tree import Scope, Tree, look
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
+from pytest_loop.workspace.file_tree import FileTree
 from pytest_loop.workspace.git import Git, GitError
 
 Write = Callable[..., Path]
@@ -61,10 +61,10 @@ def _files(root: Path, commit: str) -> dict[str, str]:
     return {name: _git(root, "show", f"{commit}:{name}") for name in names if name}
 
 
-def _written(root: Path, number: int = 0) -> tuple[Checkpoints, Checkpoint, Tree]:
-    tree = look(root, Scope())
+def _written(root: Path, number: int = 0) -> tuple[Checkpoints, Checkpoint, FileTree]:
+    tree = scan_files(root, ScanScope())
     found = Checkpoints(root, RUN)
-    assert found.reason == ""
+    assert found.unavailable_reason == ""
     return found, found.write(number, tree), tree
 
 
@@ -90,8 +90,8 @@ def test_checkpoints_are_a_chain_and_the_next_one_holds_the_changes(repository: 
     write("tool", "#!/bin/sh\n", 0o755)
     (repository / "src" / "b.py").unlink()
     (repository / "link").symlink_to("src")
-    second = found.write(1, look(repository, Scope(), before), "the title")
-    assert found.found() == [first, second]
+    second = found.write(1, scan_files(repository, ScanScope(), before), "the title")
+    assert found.list_all() == [first, second]
     assert _git(repository, "log", "--format=%P %s", "-1", second.commit) == f"{first.commit} the title"
     assert _files(repository, second.commit) == {
         "link": "src",
@@ -111,102 +111,52 @@ def test_another_process_goes_on_with_the_chain(repository: Path, write: Write) 
     assert _git(repository, "rev-parse", f"{second.commit}^") == first.commit
     assert set(_files(repository, second.commit)) == {"src/a.py", "src/b.py"}
     write("new.py", "back\n")
-    again = found.write(1, look(repository, Scope()))
+    again = found.write(1, scan_files(repository, ScanScope()))
     assert _git(repository, "rev-parse", f"{REFS}1^") == first.commit
-    assert [one.commit for one in found.found()] == [first.commit, again.commit]
+    assert [one.commit for one in found.list_all()] == [first.commit, again.commit]
 
 
 def test_what_becomes_something_else_is_that_in_the_next_checkpoint(
     repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LARGEST", 100)
+    monkeypatch.setattr(git_repository, "MAX_SIZE", 100)
     found, _, before = _written(repository)
     for name in ("src/a.py", "new.py"):
         (repository / name).unlink()
     os.mkfifo(repository / "src" / "a.py")
     write("new.py/inner", "x\n")
     write("src/b.py", "x" * 101)
-    between = look(repository, Scope(), before)
+    between = scan_files(repository, ScanScope(), before)
     second = found.write(1, between)
     assert _files(repository, second.commit) == {"new.py/inner": "x"}
-    assert second.left_out == ("src/a.py", "src/b.py")
     write("other", "x")
-    assert found.write(2, look(repository, Scope(), before)).left_out == ("src/a.py", "src/b.py")
+    third = found.write(2, scan_files(repository, ScanScope(), before))
+    assert _files(repository, third.commit) == {"new.py/inner": "x", "other": "x"}
 
 
-@pytest.mark.parametrize("fresh", [True, False])
-def test_restoring_brings_files_back_and_loses_nothing(repository: Path, write: Write, fresh: bool) -> None:
-    write("tool", "#!/bin/sh\n", 0o750)
-    (repository / "link").symlink_to("src")
-    found, first, before = _written(repository)
-    write("src/a.py", "worse\n")
-    write("src/made.py", "made by the agent\n")
-    (repository / "tool").chmod(0o644)
-    (repository / "link").unlink()
-    (repository / "link").mkdir()
-    write("link/inner", "x\n")
-    (repository / "new.py").unlink()
-    found.write(1, look(repository, Scope(), before))
-    write("src/b.py", "the person's own\n")
-    write("notes.txt", "the person's own\n")
-    now = look(repository, Scope(), before)
-    state = _of_git(repository)
-    restorer = Checkpoints(repository, RUN) if fresh else found
-    done = restorer.restore(restorer.found()[0], now)
-    assert done.written == ("link", "new.py", "src/a.py", "src/b.py", "tool")
-    assert done.removed == ("link/inner", "src/made.py")
-    assert done.left_alone == ("notes.txt",), "no checkpoint holds it"
-    assert _of_git(repository) == state
-    (repository / "notes.txt").unlink()
-    assert look(repository, Scope(), before).digest == before.digest
-    assert _files(repository, done.saved)["src/b.py"] == "the person's own"
-    assert [one.number for one in found.found()] == [0, 1]
-    second = restorer.restore(restorer.found()[1], look(repository, Scope(), before))
-    assert _git(repository, "rev-parse", f"{second.saved}^") == done.saved, "what was saved stays within reach"
-    assert first.commit == found.found()[0].commit
-
-
-def test_restoring_leaves_alone_what_could_not_be_saved(
-    repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "LARGEST", 100)
-    found, first, before = _written(repository)
-    write("src/a.py", "x" * 101)
-    write("large", "x" * 101)
-    (repository / "src" / "b.py").unlink()
-    os.mkfifo(repository / "src" / "b.py")
-    done = found.restore(first, look(repository, Scope(), before))
-    assert (done.written, done.removed, done.left_alone) == (("src/b.py",), (), ("large", "src/a.py"))
-    assert (repository / "src" / "a.py").stat().st_size == 101
-
-
-def test_any_name_is_stored_and_restored(repository: Path, write: Write, odd_name: bytes) -> None:
+def test_any_name_is_stored(repository: Path, write: Write, odd_name: bytes) -> None:
     write(odd_name, "one")
     write(b"in " + odd_name + b"/" + odd_name, "one")
     found, first, before = _written(repository)
     write(odd_name, "two")
     shutil.rmtree(repository / os.fsdecode(b"in " + odd_name))
-    after = look(repository, Scope(), before)
+    after = scan_files(repository, ScanScope(), before)
     found.write(1, after)
     assert set(_files(repository, f"{REFS}1")) == {*after.entries}
-    found.restore(first, after)
-    assert look(repository, Scope(), before).digest == before.digest
+    assert set(_files(repository, first.commit)) == {*before.entries}
 
 
-def test_many_contents_are_stored_and_restored_in_parts(
-    repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for where in (module, git_objects):
-        monkeypatch.setattr(where, "MOST_AT_ONCE", 2)
+def test_many_contents_are_stored_in_batches(repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_repository, "BATCH_FILES", 2)
     for number in range(5):
         write(f"{number}", f"{number}\n")
     found, first, before = _written(repository)
     for number in range(5):
         write(f"{number}", "same\n")
-    after = look(repository, Scope(), before)
-    found.write(1, after)
-    assert len(found.restore(first, after).written) == 5
-    assert look(repository, Scope(), before).digest == before.digest
+    second = found.write(1, scan_files(repository, ScanScope(), before))
+    numbers = "01234"
+    assert [_files(repository, first.commit)[number] for number in numbers] == [*numbers]
+    assert [_files(repository, second.commit)[number] for number in numbers] == ["same"] * 5
 
 
 def test_contents_are_stored_as_they_are_whatever_git_would_make_of_them(repository: Path, write: Write) -> None:
@@ -219,16 +169,15 @@ def test_contents_are_stored_as_they_are_whatever_git_would_make_of_them(reposit
 
 
 def test_removing_forgets_the_refs_of_this_run_only(repository: Path) -> None:
-    found, first, tree = _written(repository)
-    found.restore(first, tree)
+    found, _, tree = _written(repository)
     other = Checkpoints(repository, f"{RUN}-2")
     other.write(0, tree)
-    found.remove()
-    assert found.found() == []
+    found.remove_all()
+    assert found.list_all() == []
     assert _git(repository, "for-each-ref", "--format=%(refname)", "refs/pytest-loop").splitlines() == [
         f"{other.refs}0"
     ]
-    found.remove()
+    found.remove_all()
 
 
 # -- states of a repository
@@ -301,18 +250,17 @@ def _packed(root: Path) -> Path:
 )  # fmt: skip
 def test_repository_may_be_in_any_state(repository: Path, made: Callable[[Path], Path]) -> None:
     root = made(repository)
-    before = look(root, Scope())
+    before = scan_files(root, ScanScope())
     found = Checkpoints(root, RUN)
-    assert found.reason == ""
+    assert found.unavailable_reason == ""
     first = found.write(0, before)
     (root / "src" / "b.py").write_text("worse\n")
     (root / "more.py").write_text("more\n")
-    after = look(root, Scope(), before)
+    after = scan_files(root, ScanScope(), before)
     found.write(1, after)
-    done = found.restore(first, after)
-    assert (done.written, done.removed, done.left_alone) == (("src/b.py",), ("more.py",), ())
-    assert look(root, Scope(), before).digest == before.digest
-    assert set(_files(root, f"{REFS}1")) == {*after.entries}
+    assert _files(root, first.commit).keys() == before.entries.keys()
+    assert _files(root, f"{REFS}1").keys() == after.entries.keys()
+    assert _files(root, f"{REFS}1")["src/b.py"] == "worse"
     _git(root, "fsck")
 
 
@@ -327,11 +275,9 @@ def test_project_in_a_folder_of_a_repository_is_stored_at_its_place(repository: 
     }
     (root / "it.py").unlink()
     (root / "new.py").write_text("new\n")
-    after = look(root, Scope(), before)
-    found.write(1, after)
-    done = found.restore(first, after)
-    assert (done.written, done.removed) == (("it.py",), ("new.py",))
-    assert (repository / "src" / "a.py").read_text() == "edited\n"
+    after = scan_files(root, ScanScope(), before)
+    second = found.write(1, after)
+    assert set(_files(repository, second.commit)) == {"src/a.py", "src/b.py", 'sub "folder"\n/new.py'}
 
 
 def test_submodules_are_left_alone(repository: Path, write: Write, tmp_path: Path) -> None:
@@ -346,14 +292,10 @@ def test_submodules_are_left_alone(repository: Path, write: Write, tmp_path: Pat
     assert "vendor/library/lib.py" in before.entries
     entry = _git(repository, "ls-tree", first.commit, "vendor/library")
     assert entry.split() == ["160000", "commit", _git(library, "rev-parse", "HEAD"), "vendor/library"]
-    assert first.left_out == ()
     write("vendor/library/lib.py", "edited\n")
     write("vendor/library/more.py", "edited\n")
-    after = look(repository, Scope(), before)
+    after = scan_files(repository, ScanScope(), before)
     found.write(1, after)
-    done = Checkpoints(repository, RUN).restore(first, after)
-    assert (done.written, done.removed, done.left_alone) == ((), (), ())
-    assert (repository / "vendor" / "library" / "lib.py").read_text() == "edited\n"
     assert _git(repository, "ls-tree", f"{REFS}1", "vendor/library") == entry
 
 
@@ -364,7 +306,7 @@ def test_folder_that_is_made_a_repository_later_is_still_stored(repository: Path
     _git(repository, "rm", "-q", "-r", "-f", "--cached", "src")
     _git(repository, "update-index", "--add", "--cacheinfo", f"160000,{commit},src")
     write("src/a.py", "hidden\n")
-    second = found.write(1, look(repository, Scope(), before))
+    second = found.write(1, scan_files(repository, ScanScope(), before))
     assert _files(repository, second.commit)["src/a.py"] == "hidden"
 
 
@@ -372,7 +314,7 @@ def test_refs_that_somebody_moved_do_not_change_the_chain(repository: Path, writ
     found, first, before = _written(repository)
     _git(repository, "update-ref", "-d", f"{REFS}0")
     write("src/a.py", "again\n")
-    second = found.write(1, look(repository, Scope(), before))
+    second = found.write(1, scan_files(repository, ScanScope(), before))
     assert _git(repository, "rev-parse", f"{second.commit}^") == first.commit
 
 
@@ -381,44 +323,37 @@ def test_refs_that_somebody_moved_do_not_change_the_chain(repository: Path, writ
 
 def test_no_git_means_no_checkpoints(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(project))
-    assert Checkpoints(project, RUN).reason == "git is not installed here"
+    assert Checkpoints(project, RUN).unavailable_reason == "git is not installed here"
     with pytest.raises(GitError, match="git is not installed here"):
-        Checkpoints(project, RUN).found()
+        Checkpoints(project, RUN).list_all()
 
 
 def test_no_repository_means_no_checkpoints(project: Path) -> None:
-    assert Checkpoints(project, RUN).reason == "the project is not in a git work tree"
+    assert Checkpoints(project, RUN).unavailable_reason == "the project is not in a git work tree"
 
 
 def test_bare_repository_means_no_checkpoints(project: Path) -> None:
     _git(project, "init", "-q", "--bare")
-    assert Checkpoints(project, RUN).reason == "the git repository of the project is bare: it has no work tree"
+    assert (
+        Checkpoints(project, RUN).unavailable_reason == "the git repository of the project is bare: it has no work tree"
+    )
 
 
 def test_broken_repository_is_named_with_the_words_of_git(repository: Path) -> None:
     (repository / ".git" / "config").write_text("[core\n")
-    assert Checkpoints(repository, RUN).reason.startswith("git rev-parse failed: fatal: bad config line 1")
+    assert Checkpoints(repository, RUN).unavailable_reason.startswith("git rev-parse failed: fatal: bad config line 1")
 
 
 def test_missing_project_is_named(tmp_path: Path) -> None:
-    assert Checkpoints(tmp_path / "none", RUN).reason.endswith("none: No such file or directory")
+    assert Checkpoints(tmp_path / "none", RUN).unavailable_reason.endswith("none: No such file or directory")
 
 
 def test_git_that_waits_is_ended_at_the_deadline(repository: Path) -> None:
     os.mkfifo(repository / "pipe")
     _git(repository, "config", "include.path", str(repository / "pipe"))
-    assert Checkpoints(repository, RUN, deadline=0.5).reason == "git rev-parse did not end within 0.5 seconds"
-
-
-def test_content_that_is_gone_is_named(repository: Path, write: Write) -> None:
-    write("src/a.py", "only here\n")
-    found, first, before = _written(repository)
-    name = _git(repository, "rev-parse", f"{first.commit}:src/a.py")
-    write("src/a.py", "else\n")
-    (repository / ".git" / "objects" / name[:2] / name[2:]).unlink()
-    with pytest.raises(GitError, match=r"src/a\.py|" + name):
-        found.restore(first, look(repository, Scope(), before))
-    assert (repository / "src" / "a.py").read_text() == "else\n"
+    assert (
+        Checkpoints(repository, RUN, deadline=0.5).unavailable_reason == "git rev-parse did not end within 0.5 seconds"
+    )
 
 
 @pytest.mark.parametrize("run_id", ["", "../x", "a b", "-x", "a..b", "x.lock", ".x", "x.", "a/b", "a\n", "x~1", "ü"])
@@ -444,5 +379,5 @@ def test_interrupted_git_leaves_no_process(project: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        Git.found(project).run("cat-file", "--batch")
+        Git.locate(project).run("cat-file", "--batch")
     assert started[0].poll() is not None

@@ -13,15 +13,16 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.errors import StateError
-from pytest_loop.workspace.file_tree import Difference, Entry, Kind, Scope, Tree, difference, look, read
-from pytest_loop.workspace.path_patterns import Globs
+from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
+from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, compare_trees
+from pytest_loop.workspace.path_patterns import PathPatterns
 
 Write = Callable[..., Path]
-SCOPE = Scope()
+SCOPE = ScanScope()
 
 
-def _paths(root: Path, scope: Scope = SCOPE, before: Tree | None = None) -> list[str]:
-    return sorted(look(root, scope, before).entries)
+def _paths(root: Path, scope: ScanScope = SCOPE, before: FileTree | None = None) -> list[str]:
+    return sorted(scan_files(root, scope, before).entries)
 
 
 def _sha(data: bytes) -> str:
@@ -31,21 +32,21 @@ def _sha(data: bytes) -> str:
 def test_file_is_its_content_and_the_right_to_run_it(project: Path, write: Write) -> None:
     write("a/b.py", "x = 1\n", 0o640)
     write("run", b"", 0o755)
-    assert look(project, SCOPE).entries == {
-        "a/b.py": Entry(Kind.FILE, _sha(b"x = 1\n")),
-        "run": Entry(Kind.FILE, _sha(b""), is_executable=True),
+    assert scan_files(project, SCOPE).entries == {
+        "a/b.py": FileEntry(FileKind.FILE, _sha(b"x = 1\n")),
+        "run": FileEntry(FileKind.FILE, _sha(b""), is_executable=True),
     }
-    found = look(project, SCOPE).entries["a/b.py"]
+    found = scan_files(project, SCOPE).entries["a/b.py"]
     assert (found.mode, found.size) == (0o640, 6)
 
 
 def test_any_name_is_found_and_survives_being_saved(project: Path, write: Write, odd_name: bytes) -> None:
     write(odd_name)
     write(b"folder " + odd_name + b"/inside")
-    tree = look(project, SCOPE)
+    tree = scan_files(project, SCOPE)
     assert set(tree.entries) == {os.fsdecode(odd_name), os.fsdecode(b"folder " + odd_name + b"/inside")}
-    assert Tree.load(tree.dump()) == tree
-    assert Tree.load(tree.dump()).digest == tree.digest
+    assert FileTree.from_json(tree.to_json()) == tree
+    assert FileTree.from_json(tree.to_json()).digest == tree.digest
 
 
 def test_links_are_not_followed(project: Path, write: Write, tmp_path: Path) -> None:
@@ -54,8 +55,8 @@ def test_links_are_not_followed(project: Path, write: Write, tmp_path: Path) -> 
     (project / "out").symlink_to(tmp_path / "outside")
     (project / "loop").symlink_to(".")
     (project / "dead").symlink_to(b"nowhere \xff".decode("utf-8", "surrogateescape"))
-    entries = look(project, SCOPE).entries
-    assert {path: one.kind for path, one in entries.items()} == dict.fromkeys(("out", "loop", "dead"), Kind.LINK)
+    entries = scan_files(project, SCOPE).entries
+    assert {path: one.kind for path, one in entries.items()} == dict.fromkeys(("out", "loop", "dead"), FileKind.LINK)
     assert entries["dead"].digest == _sha(b"nowhere \xff")
 
 
@@ -64,7 +65,10 @@ def test_pipe_and_socket_make_nobody_wait(project: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(project)
     with socket.socket(socket.AF_UNIX) as one:
         one.bind("socket")
-    assert look(project, SCOPE).entries == {"pipe": Entry(Kind.OTHER), "socket": Entry(Kind.OTHER)}
+    assert scan_files(project, SCOPE).entries == {
+        "pipe": FileEntry(FileKind.OTHER),
+        "socket": FileEntry(FileKind.OTHER),
+    }
 
 
 @pytest.mark.parametrize(
@@ -81,7 +85,7 @@ def test_only_the_configured_folder_of_runs_is_left_out(project: Path, write: Wr
     write(".ai-factory/evolution/guide/run.json")
     write(".ai-factory/RULES.md")
     write("deep/.loop/file")
-    assert _paths(project, Scope(".ai-factory/evolution")) == [".ai-factory/RULES.md", "deep/.loop/file"]
+    assert _paths(project, ScanScope(".ai-factory/evolution")) == [".ai-factory/RULES.md", "deep/.loop/file"]
     assert ".ai-factory/evolution/guide/run.json" in _paths(project)
 
 
@@ -94,28 +98,28 @@ def test_git_of_a_submodule_is_left_out_and_its_files_are_not(project: Path, wri
 def test_virtual_environment_is_left_out_and_named(project: Path, write: Write) -> None:
     write("env/pyvenv.cfg")
     write("env/lib/site.py")
-    tree = look(project, SCOPE)
+    tree = scan_files(project, SCOPE)
     assert not tree.entries
     assert tree.environments == {"env"}
 
 
 def test_pyvenv_cfg_hides_no_folder_that_was_seen_before(project: Path, write: Write) -> None:
     write("src/a.py")
-    before = look(project, SCOPE)
+    before = scan_files(project, SCOPE)
     write("src/pyvenv.cfg")
     write("src/evil.py")
     write("new/pyvenv.cfg")
-    after = look(project, SCOPE, before)
-    assert difference(before, after) == Difference(added=("src/evil.py", "src/pyvenv.cfg"))
+    after = scan_files(project, SCOPE, before)
+    assert compare_trees(before, after) == FileChanges(added=("src/evil.py", "src/pyvenv.cfg"))
     assert after.environments == {"new"}
 
 
 def test_environment_stays_left_out_without_its_pyvenv_cfg(project: Path, write: Write) -> None:
     write("env/pyvenv.cfg")
     write("env/lib/site.py")
-    before = look(project, SCOPE)
+    before = scan_files(project, SCOPE)
     (project / "env" / "pyvenv.cfg").unlink()
-    assert difference(before, look(project, SCOPE, before)) == Difference()
+    assert compare_trees(before, scan_files(project, SCOPE, before)) == FileChanges()
 
 
 def test_ignored_is_what_git_ignores(project: Path, write: Write) -> None:
@@ -155,10 +159,10 @@ def test_lines_above_the_project_count_as_far_as_its_repository_reaches(
     root = project / "packages" / "app"
     assert _paths(root) == _known_to_git(root)
     assert _paths(root) == [".gitignore", "a.py", "b.log", "c.tmp", "keep.log", "out2"]
-    before = look(root, SCOPE)
+    before = scan_files(root, SCOPE)
     write("packages/.gitignore", "*\n")
-    assert Tree.load(before.dump()) == before
-    assert look(root, SCOPE, before) == before
+    assert FileTree.from_json(before.to_json()) == before
+    assert scan_files(root, SCOPE, before) == before
 
 
 def test_project_that_its_repository_ignores_is_looked_at_nevertheless(project: Path, write: Write) -> None:
@@ -183,20 +187,20 @@ def test_sealed_files_are_found_where_git_ignores_them(project: Path, write: Wri
     write("out/deep/conftest.py")
     write("out/deep/other.py")
     write("golden.json")
-    scope = Scope(sealed=Globs(["conftest.py", "golden.json"]))
+    scope = ScanScope(sealed=PathPatterns(["conftest.py", "golden.json"]))
     assert _paths(project, scope) == [".gitignore", "golden.json", "out/deep/conftest.py"]
 
 
 def test_line_in_gitignore_hides_nothing_once_the_run_has_begun(project: Path, write: Write) -> None:
     write("src/a.py", "honest")
     write(".gitignore", "*.log\n")
-    before = look(project, SCOPE)
+    before = scan_files(project, SCOPE)
     write(".gitignore", "*\n")
     write("src/.gitignore", "*\n")
     write("src/a.py", "cheat!")
     write("b.log")
-    after = look(project, SCOPE, before)
-    assert difference(before, after) == Difference(added=("src/.gitignore",), modified=(".gitignore", "src/a.py"))
+    after = scan_files(project, SCOPE, before)
+    assert compare_trees(before, after) == FileChanges(added=("src/.gitignore",), modified=(".gitignore", "src/a.py"))
     assert after.ignored == before.ignored
 
 
@@ -206,34 +210,34 @@ def test_edit_that_git_was_told_not_to_see_is_seen(project: Path, write: Write) 
     run = ["git", "-c", "user.name=x", "-c", "user.email=x"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
         subprocess.run([*run, *words], cwd=project, check=True)
-    before = look(project, SCOPE)
+    before = scan_files(project, SCOPE)
     subprocess.run(["git", "update-index", "--assume-unchanged", "a.py"], cwd=project, check=True)
     subprocess.run(["git", "update-index", "--skip-worktree", "b.py"], cwd=project, check=True)
     write("a.py", "cheat!")
     write("b.py", "cheat!")
     status = subprocess.run(["git", "status", "--porcelain"], cwd=project, check=True, capture_output=True)
     assert status.stdout == b""
-    assert difference(before, look(project, SCOPE, before)).modified == ("a.py", "b.py")
+    assert compare_trees(before, scan_files(project, SCOPE, before)).modified == ("a.py", "b.py")
 
 
 def test_content_is_read_even_where_size_and_times_are_put_back(project: Path, write: Write) -> None:
     path = write("a.py", "honest")
     found = path.stat()
-    before = look(project, SCOPE)
+    before = scan_files(project, SCOPE)
     path.write_text("cheat!")
     os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
-    assert difference(before, look(project, SCOPE, before)).modified == ("a.py",)
-    assert difference(before, look(project, SCOPE, before, trusting=True)).modified == ("a.py",)
+    assert compare_trees(before, scan_files(project, SCOPE, before)).modified == ("a.py",)
+    assert compare_trees(before, scan_files(project, SCOPE, before, trust_stat=True)).modified == ("a.py",)
 
 
 def test_trusting_look_reads_an_old_file_only_once(
     project: Path, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("a.py", "honest")
-    assert look(project, SCOPE).entries["a.py"].stamp is None, "it is too young to be trusted"
+    assert scan_files(project, SCOPE).entries["a.py"].stamp is None, "it is too young to be trusted"
     later = time.time_ns() + 10_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: later)
-    before = look(project, SCOPE)
+    before = scan_files(project, SCOPE)
     assert before.entries["a.py"].stamp is not None
     opened: list[str] = []
     real = os.open
@@ -243,61 +247,61 @@ def test_trusting_look_reads_an_old_file_only_once(
         return real(path, flags)
 
     monkeypatch.setattr(os, "open", counting)
-    assert look(project, SCOPE, before, trusting=True) == before
+    assert scan_files(project, SCOPE, before, trust_stat=True) == before
     assert opened == []
-    assert look(project, SCOPE, before) == before
+    assert scan_files(project, SCOPE, before) == before
     assert len(opened) == 1
 
 
 def test_right_to_run_is_a_change_and_other_rights_are_not(project: Path, write: Write) -> None:
     path = write("a.py", mode=0o644)
-    before = look(project, SCOPE)
+    before = scan_files(project, SCOPE)
     path.chmod(0o600)
-    assert difference(before, look(project, SCOPE, before)) == Difference()
+    assert compare_trees(before, scan_files(project, SCOPE, before)) == FileChanges()
     path.chmod(0o755)
-    assert difference(before, look(project, SCOPE, before)).modified == ("a.py",)
+    assert compare_trees(before, scan_files(project, SCOPE, before)).modified == ("a.py",)
 
 
 def test_difference_names_each_path_once_and_can_be_narrowed(project: Path, write: Write) -> None:
     write("src/old.py")
     write("src/same.py")
     write("tests/test_it.py")
-    before = look(project, SCOPE)
+    before = scan_files(project, SCOPE)
     (project / "src" / "old.py").unlink()
     write("src/new.py")
     write("tests/test_it.py", "cheat")
-    found = difference(before, look(project, SCOPE, before))
-    assert found == Difference(("src/new.py",), ("src/old.py",), ("tests/test_it.py",))
+    found = compare_trees(before, scan_files(project, SCOPE, before))
+    assert found == FileChanges(("src/new.py",), ("src/old.py",), ("tests/test_it.py",))
     assert found.paths == ("src/new.py", "src/old.py", "tests/test_it.py")
-    assert found.outside(Globs(["src/"])) == Difference(modified=("tests/test_it.py",))
-    assert found.only(Globs(["src/"])) == Difference(("src/new.py",), ("src/old.py",))
+    assert found.exclude(PathPatterns(["src/"])) == FileChanges(modified=("tests/test_it.py",))
+    assert found.select(PathPatterns(["src/"])) == FileChanges(("src/new.py",), ("src/old.py",))
 
 
 def test_digest_is_that_of_content_names_and_kinds(project: Path, write: Write) -> None:
     write("a", "text")
-    first = look(project, SCOPE).digest
+    first = scan_files(project, SCOPE).digest
     write("a", "text")
-    assert look(project, SCOPE).digest == first
+    assert scan_files(project, SCOPE).digest == first
     (project / "a").rename(project / "b")
-    assert look(project, SCOPE).digest != first
+    assert scan_files(project, SCOPE).digest != first
     (project / "b").unlink()
     (project / "a").symlink_to("text")
-    assert look(project, SCOPE).digest != first
+    assert scan_files(project, SCOPE).digest != first
 
 
 def test_more_files_than_memory_is_there_for_are_an_error(project: Path, write: Write) -> None:
     for name in "abc":
         write(name)
-    assert len(look(project, Scope(most=3)).entries) == 3
+    assert len(scan_files(project, ScanScope(max_files=3)).entries) == 3
     with pytest.raises(
         StateError, match=r"expected at most 2 files in the project .*, found more: remove them, or name"
     ):
-        look(project, Scope(most=2))
+        scan_files(project, ScanScope(max_files=2))
 
 
 def test_missing_project_is_named(tmp_path: Path) -> None:
     with pytest.raises(StateError, match=r"cannot look at the project .*none: No such file or directory"):
-        look(tmp_path / "none", SCOPE)
+        scan_files(tmp_path / "none", SCOPE)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +309,7 @@ def test_missing_project_is_named(tmp_path: Path) -> None:
 )
 def test_saved_tree_that_is_none_is_an_error(data: bytes) -> None:
     with pytest.raises(StateError, match="expected the files of a project as they were, found something else"):
-        Tree.load(data)
+        FileTree.from_json(data)
 
 
 def test_what_nobody_may_read_is_there_without_a_content(own_folder: Path) -> None:
@@ -314,7 +318,10 @@ def test_what_nobody_may_read_is_there_without_a_content(own_folder: Path) -> No
     (own_folder / "secret").write_text("x")
     (own_folder / "secret").chmod(0)
     (own_folder / "closed").chmod(0)
-    assert look(own_folder, SCOPE).entries == {"closed": Entry(Kind.CLOSED), "secret": Entry(Kind.FILE)}
+    assert scan_files(own_folder, SCOPE).entries == {
+        "closed": FileEntry(FileKind.CLOSED),
+        "secret": FileEntry(FileKind.FILE),
+    }
     (own_folder / "closed").chmod(0o700)
 
 
@@ -332,7 +339,7 @@ def test_file_that_vanishes_under_the_look_is_not_there(
         return real(path, *others)
 
     monkeypatch.setattr(os, "open", vanishing)
-    assert not look(project, SCOPE).entries
+    assert not scan_files(project, SCOPE).entries
 
 
 def test_file_whose_disk_fails_has_no_content(project: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,19 +349,19 @@ def test_file_whose_disk_fails_has_no_content(project: Path, write: Write, monke
         raise OSError(5, os.strerror(5))
 
     monkeypatch.setattr(os, "read", failing)
-    assert look(project, SCOPE).entries == {"a": Entry(Kind.FILE)}
+    assert scan_files(project, SCOPE).entries == {"a": FileEntry(FileKind.FILE)}
 
 
 def test_content_is_read_only_as_it_was_seen(project: Path, write: Write) -> None:
     path = write("a", "text")
-    entry = look(project, SCOPE).entries["a"]
-    assert read(project, "a", entry, 4) == b"text"
-    assert read(project, "a", entry, 3) is None
+    entry = scan_files(project, SCOPE).entries["a"]
+    assert read_entry(project, "a", entry, 4) == b"text"
+    assert read_entry(project, "a", entry, 3) is None
     write("a", "text and more")
-    assert read(project, "a", entry, 100) is None
+    assert read_entry(project, "a", entry, 100) is None
     path.unlink()
-    assert read(project, "a", entry, 100) is None
+    assert read_entry(project, "a", entry, 100) is None
     path.symlink_to("b")
     write("b", "text")
-    assert read(project, "a", entry, 100) is None
-    assert read(project, "a", look(project, SCOPE).entries["a"], 100) == b"b"
+    assert read_entry(project, "a", entry, 100) is None
+    assert read_entry(project, "a", scan_files(project, SCOPE).entries["a"], 100) == b"b"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.workspace.checkpoints import Checkpoint, Checkpoints
-from pytest_loop.workspace.file_tree import Scope, look
+from pytest_loop.workspace.checkpoints import Checkpoints
+from pytest_loop.workspace.file_scan import ScanScope, scan_files
 from pytest_loop.workspace.git import Git
 
 RUN = "guide-20260101-120000"
@@ -196,17 +196,15 @@ TRAPS = {
 def _everything(one: Repository) -> None:
     """All that is ever asked of git."""
     found = Checkpoints(one.root, RUN)
-    assert found.reason == ""
-    before = look(one.root, Scope())
-    first = found.write(0, before)
+    assert found.unavailable_reason == ""
+    before = scan_files(one.root, ScanScope())
+    found.write(0, before)
     one.edit()
     (one.root / "new.txt").write_text("new\n")
-    after = look(one.root, Scope(), before)
+    after = scan_files(one.root, ScanScope(), before)
     found.write(1, after)
-    assert Checkpoints(one.root, RUN).restore(first, after).removed == ("new.txt",)
-    assert look(one.root, Scope(), before).digest == before.digest
-    assert len(found.found()) == 2
-    found.remove()
+    assert len(found.list_all()) == 2
+    found.remove_all()
 
 
 @pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
@@ -226,7 +224,7 @@ def test_missing_object_is_not_fetched_even_where_git_would(repository: Reposito
     control = _ssh_command(repository)
     (repository.root / ".git" / "refs" / "heads" / "main").write_text(f"{MISSING}\n")
     found = Checkpoints(repository.root, RUN)
-    found.write(0, look(repository.root, Scope()))
+    found.write(0, scan_files(repository.root, ScanScope()))
     assert not repository.is_sprung
     control()
     assert repository.is_sprung
@@ -278,52 +276,8 @@ def test_variables_of_the_environment_lead_nowhere(
     assert (tmp_path / "trace").exists()
 
 
-def test_replaced_object_is_not_what_is_restored(repository: Repository) -> None:
-    before = look(repository.root, Scope())
-    found = Checkpoints(repository.root, RUN)
-    first = found.write(0, before)
-    evil = subprocess.run(
-        ["git", "hash-object", "-w", "--stdin"], cwd=repository.root, input=b"evil\n", capture_output=True, check=True
-    )
-    repository.git(
-        "replace", repository.git("rev-parse", f"{first.commit}:a.txt").strip(), evil.stdout.decode().strip()
-    )
-    assert repository.git("cat-file", "blob", f"{first.commit}:a.txt") == "evil\n", "the control"
-    repository.edit()
-    found.restore(first, look(repository.root, Scope(), before))
-    assert (repository.root / "a.txt").read_text() == "first\n"
-
-
-@pytest.mark.parametrize("path", [".git/hooks/post-checkout", "sub/.GIT/config", "../outside"])
-def test_commit_that_somebody_made_up_writes_nothing_into_git_or_outside(repository: Repository, path: str) -> None:
-    found = Checkpoints(repository.root, RUN)
-    before = look(repository.root, Scope())
-    found.write(0, before)
-    blob = repository.git("rev-parse", "HEAD:a.txt").strip()
-    tree = blob
-    for depth, name in enumerate(reversed(path.split("/"))):
-        entry = (b"40000 " if depth else b"100644 ") + name.encode() + b"\0" + bytes.fromhex(tree)
-        made = ["git", "hash-object", "-t", "tree", "-w", "--stdin", "--literally"]
-        tree = (
-            subprocess.run(made, cwd=repository.root, input=entry, capture_output=True, check=True)
-            .stdout.decode()
-            .strip()
-        )
-    commit = repository.git("commit-tree", "-m", "evil", tree).strip()
-    repository.git("update-ref", f"{found.refs}0", commit)
-    assert path in repository.git("ls-tree", "-r", "--name-only", commit).splitlines(), "the control"
-    (repository.root / ".git" / "hooks" / "post-checkout").unlink(missing_ok=True)
-    try:
-        Checkpoints(repository.root, RUN).restore(Checkpoint(0, commit), before)
-    except Exception as error:
-        assert "expected the path of a file beneath the project" in str(error)  # noqa: PT017
-    assert not (repository.root / ".git" / "hooks" / "post-checkout").exists()
-    assert not (repository.root / "sub").exists()
-    assert not (repository.root.parent / "outside").exists()
-
-
 def test_git_hears_no_settings_but_ours(repository: Repository) -> None:
     repository.config("core.pager", str(repository.script))
-    said = Git.found(repository.root).said("config", "--get", "core.pager")
+    said = Git.locate(repository.root).query("config", "--get", "core.pager")
     assert said == "cat"
     assert repository.git("config", "--get", "core.pager").strip() == str(repository.script)

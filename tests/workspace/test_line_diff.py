@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_loop.workspace import line_diff
-from pytest_loop.workspace.line_diff import hunks
+from pytest_loop.workspace.line_diff import compute_hunks
 
 LINES = st.lists(st.sampled_from("abcdefgh") | st.text(max_size=2), max_size=40)
 
@@ -19,7 +19,7 @@ def _patched(old: list[str], new: list[str]) -> list[str]:
     """The old lines with all operations carried out."""
     result: list[str] = []
     done = 0
-    for hunk in hunks(old, new):
+    for hunk in compute_hunks(old, new):
         for tag, low, high, new_low, new_high in hunk:
             result += old[done:low]
             result += old[low:high] if tag == "equal" else new[new_low:new_high]
@@ -36,7 +36,7 @@ def test_operations_lead_from_old_to_new(old: list[str], new: list[str]) -> None
 @given(LINES, LINES)
 def test_operations_of_long_texts_lead_there_too(old: list[str], new: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_diff, "_MOST_COMPARED", 4)
+        patch.setattr(line_diff, "_MAX_COMPARED", 4)
         assert _patched(old, new) == new
 
 
@@ -44,7 +44,7 @@ def test_two_edits_far_apart_are_two_hunks_in_a_long_text() -> None:
     old = [f"line {number}" for number in range(20_000)]
     new = ["first", *old[1:15_000], "inserted", *old[15_000:]]
     new[18_000] = "third"
-    found = list(hunks(old, new))
+    found = list(compute_hunks(old, new))
     assert len(found) == 3
     assert sum(high - low for hunk in found for tag, low, high, _, _ in hunk if tag != "equal") == 2
 

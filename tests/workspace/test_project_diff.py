@@ -10,25 +10,26 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_loop.workspace.content_archive import Kept
-from pytest_loop.workspace.file_tree import Difference, Scope, look, read
-from pytest_loop.workspace.project_diff import NOTHING, Change, change, document_diff
+from pytest_loop.workspace.content_archive import ContentArchive
+from pytest_loop.workspace.file_scan import ScanScope, read_entry, scan_files
+from pytest_loop.workspace.file_tree import FileChanges
+from pytest_loop.workspace.project_diff import NO_CHANGE, ProjectDiff, compute_diff, render_document_diff
 
 Write = Callable[..., Path]
 Edits = Callable[[], object]
 
 
-def _told(root: Path, edit: Edits, limit: int = 100_000) -> Change:
-    before = look(root, Scope())
-    with Kept(root / ".loop" / "before.bin") as kept:
-        kept.keep(root, before)
+def _told(root: Path, edit: Edits, limit: int = 100_000) -> ProjectDiff:
+    before = scan_files(root, ScanScope())
+    with ContentArchive(root / ".loop" / "before.bin") as kept:
+        kept.add_files(root, before)
         edit()
-        after = look(root, Scope(), before)
-        return change(
+        after = scan_files(root, ScanScope(), before)
+        return compute_diff(
             before,
             after,
-            lambda path: kept.content(before.entries[path].digest),
-            lambda path: read(root, path, after.entries[path], 10**6),
+            lambda path: kept.get_content(before.entries[path].digest),
+            lambda path: read_entry(root, path, after.entries[path], 10**6),
             limit,
         )
 
@@ -47,7 +48,7 @@ def test_change_is_a_diff_with_names_and_counts(project: Path, write: Write) -> 
         write("new.py", "new\nfile")
 
     told = _told(project, edit)
-    assert told.difference == Difference(("new.py",), ("old.py",), ("src/a.py",))
+    assert told.changes == FileChanges(("new.py",), ("old.py",), ("src/a.py",))
     assert (told.lines_added, told.lines_removed) == (4, 2)
     assert told.paths == ("new.py", "old.py", "src/a.py")
     assert told.text == dedent("""\
@@ -107,7 +108,7 @@ def test_diff_can_be_applied_by_other_tools(project: Path, write: Write, tmp_pat
 def test_nothing_is_said_to_be_nothing(project: Path, write: Write) -> None:
     write("a.py")
     told = _told(project, lambda: None)
-    assert (told.text, told.paths, told.lines_added) == (NOTHING, (), 0)
+    assert (told.text, told.paths, told.lines_added) == (NO_CHANGE, (), 0)
 
 
 def test_what_has_no_lines_is_named(project: Path, write: Write) -> None:
@@ -216,4 +217,4 @@ def test_names_of_very_many_files_are_counted(project: Path, write: Write) -> No
     ids=["new", "edited", "the same", "too long"],
 )
 def test_the_change_of_a_document_is_a_diff_within_its_limit(old: str, new: str, shown: str) -> None:
-    assert document_diff("x.md", old, new, 100) == shown
+    assert render_document_diff("x.md", old, new, 100) == shown

@@ -10,8 +10,9 @@ import pytest
 
 from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.errors import StateError
-from pytest_loop.workspace.path_patterns import Globs
-from pytest_loop.workspace.sealed_files import SealedFiles, patterns, site_digest
+from pytest_loop.workspace.path_patterns import PathPatterns
+from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
+from pytest_loop.workspace.sealed_files import SealedFiles
 
 FILES = {"shop.py": "x = 1\n", "tests/test_shop.py": "def test(): pass\n", "tests/data.txt": "data", "README.md": "hi"}
 TESTS = ["tests/test_shop.py"]
@@ -27,13 +28,13 @@ def root(tmp_path: Path) -> Path:
 
 
 def sealed(root: Path, *allow: str) -> SealedFiles:
-    return SealedFiles(root, root / ".loop" / "run", patterns(TESTS), allow)
+    return SealedFiles(root, root / ".loop" / "run", build_seal_patterns(TESTS), allow)
 
 
 @pytest.fixture
 def project(root: Path) -> Iterator[SealedFiles]:
     made = sealed(root)
-    made.begin()
+    made.record_start()
     yield made
     made.close()
 
@@ -48,8 +49,10 @@ def told(findings: list[SealFinding]) -> list[tuple[str, str, str]]:
 
 
 def test_folders_of_tests_are_sealed_whole_and_tests_elsewhere_alone() -> None:
-    globs = Globs(
-        patterns(["a/tests/unit/test_a.py", "src/test_b.py", "odd [x]/test_c.py"], ["*.golden"], ["a/tests/x"])
+    globs = PathPatterns(
+        build_seal_patterns(
+            ["a/tests/unit/test_a.py", "src/test_b.py", "odd [x]/test_c.py"], ["*.golden"], ["a/tests/x"]
+        )
     )
     inside = ["a/tests/data.json", "src/test_b.py", "odd [x]/test_c.py", "deep/conftest.py", "x.golden", "pytest.ini"]
     assert [path for path in inside if not globs.matches(path)] == []
@@ -58,7 +61,7 @@ def test_folders_of_tests_are_sealed_whole_and_tests_elsewhere_alone() -> None:
 
 
 def test_where_tests_are_to_be_added_only_new_ones_may_be() -> None:
-    globs = Globs(patterns(["tests/unit/test_a.py", "test_b.py"], are_tests_added=True))
+    globs = PathPatterns(build_seal_patterns(["tests/unit/test_a.py", "test_b.py"], are_tests_added=True))
     inside = ["tests/unit/test_a.py", "test_b.py", "tests/data.json", "tests/conftest.py", "tests/new/helper.py"]
     assert [path for path in inside if not globs.matches(path)] == []
     assert not globs.matches("tests/unit/test_new.py")
@@ -70,133 +73,135 @@ def test_what_judges_is_put_back_and_named(root: Path, project: SealedFiles) -> 
     (root / "tests/data.txt").unlink()
     (root / "tests/conftest.py").write_text("cheat")
     (root / "shop.py").write_text("x = 2\n")
-    assert told(project.settle()) == [
+    assert told(project.enforce_seal()) == [
         ("sealed", "tests/conftest.py", "was new, and was removed"),
         ("sealed", "tests/data.txt", "was changed, and was put back"),
         ("sealed", "tests/test_shop.py", "was changed, and was put back"),
     ]
     assert content(root) == {**FILES, "shop.py": "x = 2\n"}
-    assert project.settle() == []
-    assert project.change().paths == ("shop.py",)
+    assert project.enforce_seal() == []
+    assert project.compute_diff().paths == ("shop.py",)
 
 
 def test_what_may_not_be_edited_is_put_back_too(root: Path) -> None:
     project = sealed(root, "*.py")
-    project.begin()
+    project.record_start()
     (root / "README.md").write_text("bye")
     (root / "shop.py").write_text("x = 2\n")
-    assert told(project.settle()) == [("allow", "README.md", "was changed, and was put back")]
+    assert told(project.enforce_seal()) == [("allow", "README.md", "was changed, and was put back")]
     assert content(root) == {**FILES, "shop.py": "x = 2\n"}
     project.close()
 
 
 def test_another_process_goes_on_with_what_was_seen_first(root: Path, project: SealedFiles) -> None:
-    proof = project.begin()
+    proof = project.record_start()
     shutil.rmtree(root / "tests")
     other = sealed(root)
-    other.go_on(proof)
-    assert [one.path for one in other.settle()] == ["tests/data.txt", "tests/test_shop.py"]
+    other.resume(proof)
+    assert [one.path for one in other.enforce_seal()] == ["tests/data.txt", "tests/test_shop.py"]
     assert content(root) == FILES
     other.close()
 
 
 def test_a_list_that_somebody_changed_is_not_believed(root: Path, project: SealedFiles) -> None:
     with pytest.raises(StateError, match="is not as this run wrote it"):
-        sealed(root).go_on("another hash")
+        sealed(root).resume("another hash")
 
 
 def test_what_cannot_be_put_back_is_said(root: Path) -> None:
     (root / "tests" / "large.bin").write_bytes(b"x" * (9 * 1024 * 1024))
     project = sealed(root)
-    project.begin()
+    project.record_start()
     (root / "tests" / "large.bin").write_bytes(b"y")
-    assert [one.detail for one in project.settle()] == ["was changed, and cannot be put back: its content was not kept"]
+    assert [one.detail for one in project.enforce_seal()] == [
+        "was changed, and cannot be put back: its content was not kept"
+    ]
     project.close()
 
 
 def test_files_of_an_iteration_come_back(root: Path, project: SealedFiles) -> None:
-    project.settle()
-    project.checkpoint(1)
+    project.enforce_seal()
+    project.save_checkpoint(1)
     first = project.digest
     (root / "shop.py").write_text("x = 2\n")
     (root / "new.py").write_text("")
-    project.settle()
-    project.checkpoint(2)
-    done = project.restore(1, first)
+    project.enforce_seal()
+    project.save_checkpoint(2)
+    done = project.restore_checkpoint(1, first)
     assert (done.restored, done.removed) == (("shop.py",), ("new.py",))
     assert content(root) == FILES
     with pytest.raises(StateError, match="the files of iteration 2 are not kept"):
-        project.restore(2, first)
+        project.restore_checkpoint(2, first)
     with pytest.raises(StateError, match="the files of iteration 3 are not kept"):
-        project.restore(3, first)
+        project.restore_checkpoint(3, first)
 
 
 def test_sources_are_those_of_the_product_that_changed(root: Path, project: SealedFiles) -> None:
     (root / "shop.py").write_text("x = 2\n")
     (root / "new.py").write_text("y = 1\n")
     (root / "notes.md").write_text("")
-    project.settle()
-    found = {(one.path, one.before, one.after) for one in project.sources()}
+    project.enforce_seal()
+    found = {(one.path, one.before, one.after) for one in project.list_changed_sources()}
     assert found == {("new.py", None, "y = 1\n"), ("shop.py", "x = 1\n", "x = 2\n")}
-    assert list(project.product()) == ["x = 1\n"]
-    assert list(project.judges()) == ["def test(): pass\n"]
+    assert list(project.read_product_sources()) == ["x = 1\n"]
+    assert list(project.read_sealed_sources()) == ["def test(): pass\n"]
 
 
 def test_a_run_that_does_not_begin_leaves_nothing(root: Path, project: SealedFiles) -> None:
     assert (root / ".loop" / "run").exists()
-    project.forget()
+    project.discard()
     assert not (root / ".loop").exists()
 
 
 def test_what_every_interpreter_loads_first_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("site.getsitepackages", lambda: [str(tmp_path), str(tmp_path / "none")])
     monkeypatch.setattr("site.getusersitepackages", lambda: str(tmp_path))
-    empty = site_digest()
+    empty = hash_site_files()
     (tmp_path / "other.py").write_text("")
-    assert site_digest() == empty
+    assert hash_site_files() == empty
     (tmp_path / "a.pth").write_text("import os")
-    first = site_digest()
+    first = hash_site_files()
     (tmp_path / "a.pth").write_text("import sys")
-    assert len({empty, first, site_digest()}) == 3
+    assert len({empty, first, hash_site_files()}) == 3
 
 
 def test_a_run_folder_that_somebody_cleans_away_is_written_again(root: Path, project: SealedFiles) -> None:
-    proof = project.begin()
-    project.checkpoint(1)
+    proof = project.record_start()
+    project.save_checkpoint(1)
     first = project.digest
     shutil.rmtree(root / ".loop")
     (root / "tests/test_shop.py").write_text("cheat")
-    assert [one.path for one in project.settle()] == ["tests/test_shop.py"]
+    assert [one.path for one in project.enforce_seal()] == ["tests/test_shop.py"]
     other = sealed(root)
-    other.go_on(proof)
+    other.resume(proof)
     (root / "shop.py").write_text("x = 2\n")
     shutil.rmtree(root / ".loop")
-    assert other.settle() == []
+    assert other.enforce_seal() == []
     third = sealed(root)
-    third.go_on(proof)
+    third.resume(proof)
     (root / "tests/data.txt").unlink()
-    assert [one.detail for one in third.settle()] == ["was changed, and was put back"]
-    project.settle()
-    assert project.restore(1, first).restored == ("shop.py",)
+    assert [one.detail for one in third.enforce_seal()] == ["was changed, and was put back"]
+    project.enforce_seal()
+    assert project.restore_checkpoint(1, first).restored == ("shop.py",)
     assert content(root) == FILES
     other.close()
     third.close()
 
 
 def test_a_list_that_an_agent_edits_is_written_again(root: Path, project: SealedFiles) -> None:
-    proof = project.begin()
+    proof = project.record_start()
     (root / ".loop" / "run" / "files.json").write_text("{}")
-    project.settle()
+    project.enforce_seal()
     other = sealed(root)
-    other.go_on(proof)
+    other.resume(proof)
     other.close()
 
 
 def test_the_change_of_one_iteration_is_told_apart_from_the_one_before(root: Path, project: SealedFiles) -> None:
     (root / "shop.py").write_text("x = 2\n")
-    project.settle()
-    then = project.hold()
+    project.enforce_seal()
+    then = project.save_current()
     (root / "shop.py").write_text("x = 2\ny = 3\n")
-    project.settle()
-    assert project.diff(then, 1000).splitlines()[2:] == ["@@ -1 +1,2 @@", " x = 2", "+y = 3"]
-    assert project.diff(project.now, 1000) == ""
+    project.enforce_seal()
+    assert project.render_diff(then, 1000).splitlines()[2:] == ["@@ -1 +1,2 @@", " x = 2", "+y = 3"]
+    assert project.render_diff(project.current, 1000) == ""

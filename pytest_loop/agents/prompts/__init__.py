@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
-from pytest_loop.core.judging.critique import rendered
+from pytest_loop.core.judging.critique import render_critique
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Step
 from pytest_loop.core.reporting.outcome import attempt_line
-from pytest_loop.core.text.sanitizer import fenced, one_line
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.sanitizer import fence_text
+from pytest_loop.core.text.wording import limit_lines
 from pytest_loop.errors import StateError
 
 FOLDER = Path(__file__).parent
@@ -35,7 +37,7 @@ PLACEHOLDERS: dict[str, tuple[str, ...]] = {
 }
 
 
-def compose(
+def build_prompt(
     step: Step,
     state: RunState,
     nonce: str,
@@ -55,7 +57,7 @@ def compose(
     by the person, such as the critique, lessons, the artifact and the context, is marked as data.
     """
     values = {
-        "trouble": one_line(state.trouble_with(step), 1_000),
+        "trouble": shorten(state.trouble_with(step), 1_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
@@ -63,41 +65,42 @@ def compose(
         "task": state.task.prompt,
         "rules": _wanted_rules(state, wanted) if wanted else _rules(state),
         "plan": "\n".join(f"{number}. {line}" for number, line in enumerate(state.plan, 1)),
-        "critique": fenced(rendered(state.critique), nonce) if state.critique and state.critique.issues else "",
-        "lessons": fenced(lessons, nonce) if lessons else "",
+        "critique": fence_text(render_critique(state.critique), nonce)
+        if state.critique and state.critique.issues
+        else "",
+        "lessons": fence_text(lessons, nonce) if lessons else "",
         "attempts": "\n".join(f"- {attempt_line(one)}" for one in state.attempts),
         "gate": gate,
-        "context": fenced(context, nonce) if context else "",
-        "artifact": fenced(artifact, nonce) if artifact else "",
+        "context": fence_text(context, nonce) if context else "",
+        "artifact": fence_text(artifact, nonce) if artifact else "",
         "artifact_path": artifact_path,
         "sealed": ", ".join(state.sealed.patterns) if state.sealed else "",
         "allowed": ", ".join(state.sealed.allow) if state.sealed else "",
     }
-    return render(template or step.value, values, folder)
+    return render_template(template or step.value, values, folder)
 
 
 def _wanted_rules(state: RunState, wanted: Sequence[str]) -> str:
-    return "\n".join(_told(rule) for rule in state.criteria.active(state.phase) if rule.id in wanted)
+    return "\n".join(_told(rule) for rule in state.criteria.get_active_rules(state.phase) if rule.id in wanted)
 
 
 def _rules(state: RunState) -> str:
     """Those that fail come first, and there are not more than anybody reads."""
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
-    shown = [rule for rule in state.criteria.active(state.phase) if not rule.holdout]
+    shown = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
     rules = sorted(shown, key=lambda rule: rule.id not in unmet)
-    more = len(rules) - MOST_RULES
-    return "\n".join([*map(_told, rules[:MOST_RULES]), *([f"- and {more} more"] if more > 0 else [])])
+    return "\n".join(limit_lines([*map(_told, rules)], MOST_RULES))
 
 
 def _told(rule: RunRule) -> str:
     """What a rule asks for; a sentence says more than the description of it."""
     if rule.description == rule.id:  # a test without a mark: its name is all that it says
-        return f"- {one_line(rule.id, LONGEST_RULE)} ({rule.severity.value})"
+        return f"- {shorten(rule.id, LONGEST_RULE)} ({rule.severity.value})"
     asked = f"{rule.description}: {rule.check}" if isinstance(rule.check, str) else rule.description
-    return f"- {one_line(rule.id)} ({rule.severity.value}): {one_line(asked, LONGEST_RULE)}"
+    return f"- {shorten(rule.id)} ({rule.severity.value}): {shorten(asked, LONGEST_RULE)}"
 
 
-def render(step: str, values: dict[str, str], folder: Path | None = None, own: Path | None = None) -> str:
+def render_template(step: str, values: dict[str, str], folder: Path | None = None, own: Path | None = None) -> str:
     """The prompt of a step; `folder` may hold a template of the user's own, such as `refine.md`, or `own` is one.
 
     Blocks are separated by empty lines: a block that names only what is empty is left out.
@@ -108,12 +111,12 @@ def render(step: str, values: dict[str, str], folder: Path | None = None, own: P
     return "\n\n".join(_filled(block, known, path) for block in blocks) + "\n"
 
 
-def check(folder: Path) -> None:
+def check_templates(folder: Path) -> None:
     """Say what is wrong with a user's own templates before the first of them is needed."""
     if not folder.is_dir():
         raise StateError(f"loop_prompts: expected a folder with templates such as refine.md, found none: {folder}")
     for step, names in PLACEHOLDERS.items():
-        render(step, dict.fromkeys(names, "x"), folder)
+        render_template(step, dict.fromkeys(names, "x"), folder)
 
 
 def _path(step: str, folder: Path | None) -> Path:

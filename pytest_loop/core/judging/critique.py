@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from pytest_loop.core.judging.tampering import REPORTED
-from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, Novelty, RuleResult, SealFinding
+from pytest_loop.core.judging.tampering import REPORTED_KINDS
 from pytest_loop.core.model.rules import Severity, Verdict
-from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import Attempt, Review
-from pytest_loop.core.model.vocabulary import Opinion
-from pytest_loop.core.text.excerpt import calls, telling
-from pytest_loop.core.text.sanitizer import fingerprint, fitted, one_line, tokens
+from pytest_loop.core.model.run_state import (
+    Assessment,
+    Attempt,
+    Critique,
+    Issue,
+    Novelty,
+    Opinion,
+    Review,
+    RuleResult,
+    RunCriteria,
+    RunRule,
+    SealFinding,
+)
+from pytest_loop.core.text.excerpt import find_calls, trim_excerpt
+from pytest_loop.core.text.lengths import estimate_tokens, fit_tokens, shorten
+from pytest_loop.core.text.signature import compute_fingerprint
 
 MOST_ISSUES = 5
 MOST_TOKENS = 2_000
@@ -23,7 +33,7 @@ _OTHERS_SHOWN = 3
 _RANK = {Severity.FAIL: 3, Severity.WARN: 2, Severity.INFO: 1}
 
 
-def critique(
+def build_critique(
     criteria: RunCriteria,
     now: Assessment,
     attempts: Sequence[Attempt] = (),
@@ -46,11 +56,11 @@ def critique(
 
 def _tampering(findings: Sequence[SealFinding]) -> Iterator[Issue]:
     """What was done to the judge comes first: no score counts until it is undone."""
-    found = [f"{one.path or one.rule}: {one.detail}" for one in findings if one.kind not in REPORTED]
+    found = [f"{one.path or one.rule}: {one.detail}" for one in findings if one.kind not in REPORTED_KINDS]
     if found:
         yield Issue(
             rule_id="the judge itself",
-            problem=one_line("; ".join(found[:_OTHERS_SHOWN]), 800) + _more(len(found) - _OTHERS_SHOWN),
+            problem=shorten("; ".join(found[:_OTHERS_SHOWN]), 800) + _more(len(found) - _OTHERS_SHOWN),
             fix_instruction="Change the code that is judged. What judges it stays as it is, and what was changed there "
             "has been put back.",
             expected_effect="the next evaluation counts",
@@ -62,7 +72,7 @@ def _reviewed(review: Review | None) -> Iterator[Issue]:
     if review and review.status is Opinion.REJECT:
         yield Issue(
             rule_id="the review",
-            problem=one_line(review.feedback, 800) or "a person does not accept it, and did not say why",
+            problem=shorten(review.feedback, 800) or "a person does not accept it, and did not say why",
             fix_instruction="Do what the review asks for, and keep every rule passing.",
             expected_effect="the review approves",
         )
@@ -74,7 +84,7 @@ def _more(count: int) -> str:
 
 def _wrong(now: Assessment, rules: dict[str, RunRule]) -> list[RuleResult]:
     known = [one for one in now.rule_results if one.id in rules and not rules[one.id].holdout]
-    blocking = [one for one in known if one.verdict is Verdict.FAIL and rules[one.id].blocks]
+    blocking = [one for one in known if one.verdict is Verdict.FAIL and rules[one.id].is_blocking]
     return blocking or [one for one in known if one.verdict is Verdict.WARN]
 
 
@@ -94,13 +104,13 @@ def _cause(one: RuleResult) -> object:
     """Failures that say the same have one cause; two assertions that say the same only if they are one assertion."""
     if not one.findings:
         return one.signature if one.details else one.id
-    said = fingerprint("; ".join(f"{finding.expected} {finding.found}" for finding in one.findings))
+    said = compute_fingerprint("; ".join(f"{finding.expected} {finding.found}" for finding in one.findings))
     return (said, one.findings[0].where) if _is_assertion(one) else said
 
 
 def _likely_cause(one: RuleResult) -> object:
     """Assertions after the same calls have one cause more often than not, whatever the values were."""
-    return (calls(one.findings[0].detail) if _is_assertion(one) else None) or _cause(one)
+    return (find_calls(one.findings[0].detail) if _is_assertion(one) else None) or _cause(one)
 
 
 def _is_assertion(one: RuleResult) -> bool:
@@ -114,8 +124,8 @@ def _issue(group: list[RuleResult], rule: RunRule, now: Assessment, attempts: Se
     times = _times(first, attempts)
     return Issue(
         rule_id=first.id,
-        problem=one_line(str(finding or first.details), 800) + _more(more),
-        fix_instruction=one_line(rule.fix or _aim(rule), 400),
+        problem=shorten(str(finding or first.details), 800) + _more(more),
+        fix_instruction=shorten(rule.fix or _aim(rule), 400),
         expected_effect="it passes" + (f", and {len(others)} more with it" if others else ""),
         severity=rule.severity,
         where=finding.where if finding else "",
@@ -137,7 +147,7 @@ def _aim(rule: RunRule) -> str:
 
 def _lines(one: RuleResult) -> str:
     """The few lines that explain it; where there are none, what else was found."""
-    detail = telling(one.findings[0].detail, one.findings[0].found) if one.findings else ""
+    detail = trim_excerpt(one.findings[0].detail, one.findings[0].found) if one.findings else ""
     return detail or "\n".join(str(finding) for finding in one.findings[1:])
 
 
@@ -147,44 +157,44 @@ def _times(one: RuleResult, attempts: Sequence[Attempt]) -> int:
     return attempts[-1].iteration - known.since + 1 if known else 1
 
 
-def rendered(what: Critique) -> str:
+def render_critique(what: Critique) -> str:
     """The critique as a prompt or a person reads it, within its tokens whatever it holds."""
     suspects = _suspects(what)
-    most = max(1, (what.tokens - _FRAME - tokens(suspects)) // max(1, len(what.issues)))
+    most = max(1, (what.tokens - _FRAME - estimate_tokens(suspects)) // max(1, len(what.issues)))
     blocks = [_block(number, issue, most) for number, issue in enumerate(what.issues, 1)]
     if suspects:
         blocks.append(suspects)
     if what.left_out:
         blocks.append(f"{what.left_out} more rules fail; mend these first.")
-    return fitted("\n\n".join(blocks), what.tokens)
+    return fit_tokens("\n\n".join(blocks), what.tokens)
 
 
 def _suspects(what: Critique) -> str:
     if not what.suspects:
         return ""
     head = "Suspicious lines, because failing tests run them and passing ones seldom do:"
-    return "\n".join([head, *(f"   {fitted(line, _LONGEST_LINE)}" for line in what.suspects)])
+    return "\n".join([head, *(f"   {fit_tokens(line, _LONGEST_LINE)}" for line in what.suspects)])
 
 
 def _block(number: int, issue: Issue, most: int) -> str:
     head = [
-        f"{number}. {fitted(one_line(issue.rule_id), most // 8)} ({issue.severity.value}, {_novelty(issue)})",
-        f"   {fitted(one_line(issue.problem, 2_000), most * 3 // 8)}",
+        f"{number}. {fit_tokens(shorten(issue.rule_id), most // 8)} ({issue.severity.value}, {_novelty(issue)})",
+        f"   {fit_tokens(shorten(issue.problem, 2_000), most * 3 // 8)}",
     ]
     if issue.others:
-        names = fitted(", ".join(one_line(name, 60) for name in issue.also), most // 6)
+        names = fit_tokens(", ".join(shorten(name, 60) for name in issue.also), most // 6)
         more = f" and {issue.others - len(issue.also)} more" if issue.others > len(issue.also) else ""
         head.append(f"   the same cause fails {names}{more}")
-    fix = f"   fix: {fitted(one_line(issue.fix_instruction, 2_000), most // 6)}"
-    return "\n".join([*head, *_quoted(issue.lines, most - tokens("\n".join([*head, fix]))), fix])
+    fix = f"   fix: {fit_tokens(shorten(issue.fix_instruction, 2_000), most // 6)}"
+    return "\n".join([*head, *_quoted(issue.lines, most - estimate_tokens("\n".join([*head, fix]))), fix])
 
 
 def _quoted(text: str, room: int) -> list[str]:
     """As many of the last lines as there is room for: what explains a failure stands at the end."""
     kept: list[str] = []
     for line in reversed(text.splitlines()):
-        kept.append(f"   | {fitted(line, _LONGEST_LINE)}")
-        room -= tokens(kept[-1]) + 1
+        kept.append(f"   | {fit_tokens(line, _LONGEST_LINE)}")
+        room -= estimate_tokens(kept[-1]) + 1
         if room < 0:
             return kept[-2::-1]
     return kept[::-1]

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from pytest_loop.core.model.rules import TESTS as TESTS
+from pytest_loop.core.model.rules import TESTS_SOURCE as TESTS_SOURCE
 from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan, Rule, Severity
-from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, levels
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, build_levels
+from pytest_loop.core.text.lengths import shorten
 
 SHORTEST_PLAN = 3
 LONGEST_PLAN = 5
@@ -19,7 +19,7 @@ _NAMES_SHOWN = 3
 _CATEGORY = re.compile(r"(?:.*::)?([ab]\.[^.\s]+)\.[^\s]+", re.IGNORECASE)
 
 
-def run_criteria(plan: Plan, thresholds: Mapping[str, str], checks: Mapping[str, str]) -> RunCriteria:
+def build_run_criteria(plan: Plan, thresholds: Mapping[str, str], checks: Mapping[str, str]) -> RunCriteria:
     """One set of criteria from all that a session collected.
 
     Several files are judged as one: the highest threshold counts, and an id that two of them have gets its file's name.
@@ -34,32 +34,34 @@ def run_criteria(plan: Plan, thresholds: Mapping[str, str], checks: Mapping[str,
     return RunCriteria(
         name=_listed([criteria.name for criteria in plan.criteria], "+") or "nothing",
         version=max((criteria.version for criteria in plan.criteria), default=1),
-        phase=levels({phase: _threshold(plan.criteria, phase, thresholds) for phase in Phase}),
+        phase=build_levels({phase: _threshold(plan.criteria, phase, thresholds) for phase in Phase}),
         rules=rules,
     )
 
 
-def is_test(rule: RunRule) -> bool:
+def is_test_rule(rule: RunRule) -> bool:
     """Whether a rule is a Python test, and not one of a rule file."""
-    return rule.key.startswith(f"{TESTS}::")
+    return rule.key.startswith(f"{TESTS_SOURCE}::")
 
 
-def is_module(rule: RunRule) -> bool:
+def is_module_rule(rule: RunRule) -> bool:
     """Whether a rule stands for a module that could not be imported when the run began."""
-    return is_test(rule) and rule.id.endswith(".py") and "::" not in rule.id
+    return is_test_rule(rule) and rule.id.endswith(".py") and "::" not in rule.id
 
 
-def with_modules(plan: Plan, paths: Iterable[str]) -> Plan:
+def add_module_rules(plan: Plan, paths: Iterable[str]) -> Plan:
     """The plan with a rule for each module of tests that cannot be imported: nobody knows yet what is in it."""
     new = tuple(Rule(id=path, description=f"{path} can be imported, and its tests pass") for path in paths)
     if not new:
         return plan
-    own = next((one for one in plan.criteria if one.source == TESTS), Criteria(name=TESTS, source=TESTS))
-    others = tuple(one for one in plan.criteria if one.source != TESTS)
+    own = next(
+        (one for one in plan.criteria if one.source == TESTS_SOURCE), Criteria(name=TESTS_SOURCE, source=TESTS_SOURCE)
+    )
+    others = tuple(one for one in plan.criteria if one.source != TESTS_SOURCE)
     return plan.model_copy(update={"criteria": (*others, own.model_copy(update={"rules": (*own.rules, *new)}))})
 
 
-def with_baseline(
+def apply_baseline(
     criteria: RunCriteria, first: Mapping[str, Outcome], second: Mapping[str, Outcome]
 ) -> tuple[RunCriteria, tuple[str, ...], tuple[str, ...]]:
     """The criteria after two looks at the same files: what cannot decide anything does not block.
@@ -106,7 +108,7 @@ def _group(name: str) -> str:
 
 
 def _step(name: str, rules: list[Rule]) -> str:
-    return one_line(f"{name}: {_listed([one_line(rule.description, 60) for rule in rules], '; ')}", LONGEST_STEP)
+    return shorten(f"{name}: {_listed([shorten(rule.description, 60) for rule in rules], '; ')}", LONGEST_STEP)
 
 
 def _listed(names: list[str], between: str) -> str:

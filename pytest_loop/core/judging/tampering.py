@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pytest_loop.core.model.evaluation import SealFinding
 
 # An evaluation with one of these proves nothing.
-VOID = frozenset({"sealed", "canary", "plugin", "site", "machinery", "equality", "ratchet"})
+VOID_KINDS = frozenset({"sealed", "canary", "plugin", "site", "machinery", "equality", "ratchet"})
 # These are told to a person and to nobody else.
-REPORTED = frozenset({"literal", "unstable"})
+REPORTED_KINDS = frozenset({"literal", "unstable"})
 SILENCERS = ("noqa", "type: ignore", "pragma: no cover", "pragma: no branch", "nosec", "pylint: disable", "mypy: ")
 _MACHINERY = frozenset(
     {"pytest", "_pytest", "unittest", "nose", "xdist", "pluggy", "conftest", "doctest", "hypothesis"}
@@ -36,10 +36,12 @@ class Source:
 
 def is_void(findings: Iterable[SealFinding]) -> bool:
     """Whether an evaluation with these findings can be trusted by nobody."""
-    return any(one.kind in VOID for one in findings)
+    return any(one.kind in VOID_KINDS for one in findings)
 
 
-def suspicions(sources: Iterable[Source], known: frozenset[str], *, is_linted: bool) -> Iterator[SealFinding]:
+def find_suspicious_changes(
+    sources: Iterable[Source], known: frozenset[str], *, is_linted: bool
+) -> Iterator[SealFinding]:
     """What a change of the product should not have brought.
 
     `known` is the test machinery that the product has always named: a plugin of pytest speaks of pytest. `is_linted`
@@ -47,7 +49,7 @@ def suspicions(sources: Iterable[Source], known: frozenset[str], *, is_linted: b
     """
     for one in sources:
         before, after = _parsed(one.before or ""), _parsed(one.after)
-        named = sorted(machinery(after) - machinery(before) - known)
+        named = sorted(find_machinery_names(after) - find_machinery_names(before) - known)
         if named:
             yield SealFinding(kind="machinery", path=one.path, detail=f"it newly names {', '.join(named[:_SHOWN])}")
         blind = sorted(set(_blind(after)) - set(_blind(before)))
@@ -59,7 +61,7 @@ def suspicions(sources: Iterable[Source], known: frozenset[str], *, is_linted: b
             yield SealFinding(kind="ratchet", path=one.path, detail=f"it newly says {', '.join(sorted(silenced))}")
 
 
-def copied(sources: Iterable[Source], tests: Iterable[str]) -> Iterator[SealFinding]:
+def find_copied_literals(sources: Iterable[Source], tests: Iterable[str]) -> Iterator[SealFinding]:
     """Values of the tests that newly stand in the product: perhaps right, perhaps written to please."""
     wanted = {value for text in tests for value in _literals(_parsed(text))}
     for one in sources:
@@ -69,7 +71,7 @@ def copied(sources: Iterable[Source], tests: Iterable[str]) -> Iterator[SealFind
             yield SealFinding(kind="literal", path=one.path, detail=f"values of the tests: {', '.join(found[:_SHOWN])}")
 
 
-def machinery(tree: ast.AST) -> frozenset[str]:
+def find_machinery_names(tree: ast.AST) -> frozenset[str]:
     """The names of the test machinery in a module: imported, used, or spelled in a text that is no documentation."""
     documentation = {id(node) for node in ast.walk(tree) if isinstance(node, ast.Expr) for node in [node.value]}
     found: set[str] = set()
@@ -85,9 +87,9 @@ def machinery(tree: ast.AST) -> frozenset[str]:
     return frozenset(name for name in found if name in _MACHINERY or name.startswith("PYTEST_"))
 
 
-def parsed_machinery(text: str) -> frozenset[str]:
+def find_test_machinery(text: str) -> frozenset[str]:
     """The same of a text."""
-    return machinery(_parsed(text))
+    return find_machinery_names(_parsed(text))
 
 
 def _parsed(text: str) -> ast.AST:

@@ -8,7 +8,7 @@ from math import ceil, sqrt
 WORDS = ("majority", "all", "any")
 
 
-def is_need(text: str) -> bool:
+def is_valid_need(text: str) -> bool:
     """`majority`, `all`, `any`, a count of at least 1, or a share above 0 and at most 1."""
     if text in WORDS:
         return True
@@ -19,7 +19,7 @@ def is_need(text: str) -> bool:
     return number > 0 and (number.denominator == 1 or number < 1)
 
 
-def needed(need: str, total: int) -> int:
+def count_needed_passes(need: str, total: int) -> int:
     """How many of `total` repeats must pass; a count larger than what was selected means all of them."""
     if need in WORDS:
         return {"majority": total // 2 + 1, "all": total, "any": 1}[need]
@@ -27,7 +27,7 @@ def needed(need: str, total: int) -> int:
     return min(total, int(number)) if "." not in need and number.denominator == 1 else ceil(number * total)
 
 
-def decision(passes: int, misses: int, total: int, need: int) -> bool | None:
+def decide_vote(passes: int, misses: int, total: int, need: int) -> bool | None:
     """The verdict as soon as no further repeat can change it, otherwise None."""
     if passes >= need:
         return True
@@ -36,7 +36,7 @@ def decision(passes: int, misses: int, total: int, need: int) -> bool | None:
     return None
 
 
-def interval(passes: int, total: int) -> tuple[float, float]:
+def compute_wilson_interval(passes: int, total: int) -> tuple[float, float]:
     """The 95 % Wilson score interval of the observed rate."""
     if not total:
         return 0.0, 1.0

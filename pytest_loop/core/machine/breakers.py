@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from pytest_loop.core.machine.score_trend import is_flat
 from pytest_loop.core.model.evaluation import Assessment
-from pytest_loop.core.model.rules import weight
+from pytest_loop.core.model.rules import sum_weights
 from pytest_loop.core.model.run_state import RunState
 
 # Below this score neither confidence nor a passed verification ends a run, whatever the threshold.
@@ -116,8 +116,8 @@ def is_confident(state: RunState, evaluation: Assessment) -> bool:
 
 def compute_confidence(state: RunState, evaluation: Assessment) -> Fraction:
     """Return the share of the active weight that passes and rests on more than an opinion."""
-    rules = state.criteria.active(evaluation.phase)
+    rules = state.criteria.get_active_rules(evaluation.phase)
     not_passing = {result.id for result in evaluation.rule_results}
-    total = weight(rules)
-    sure = weight(rule for rule in rules if rule.id not in not_passing and rule.proof.is_strong)
+    total = sum_weights(rules)
+    sure = sum_weights(rule for rule in rules if rule.id not in not_passing and rule.proof.is_strong)
     return sure / total if total else Fraction(0)

@@ -112,7 +112,7 @@ def _record_edit(payload: EditPayload, state: RunState) -> Changes:
 def _switch_phase(_payload: PhaseSwitched, state: RunState) -> Changes:
     """Restart gains: the denominator is another. A phase without rules is decided from the last evaluation."""
     changes: Changes = {"phase": Phase.B, "stagnation_count": 0, "last_score": 0.0}
-    if state.criteria.has_second_phase or state.evaluation is None:
+    if state.criteria.has_phase_b or state.evaluation is None:
         return changes
     again = rescore(state.evaluation, state.criteria.phase[Phase.B].threshold)
     best = Best(iteration=state.iteration, score=again.score, phase=Phase.B)

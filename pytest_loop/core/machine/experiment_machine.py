@@ -22,7 +22,7 @@ from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command, Machine, 
 from pytest_loop.core.machine.stop_reasons import STOP_ROWS, StopRow
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind, Place, Step
-from pytest_loop.core.workload.analysis import Tried
+from pytest_loop.core.workload.analysis import TriedEdit
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 from pytest_loop.core.workload.hypotheses import (
     Hypothesis,
@@ -32,7 +32,7 @@ from pytest_loop.core.workload.hypotheses import (
     at_a_plateau,
     at_a_regression,
 )
-from pytest_loop.core.workload.measurement import CaseResult, Measurement, suggested
+from pytest_loop.core.workload.measurement import CaseResult, Measurement, suggest_cases
 
 Changes = dict[str, Any]
 
@@ -140,7 +140,7 @@ def _shorten(measurement: Measurement) -> Measurement:
 @_compute_experiment_changes.register
 def _measure_baseline(payload: BaselineDone, experiment: Experiment) -> Changes:
     """Suggest a focus and guards if the person named none."""
-    focus, guards = suggested(payload.measurement, experiment.hidden)
+    focus, guards = suggest_cases(payload.measurement, experiment.hidden)
     changes = _measure(payload, experiment)
     return {**changes, "focus": experiment.focus or focus, "guards": experiment.guards or guards}
 
@@ -155,7 +155,7 @@ def _choose(payload: OptionChosen, experiment: Experiment) -> Changes:
     """Record the decision; an edit is kept with the cases that failed when it was made."""
     if payload.option is None or experiment.last is None:
         return {"decision": payload.decision}
-    tried = Tried(edit=payload.option.edit, failing=experiment.last.failing)
+    tried = TriedEdit(edit=payload.option.edit, failing=experiment.last.failing)
     return {"decision": payload.decision, "edit": payload.option, "tried": (*experiment.tried, tried)}
 
 

@@ -111,7 +111,7 @@ class Machine(Generic[State]):
         """Return the reasons that may end the run at its place: all of them only after an evaluation."""
         if state.current_step is Place.CRITIQUE and not state.is_ready_for_b:
             return self.rows
-        if state.current_step is Place.CRITIQUE and not state.criteria.has_second_phase:
+        if state.current_step is Place.CRITIQUE and not state.criteria.has_phase_b:
             return ()  # B decides at once and without cost
         return tuple(
             row

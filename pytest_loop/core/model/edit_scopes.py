@@ -7,7 +7,7 @@ from collections.abc import Sequence
 _WILD = "*?["
 
 
-def overlap(one: Sequence[str], other: Sequence[str]) -> bool:
+def can_overlap(one: Sequence[str], other: Sequence[str]) -> bool:
     """Whether some path could match a pattern of both; no patterns at all mean everything.
 
     Only what certainly lies apart does: two patterns whose first folders differ.

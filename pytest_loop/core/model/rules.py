@@ -67,7 +67,7 @@ class Proof(str, Enum):
         return self not in (Proof.REVIEW, Proof.ASSUMPTION)
 
     @property
-    def is_run(self) -> bool:
+    def is_executed(self) -> bool:
         """Whether a program decided, which is told by files of its own."""
         return self in (Proof.EXECUTION, Proof.MEASUREMENT)
 
@@ -157,17 +157,17 @@ class Rule(Value):
     proof: Proof = Proof.EXECUTION
 
     @property
-    def blocks(self) -> bool:
+    def is_blocking(self) -> bool:
         return self.must_not or self.severity is Severity.FAIL
 
 
-def weight(rules: Iterable[Rule]) -> Fraction:
+def sum_weights(rules: Iterable[Rule]) -> Fraction:
     """The exact sum; most of a thousand weights are the same, and fractions one by one take their time."""
     times = Counter(rule.weight.as_integer_ratio() for rule in rules)
     return sum((Fraction(above * count, below) for (above, below), count in times.items()), Fraction(0))
 
 
-TESTS = "tests"  # the criteria of tests that no rule file names
+TESTS_SOURCE = "tests"  # the criteria of tests that no rule file names
 DEFAULT_THRESHOLDS: dict[Phase, Fraction] = {Phase.A: Fraction(4, 5), Phase.B: Fraction(9, 10)}
 
 
@@ -180,11 +180,11 @@ class Criteria(Value):
     thresholds: dict[Phase, Fraction] = Field(default_factory=lambda: dict(DEFAULT_THRESHOLDS))
     rules: tuple[Rule, ...] = ()
 
-    def active(self, phase: Phase) -> tuple[Rule, ...]:
+    def get_active_rules(self, phase: Phase) -> tuple[Rule, ...]:
         """The rules that a phase judges."""
         return self._by_phase[phase]
 
-    def weight(self, phase: Phase) -> Fraction:
+    def get_weight(self, phase: Phase) -> Fraction:
         """What they weigh together."""
         return self._weights[phase]
 
@@ -193,13 +193,13 @@ class Criteria(Value):
         return {phase: tuple(rule for rule in self.rules if phase.includes(rule.phase)) for phase in Phase}
 
     @cached_property
-    def passing(self) -> dict[str, Result]:
+    def passing_results(self) -> dict[str, Result]:
         """What each rule comes to when it passes."""
         return {rule.id: Result(rule, Verdict.PASS) for rule in self.rules}
 
     @cached_property
     def _weights(self) -> dict[Phase, Fraction]:
-        return {phase: weight(rules) for phase, rules in self._by_phase.items()}
+        return {phase: sum_weights(rules) for phase, rules in self._by_phase.items()}
 
 
 class Plan(Value):
@@ -223,8 +223,8 @@ class Result(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
 
     @property
-    def blocks(self) -> bool:
-        return self.verdict is Verdict.FAIL and self.rule.blocks
+    def is_blocking(self) -> bool:
+        return self.verdict is Verdict.FAIL and self.rule.is_blocking
 
 
 @dataclass(frozen=True)
@@ -245,17 +245,17 @@ class Evaluation:
         return self.earned / self.possible if self.possible else Fraction(1)
 
     @cached_property
-    def others(self) -> tuple[Result, ...]:
+    def not_passed(self) -> tuple[Result, ...]:
         """What did not pass."""
         return tuple(result for result in self.results if result.verdict is not Verdict.PASS)
 
     @cached_property
     def blockers(self) -> tuple[Result, ...]:
-        return tuple(result for result in self.others if result.blocks)
+        return tuple(result for result in self.not_passed if result.is_blocking)
 
     @property
     def passed(self) -> bool:
         return self.score >= self.threshold and not self.blockers
 
-    def having(self, verdict: Verdict) -> tuple[Result, ...]:
+    def select_results(self, verdict: Verdict) -> tuple[Result, ...]:
         return tuple(result for result in self.results if result.verdict is verdict)

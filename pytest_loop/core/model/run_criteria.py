@@ -41,7 +41,7 @@ class Level(Value):
     active_levels: tuple[Phase, ...]
 
 
-def levels(thresholds: dict[Phase, Fraction]) -> dict[Phase, Level]:
+def build_levels(thresholds: dict[Phase, Fraction]) -> dict[Phase, Level]:
     """A is judged alone, B with A."""
     return {
         Phase.A: Level(threshold=thresholds[Phase.A], active_levels=(Phase.A,)),
@@ -54,14 +54,14 @@ class RunCriteria(Value):
 
     name: str = "loop_default_v1"
     version: int = 1
-    phase: dict[Phase, Level] = Field(default_factory=lambda: levels(DEFAULT_THRESHOLDS))
+    phase: dict[Phase, Level] = Field(default_factory=lambda: build_levels(DEFAULT_THRESHOLDS))
     rules: tuple[RunRule, ...] = ()
 
-    def active(self, phase: Phase) -> tuple[RunRule, ...]:
+    def get_active_rules(self, phase: Phase) -> tuple[RunRule, ...]:
         """The rules that a phase judges."""
         return self._by_phase[phase]
 
-    def ids(self, phase: Phase) -> frozenset[str]:
+    def get_active_ids(self, phase: Phase) -> frozenset[str]:
         """Their names."""
         return self._ids_by_phase[phase]
 
@@ -78,10 +78,10 @@ class RunCriteria(Value):
 
     @cached_property
     def _ids_by_phase(self) -> dict[Phase, frozenset[str]]:
-        return {phase: frozenset(rule.id for rule in self.active(phase)) for phase in self.phase}
+        return {phase: frozenset(rule.id for rule in self.get_active_rules(phase)) for phase in self.phase}
 
     @cached_property
-    def plain(self) -> Criteria:
+    def session_criteria(self) -> Criteria:
         """As a session has them, for those who judge; a rule keeps its id alone."""
         return Criteria(
             name=self.name,
@@ -92,6 +92,6 @@ class RunCriteria(Value):
         )
 
     @property
-    def has_second_phase(self) -> bool:
+    def has_phase_b(self) -> bool:
         """Whether B judges anything that A does not."""
         return any(rule.phase is Phase.B for rule in self.rules)

@@ -283,7 +283,7 @@ class RunState(Value):
     def unprepared_rules(self) -> tuple[str, ...]:
         """The active rules whose check is a sentence without concrete checks."""
         prepared = {check.rule_id for check in self.prepared_checks.checks} if self.prepared_checks else set()
-        active = self.criteria.active(self.phase)
+        active = self.criteria.get_active_rules(self.phase)
         return tuple(rule.id for rule in active if isinstance(rule.check, str) and rule.id not in prepared)
 
     @property

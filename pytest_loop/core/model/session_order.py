@@ -9,20 +9,20 @@ from pydantic import Field
 from pytest_loop.core.model.rules import Phase, Value
 
 
-class Order(Value):
+class SessionOrder(Value):
     """One EVALUATE: in which phase, of which artifact, with which checks, and what is known from those before."""
 
     phase: Phase = Phase.A
     artifact: str = ""
     template: str = ""
     manifest: str = ""
-    prepared: dict[str, Any] = Field(default_factory=dict)
-    confirmed: tuple[str, ...] = ()
-    judge: str = ""
+    prepared_checks: dict[str, Any] = Field(default_factory=dict)
+    confirmed_rules: tuple[str, ...] = ()
+    judge_address: str = ""
     judge_key: str = ""
     canary: str = ""
-    reuse: bool = False
-    stop_early: bool = False
-    seconds: dict[str, float] = Field(default_factory=dict)
-    failed: tuple[str, ...] = ()
-    known: dict[str, Any] = Field(default_factory=dict)
+    can_reuse: bool = False
+    can_stop_early: bool = False
+    durations: dict[str, float] = Field(default_factory=dict)
+    failed_before: tuple[str, ...] = ()
+    cached_evidence: dict[str, Any] = Field(default_factory=dict)

@@ -17,7 +17,7 @@ class Message(NamedTuple):
     is_repeated: bool = False
 
 
-def message(text: str) -> Message | None:
+def parse_message(text: str) -> Message | None:
     """What the agent says; None where it cannot be understood, and nothing is known where nothing was said."""
     if not text.strip():
         return Message()
@@ -34,6 +34,6 @@ def _session(found: dict[str, Any]) -> str:
     return next((name for key in _SESSION if isinstance(name := found.get(key), str) and name), "")
 
 
-def block(reason: str) -> str:
+def format_block_answer(reason: str) -> str:
     """The answer that keeps an agent at work; the reason is what it reads next."""
     return json.dumps({"decision": "block", "reason": reason})

@@ -11,7 +11,8 @@ from pytest_loop.core.machine.breakers import count_repetitions
 from pytest_loop.core.model.rules import Proof, Severity
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import list_names
 
 # The reversibility of what others build on.
 HARD_TO_UNDO = "1"
@@ -36,7 +37,7 @@ def decide_closing(state: RunState) -> tuple[Closing, str]:
     if assumed:
         return Closing.RESEARCH, f"nobody has confirmed {_name_first(assumed)}"
     if not state.stop.passed:
-        return Closing.RESEARCH, f"it is not done ({one_line(state.stop.reason, 80)})"
+        return Closing.RESEARCH, f"it is not done ({shorten(state.stop.reason, 80)})"
     if not rules:
         return Closing.RESEARCH, "no rule verifies it"
     if _was_done_before(state):
@@ -56,7 +57,7 @@ def _was_done_before(state: RunState) -> bool:
 
 
 def _name_first(names: list[str]) -> str:
-    return one_line(names[0], 80) + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+    return list_names([shorten(name, 80) for name in names], 1)
 
 
 def list_judged_rules(state: RunState) -> Iterator[tuple[RunRule, Proof]]:
@@ -64,7 +65,7 @@ def list_judged_rules(state: RunState) -> Iterator[tuple[RunRule, Proof]]:
     evaluation = state.evaluation
     if evaluation is None:
         return
-    for rule in state.criteria.active(evaluation.phase):
+    for rule in state.criteria.get_active_rules(evaluation.phase):
         if rule.severity is not Severity.INFO:
             yield rule, _find_proof(rule, rule.id in evaluation.assumptions)
 
@@ -110,5 +111,5 @@ def render_status_block(state: RunState, following: str) -> Iterator[str]:
     yield f"EXIT_SIGNAL: {json.dumps(state.stop.passed)}"
     yield f"CRITERIA: {json.dumps(criteria, ensure_ascii=False)}"
     yield f"STUCK_COUNT: {max(0, times - 1)}"
-    yield f"NEXT: {one_line(following, 200)}"
+    yield f"NEXT: {shorten(following, 200)}"
     yield _END

@@ -26,7 +26,7 @@ from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind, Target
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 WHOLE = 100
 _LONGEST = 300
@@ -104,7 +104,7 @@ def build_records(state: RunState, events: Iterable[Event]) -> list[IterationRec
 
 
 def _list_reflections(payload: CritiqueDone) -> tuple[str, ...]:
-    return tuple(one_line(f"{issue.rule_id}: {issue.problem}", _LONGEST) for issue in payload.issues)
+    return tuple(shorten(f"{issue.rule_id}: {issue.problem}", _LONGEST) for issue in payload.issues)
 
 
 def _make_record(state: RunState, event: Event) -> IterationRecord:

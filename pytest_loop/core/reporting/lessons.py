@@ -11,7 +11,9 @@ from pytest_loop.core.model.evaluation import Assessment, RuleResult
 from pytest_loop.core.model.rules import Verdict
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.core.text.sanitizer import fitted, one_line, revealed
+from pytest_loop.core.text.lengths import fit_tokens, shorten
+from pytest_loop.core.text.sanitizer import reveal_hidden
+from pytest_loop.core.text.wording import limit_lines
 
 MOST_OFFERED = 3
 MOST_LINES = 24
@@ -80,7 +82,7 @@ def _learn(before: Assessment, now: Assessment, edit: Event, run: str) -> list[L
 
 
 def _describe(result: RuleResult) -> str:
-    return one_line(str(result.findings[0]) if result.findings else result.details, 300)
+    return shorten(str(result.findings[0]) if result.findings else result.details, 300)
 
 
 def choose_lessons(state: RunState, lessons: Sequence[Lesson]) -> list[Lesson]:
@@ -116,8 +118,8 @@ def render_lessons(lessons: Sequence[Lesson]) -> str:
 
 def _render(number: int, lesson: Lesson) -> str:
     more = f", and {lesson.others} more with it" if lesson.others else ""
-    edit = f"   This edit mended it{more} ({one_line(lesson.name)}):"
-    head = f"{number}. {one_line(lesson.rule)} said: {lesson.problem}\n{edit}"
-    lines = [revealed(line[:_LONGEST_LINE]) for line in lesson.diff.split("\n")]
-    rest = [f"... and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
-    return fitted("\n".join([head, *(f"   | {line}" for line in [*lines[:MOST_LINES], *rest])]), MOST_TOKENS)
+    edit = f"   This edit mended it{more} ({shorten(lesson.name)}):"
+    head = f"{number}. {shorten(lesson.rule)} said: {lesson.problem}\n{edit}"
+    lines = [reveal_hidden(line[:_LONGEST_LINE]) for line in lesson.diff.split("\n")]
+    shown = limit_lines(lines, MOST_LINES, "... and {} more lines")
+    return fit_tokens("\n".join([head, *(f"   | {line}" for line in shown)]), MOST_TOKENS)

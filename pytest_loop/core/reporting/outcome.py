@@ -22,7 +22,8 @@ from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.run_state import HASH_SHOWN, Attempt, RunState
 from pytest_loop.core.model.vocabulary import Reason, parse_reason
 from pytest_loop.core.reporting.closing_verdict import build_verdict
-from pytest_loop.core.text.sanitizer import counted, one_line
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import format_count
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 
 FEEDBACK_ITEMS = 5
@@ -111,10 +112,10 @@ def _make_feedback(state: RunState) -> Feedback:
     evaluation, review = state.evaluation, state.signals.review
     complaints = (evaluation.failed or evaluation.warnings) if evaluation else ()
     items = [
-        one_line(f"{complaint.id}: {complaint.message}", LONGEST_ITEM) for complaint in complaints[:FEEDBACK_ITEMS]
+        shorten(f"{complaint.id}: {complaint.message}", LONGEST_ITEM) for complaint in complaints[:FEEDBACK_ITEMS]
     ]
-    items += [one_line(review.feedback, LONGEST_ITEM)] if review and review.feedback else []
-    summary = f"{counted(len(complaints), 'rule')} to mend" if complaints else "nothing fails, and yet it is not done"
+    items += [shorten(review.feedback, LONGEST_ITEM)] if review and review.feedback else []
+    summary = f"{format_count(len(complaints), 'rule')} to mend" if complaints else "nothing fails, and yet it is not done"
     return Feedback(
         summary="the review asks for something else" if state.is_rejected else summary,
         actionable_items=tuple(_take_within(LONGEST_FEEDBACK, items)),
@@ -138,7 +139,7 @@ def render_attempt(attempt: Attempt) -> str:
     if attempt.mended or attempt.broken:
         parts.append(f"{attempt.mended} mended, {attempt.broken} broken")
     if attempt.unmet:
-        names = ", ".join(one_line(name, 80) for name in attempt.open[:3])
+        names = ", ".join(shorten(name, 80) for name in attempt.open[:3])
         parts.append(f"open: {names}" + (f" and {attempt.unmet - 3} more" if attempt.unmet > 3 else ""))
     return "; ".join(parts)
 
@@ -171,19 +172,19 @@ def ask_question(state: RunState, reason: Reason) -> str:
     evaluation, signals = state.evaluation, state.signals
     if reason is Reason.BLOCKED and signals.blocked:
         claim = f"Is the agent right that {signals.blocked.rule} cannot be met ({signals.blocked.reason})?"
-        return one_line(claim, 2 * LONGEST_ITEM)
+        return shorten(claim, 2 * LONGEST_ITEM)
     if reason is Reason.UNCONFIRMED and evaluation and evaluation.assumptions:
         names = ", ".join(_describe_rule(state, name) for name in evaluation.assumptions)
-        return f"Is it so: {one_line(names, LONGEST_ITEM)}?"
+        return f"Is it so: {shorten(names, LONGEST_ITEM)}?"
     if reason is Reason.UNCONFIRMED:
         return "The review is outstanding: is it done?"
     if signals.review and state.is_rejected:
-        feedback = one_line(signals.review.feedback, LONGEST_ITEM)
+        feedback = shorten(signals.review.feedback, LONGEST_ITEM)
         return f"Is another round worth it for what the review asks ({feedback})?"
     first = next(iter((*evaluation.failed, *evaluation.warnings)), None) if evaluation else None
     if evaluation and evaluation.is_clean and first is None and signals.exit_signal is False:
         return "Every rule passes, and the agent says that it is not done: what is missing?"
-    rule = one_line(first.id, LONGEST_ITEM) if first else "the rule that fails"
+    rule = shorten(first.id, LONGEST_ITEM) if first else "the rule that fails"
     return find_row(reason).question.replace("{rule}", rule)
 
 
@@ -261,11 +262,11 @@ def _build_evaluation(state: RunState) -> dict[str, Any]:
     """Return the last evaluation; its score is final only if it is about this artifact in this phase."""
     evaluation = state.evaluation
     if evaluation is None:
-        total = len(state.criteria.active(state.phase))
+        total = len(state.criteria.get_active_rules(state.phase))
         nothing: dict[str, Any] = {"failed": [], "warnings": [], "regressions": [], "void": False, "findings": []}
         return {"score": None, "last_evaluated_score": None, "rules": {"total": total, "passed": 0}, **nothing}
     is_final = get_artifact_status(state) is ArtifactStatus.EVALUATED and evaluation.phase is state.phase
-    total = evaluation.total or len(state.criteria.active(evaluation.phase))
+    total = evaluation.total or len(state.criteria.get_active_rules(evaluation.phase))
     return {
         "score": evaluation.score if is_final else None,
         "last_evaluated_score": evaluation.score,

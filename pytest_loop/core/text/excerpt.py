@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import re
 
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 _MARKED = ">"
 _MESSAGE = re.compile(r"E(?:   |$)")
@@ -21,18 +21,18 @@ def _is_excerpt(lines: list[str]) -> bool:
     return any(line.startswith(_MARKED) for line in lines) and any(_MESSAGE.match(line) for line in lines)
 
 
-def telling(detail: str, said: str) -> str:
+def trim_excerpt(detail: str, said: str) -> str:
     """The lines that explain a failure whose message was `said` already; any other text stays as it is."""
     lines = detail.splitlines()
     if not _is_excerpt(lines):
         return detail
-    message = one_line("\n".join(line[1:] for line in lines if _MESSAGE.match(line)), len(detail))
+    message = shorten("\n".join(line[1:] for line in lines if _MESSAGE.match(line)), len(detail))
     is_said = message in said
     kept = [line for line in lines if not _EMPTY.match(line) and not (is_said and _MESSAGE.match(line))]
     return "\n".join(kept[:-1] if _ENDING.match(kept[-1]) else kept)
 
 
-def calls(detail: str) -> frozenset[str]:
+def find_calls(detail: str) -> frozenset[str]:
     """What the source that is shown calls, each with the text it begins with; numbers in it are all one.
 
     Tests that fail by an assertion after the same calls fail for the same cause more often than not, whatever the

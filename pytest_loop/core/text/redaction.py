@@ -105,18 +105,13 @@ class Redactor:
         return next((length for length in range(most, 0, -1) if text[-length:] in self._beginnings), 0)
 
 
-def redactor(environment: Mapping[str, str]) -> Redactor:
-    """A function from a text to the same without the secrets of an environment."""
-    return Redactor(environment)
-
-
-def redacted(value: Any, redact: Redactor) -> Any:
+def redact_values(value: Any, redact: Redactor) -> Any:
     """The same for all texts in a value made of lists and dicts; keys are texts too."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
-        return {redacted(key, redact): redacted(one, redact) for key, one in value.items()}
-    return [redacted(one, redact) for one in value] if isinstance(value, (list, tuple)) else value
+        return {redact_values(key, redact): redact_values(one, redact) for key, one in value.items()}
+    return [redact_values(one, redact) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 class RedactedStream:

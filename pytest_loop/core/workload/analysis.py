@@ -10,15 +10,15 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from pytest_loop.core.model.rules import Value
-from pytest_loop.core.text.sanitizer import one_line
+from pytest_loop.core.text.lengths import shorten
 
 OPTIONS = 3
 MOST_REFUSALS = 2
 FEWEST_WORDS = 4
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
 
-Words = Annotated[str, StringConstraints(strip_whitespace=True)]
-Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+StrippedText = Annotated[str, StringConstraints(strip_whitespace=True)]
+NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class Confidence(str, Enum):
@@ -38,15 +38,15 @@ def _confidence(value: Any) -> Any:
 class Option(Value):
     """One way to mend the root cause: why it works, the edit, and which cases it makes better or worse."""
 
-    name: Said
-    mechanism: Words = ""
-    file: Said
-    section: Words = ""
+    name: NonEmptyText
+    mechanism: StrippedText = ""
+    file: NonEmptyText
+    section: StrippedText = ""
     current: str = ""
     proposed: str = ""
     improves: tuple[str, ...] = ()
     regresses: tuple[str, ...] = ()
-    risk: Words = ""
+    risk: StrippedText = ""
     confidence: Annotated[Confidence, BeforeValidator(_confidence)] = Confidence.MEDIUM
 
     @property
@@ -57,9 +57,9 @@ class Option(Value):
 class Claim(Value):
     """What a composer believes; a plain sentence is its theory."""
 
-    theory: Said
-    observation: Words = ""
-    mechanism: Words = ""
+    theory: NonEmptyText
+    observation: StrippedText = ""
+    mechanism: StrippedText = ""
     prediction: tuple[str, ...] = ()
 
 
@@ -70,28 +70,28 @@ def _claim(value: Any) -> Any:
 class Analysis(Value):
     """The answer of a composer: the first option is the one that it recommends."""
 
-    root_cause: Said
+    root_cause: NonEmptyText
     hypothesis: Annotated[Claim, BeforeValidator(_claim)]
     options: Annotated[tuple[Option, ...], Field(min_length=OPTIONS, max_length=OPTIONS)]
 
 
-class Tried(Value):
+class TriedEdit(Value):
     """An edit of an earlier iteration, and the cases that failed when it was made."""
 
     edit: tuple[str, str, str]
     failing: frozenset[str]
 
 
-class Ground(Value):
+class AnalysisContext(Value):
     """What an analysis is about: the files that may be edited, the cases that a composer knows, and what was tried."""
 
     files: dict[str, str]
     cases: frozenset[str]
     failing: frozenset[str] = frozenset()
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[TriedEdit, ...] = ()
 
 
-class Reception(NamedTuple):
+class AnswerReview(NamedTuple):
     """What becomes of an answer: an analysis, or reasons to send it back; `is_final` where it was sent back before."""
 
     analysis: Analysis | None
@@ -99,43 +99,43 @@ class Reception(NamedTuple):
     is_final: bool = False
 
 
-def received(data: Any, ground: Ground, times: int = 1) -> Reception:
+def review_answer(data: Any, ground: AnalysisContext, times: int = 1) -> AnswerReview:
     """Read an answer that is the `times`-th in its iteration; an answer with a flaw is sent back once."""
     try:
         analysis = Analysis.model_validate(data)
     except ValidationError as error:
         reasons = tuple(_reason(one) for one in error.errors(include_url=False))
     else:
-        reasons = tuple(refusals(analysis, ground))
+        reasons = tuple(find_flaws(analysis, ground))
         if not reasons:
-            return Reception(analysis)
-    return Reception(None, reasons, times >= MOST_REFUSALS)
+            return AnswerReview(analysis)
+    return AnswerReview(None, reasons, times >= MOST_REFUSALS)
 
 
 def _reason(one: Any) -> str:
     where = ".".join(map(str, one["loc"])) or "the answer"
     if one["loc"] == ("options",) and one["type"] in ("too_short", "too_long"):
         return f"expected exactly {OPTIONS} options, found {one['ctx']['actual_length']}"
-    found = "none" if one["type"] == "missing" else one_line(repr(one["input"]), 60)
-    return f"{where}: {one_line(one['msg'])}, found {found}"
+    found = "none" if one["type"] == "missing" else shorten(repr(one["input"]), 60)
+    return f"{where}: {shorten(one['msg'])}, found {found}"
 
 
-def refusals(analysis: Analysis, ground: Ground) -> Iterator[str]:
+def find_flaws(analysis: Analysis, ground: AnalysisContext) -> Iterator[str]:
     """Everything that keeps an analysis from being used."""
     edits = [option.edit for option in analysis.options]
     for number, option in enumerate(analysis.options, 1):
         for reason in _flaws(option, ground):
-            yield f"option {number} ({one_line(option.name, 60)}): {reason}"
+            yield f"option {number} ({shorten(option.name, 60)}): {reason}"
         if option.edit in edits[: number - 1]:
-            yield f"option {number} ({one_line(option.name, 60)}): expected an edit of its own, found one from above"
+            yield f"option {number} ({shorten(option.name, 60)}): expected an edit of its own, found one from above"
     for case in analysis.hypothesis.prediction:
         if case not in ground.cases:
             yield f"hypothesis: expected cases of this workload in its prediction, found {case!r}"
 
 
-def _flaws(option: Option, ground: Ground) -> Iterator[str]:
+def _flaws(option: Option, ground: AnalysisContext) -> Iterator[str]:
     if _is_vague(option):
-        yield f"expected a mechanism (why the edit changes what comes out), found {one_line(option.mechanism, 60)!r}"
+        yield f"expected a mechanism (why the edit changes what comes out), found {shorten(option.mechanism, 60)!r}"
     if not option.improves:
         yield "expected the cases that it improves, found none"
     for case in (*option.improves, *option.regresses):
@@ -163,11 +163,11 @@ def _misfit(option: Option, files: Mapping[str, str]) -> str | None:
     places = len(_places(files[option.file], option))
     if places != 1:
         found = "none" if not places else f"it {places} times"
-        return f"expected the current text once in {option.file}, found {found}: {one_line(option.current, 60)!r}"
+        return f"expected the current text once in {option.file}, found {found}: {shorten(option.current, 60)!r}"
     return None
 
 
-def edited(text: str, option: Option) -> str:
+def apply_edit(text: str, option: Option) -> str:
     """The file with the edit of an option; one that does not fit was refused before."""
     (at,) = _places(text, option)
     return text[:at] + option.proposed + text[at + len(option.current) :]

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.workload.analysis import Analysis, Option, Tried
+from pytest_loop.core.workload.analysis import Analysis, Option, TriedEdit
 from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement, OnPlateau, OnRegression, Policy
 from pytest_loop.core.workload.measurement import Measurement
 
@@ -40,7 +40,7 @@ class Experiment(Value):
     hypotheses: tuple[Hypothesis, ...] = ()
     judgements: tuple[Judgement, ...] = ()
     edit: Option | None = None
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[TriedEdit, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)
     analysis: Analysis | None = None
     decision: Decision | None = None
@@ -51,7 +51,7 @@ class Experiment(Value):
     @cached_property
     def visible_measurements(self) -> tuple[Measurement, ...]:
         """The measurements without hidden cases: only these decide how the experiment continues."""
-        return tuple(measurement.without(self.hidden) for measurement in self.measurements)
+        return tuple(measurement.exclude_cases(self.hidden) for measurement in self.measurements)
 
     @property
     def last(self) -> Measurement | None:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.workload.analysis import OPTIONS, Analysis, Option
-from pytest_loop.core.workload.measurement import Measurement, best, change
+from pytest_loop.core.workload.measurement import Measurement, compare_measurements, find_best
 
 PLATEAU = 2
 PATIENCE = 3
@@ -50,7 +50,7 @@ class Judgement(Value):
 
 def judged(hypothesis: Hypothesis, before: Measurement, after: Measurement, guards: Collection[str] = ()) -> Judgement:
     """Confirmed where all predicted cases improved and no guard regressed, rejected where none improved."""
-    happened = change(before, after)
+    happened = compare_measurements(before, after)
     improved = tuple(one for one in hypothesis.prediction if one in happened.fixed)
     broken = tuple(one for one in happened.regressions if one in guards)
     return Judgement(
@@ -185,7 +185,7 @@ def at_a_regression(measurements: Sequence[Measurement], policy: Policy, *, is_a
 
     Who explores minds only if fewer cases pass than at first, and not at once.
     """
-    if len(measurements) < 2 or not change(measurements[-2], measurements[-1]).regressions:
+    if len(measurements) < 2 or not compare_measurements(measurements[-2], measurements[-1]).regressions:
         return None
     if policy.on_regression is None and MODES[policy.mode].tolerates_regressions:
         is_minded = len(measurements) > PATIENCE and len(measurements[-1].passing) < len(measurements[0].passing)
@@ -209,7 +209,7 @@ def at_a_plateau(
 
 def flat(measurements: Sequence[Measurement], settled: int = -1) -> int:
     """How many measurements have come since the best one, or since it was decided to go on, without being better."""
-    since = max(best(measurements).iteration, settled) if measurements else settled
+    since = max(find_best(measurements).iteration, settled) if measurements else settled
     return sum(one.iteration > since for one in measurements)
 
 

@@ -51,7 +51,7 @@ class CaseResult(Value):
         return self.outcome is CaseOutcome.PASSED
 
 
-def result_of(case: str, evidence: Evidence) -> CaseResult:
+def read_case_result(case: str, evidence: Evidence) -> CaseResult:
     """What the report of a case's item says; one that did not report is not measured."""
     if evidence.outcome is Outcome.PASSED:
         outcome = CaseOutcome.PASSED
@@ -107,7 +107,7 @@ class Measurement(Value):
     def _having(self, outcome: CaseOutcome) -> frozenset[str]:
         return frozenset(one.id for one in self.results if one.outcome is outcome)
 
-    def without(self, hidden: Collection[str]) -> Measurement:
+    def exclude_cases(self, hidden: Collection[str]) -> Measurement:
         """What somebody may see who must not know the hidden cases."""
         return Measurement(iteration=self.iteration, results=tuple(one for one in self.results if one.id not in hidden))
 
@@ -129,7 +129,7 @@ class Change(Value):
     lost: tuple[str, ...] = ()
 
 
-def change(before: Measurement, after: Measurement) -> Change:
+def compare_measurements(before: Measurement, after: Measurement) -> Change:
     """What an edit did, case by case; a regression is named whatever else became better."""
     return Change(
         fixed=tuple(sorted(after.passing & before.failing)),
@@ -138,12 +138,12 @@ def change(before: Measurement, after: Measurement) -> Change:
     )
 
 
-def best(measurements: Sequence[Measurement]) -> Measurement:
+def find_best(measurements: Sequence[Measurement]) -> Measurement:
     """The first one with the most passing cases."""
     return max(measurements, key=lambda one: len(one.passing))
 
 
-def suggested(measurement: Measurement, hidden: Collection[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def suggest_cases(measurement: Measurement, hidden: Collection[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The cases to look at first, and those that guard against regressions: up to five failing, three passing ones."""
-    seen = measurement.without(hidden)
+    seen = measurement.exclude_cases(hidden)
     return tuple(sorted(seen.failing)[:5]), tuple(sorted(seen.passing)[:3])

@@ -1,17 +1,29 @@
-"""The third layer: what the manifests of a project, and the programs that run its scripts, say about verifying it."""
+"""Find verification commands in every layer of a project: documents, manifests and CI."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain, islice
+
 from pytest_loop.inference.command_candidate import Candidate
 from pytest_loop.inference.project_files import Project
-from pytest_loop.inference.sources import compiled_languages, node_packages, python_packages, task_runners
+from pytest_loop.inference.sources.ci_pipelines import find_ci_candidates
+from pytest_loop.inference.sources.compiled_languages import find_compiled_candidates
+from pytest_loop.inference.sources.node_packages import find_node_candidates
+from pytest_loop.inference.sources.project_documents import find_agent_file_candidates, find_record_candidates
+from pytest_loop.inference.sources.python_packages import find_python_candidates
+from pytest_loop.inference.sources.task_runners import find_runner_candidates
+
+MOST_CANDIDATES = 500
 
 
-def candidates(project: Project) -> list[Candidate]:
-    """All that the manifests offer, in every folder that has one."""
-    found = [
-        one
-        for part in (python_packages, node_packages, compiled_languages, task_runners)
-        for one in part.candidates(project)
-    ]
-    return list(dict.fromkeys(found))
+def find_candidates(project: Project) -> list[Candidate]:
+    """Return the commands of all layers, limited in number for each layer."""
+    layers = (find_agent_file_candidates, find_manifest_candidates, find_ci_candidates, find_record_candidates)
+    return [candidate for find in layers for candidate in islice(find(project), MOST_CANDIDATES)]
+
+
+def find_manifest_candidates(project: Project) -> Iterator[Candidate]:
+    """Yield the commands that manifests and task runners of the project offer, each once."""
+    finders = (find_python_candidates, find_node_candidates, find_compiled_candidates, find_runner_candidates)
+    return iter(dict.fromkeys(chain.from_iterable(find(project) for find in finders)))

@@ -1,4 +1,4 @@
-"""The fourth layer: the steps of CI that verify something, as somebody would run them at a desk."""
+"""Read the verification steps of CI (layer 4) as commands that can be run locally."""
 
 from __future__ import annotations
 
@@ -9,207 +9,200 @@ from itertools import islice
 from typing import Any
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
-from pytest_loop.inference.command_lines import purpose_of
-from pytest_loop.inference.data_files import line_of, listed, mapping, texts
+from pytest_loop.inference.command_lines import classify_command
+from pytest_loop.inference.data_files import collect_strings, get_line, get_list, get_mapping
 from pytest_loop.inference.project_files import MOST_SCRIPTS, Project
-from pytest_loop.inference.shell_script import inside, steps
-from pytest_loop.inference.tool_purposes import Purpose, names
+from pytest_loop.inference.shell_script import resolve_folder, split_steps
+from pytest_loop.inference.tool_purposes import split_names
 
-# Workflows, jobs and stages of these names bring something somewhere, and verify nothing.
-_DELIVERING = re.compile(
+# Workflows, jobs and stages with these words in their names deliver and verify nothing.
+_DELIVERY = re.compile(
     r"(?:^|[^a-z])(?:deploy|releas|publish|deliver|cd(?![a-z])|rollout|docker|image|pages|upload|notif|stale|label|promot)",
     re.IGNORECASE,
 )
 _WORKFLOW = re.compile(r"\.(?:github|gitea)/workflows/[^/]+\.ya?ml")
-# Actions that do what a command does.
-_ACTIONS = {
+_ACTION_COMMANDS = {
     "pre-commit/action": "pre-commit run --all-files",
     "golangci/golangci-lint-action": "golangci-lint run",
     "astral-sh/ruff-action": "ruff check .",
     "psf/black": "black --check .",
 }
-_NOT_JOBS = names(
+_GITLAB_KEYWORDS = split_names(
     "default include stages variables workflow image services cache before_script after_script pages spec"
 )
+_Matrix = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
 class _Script:
-    """What one step runs; `matrix` are the values of which every job of a matrix gets one."""
+    """The commands of one step, and the values of its matrix by name."""
 
     text: str
     folder: str = ""
-    matrix: dict[str, list[str]] = field(default_factory=dict)
+    matrix: _Matrix = field(default_factory=dict)
     line: int = 1
     is_ignored: bool = False
 
 
-def candidates(project: Project) -> list[Candidate]:
-    """All that CI verifies; what belongs to a delivery counts only where nothing else is there."""
-    found: list[tuple[bool, Candidate]] = []
+def find_ci_candidates(project: Project) -> Iterator[Candidate]:
+    """Yield the verification commands of CI, each once; those of a delivery workflow only if there are no others."""
+    candidates: dict[bool, dict[tuple[str, str], Candidate]] = {False: {}, True: {}}
     for path in sorted(project.texts):
-        reader = _reader(path)
-        for script in reader(project, path) if reader else ():
-            is_delivery = bool(_WORKFLOW.fullmatch(path)) and _is_delivery(path.rpartition("/")[2])
-            found += [(is_delivery, one) for one in _verifying(path, script)]
-    primary = [one for is_delivery, one in found if not is_delivery] or [one for _, one in found]
-    return list({(one.command, one.folder): one for one in reversed(primary)}.values())[::-1]
+        is_workflow = _WORKFLOW.fullmatch(path) is not None
+        read = _read_workflow if is_workflow else _READERS.get(path)
+        is_delivery = is_workflow and _is_delivery(path.rpartition("/")[2])
+        for script in read(project, path) if read else ():
+            for candidate in _find_in_script(path, script):
+                candidates[is_delivery].setdefault((candidate.command, candidate.folder), candidate)
+    yield from (candidates[False] or candidates[True]).values()
 
 
-def _is_delivery(*said: object) -> bool:
-    return any(isinstance(name, str) and _DELIVERING.search(name) for name in said)
+def _is_delivery(*names: object) -> bool:
+    return any(isinstance(name, str) and _DELIVERY.search(name) for name in names)
 
 
-def _verifying(path: str, script: _Script) -> Iterator[Candidate]:
-    for step in steps(_marked(script.text, script.matrix), script.folder):
-        for command in expanded(step.command, script.matrix):
-            if purpose := purpose_of(command):
+def _find_in_script(path: str, script: _Script) -> Iterator[Candidate]:
+    for step in split_steps(_mark_expressions(script.text, script.matrix), script.folder):
+        for command in expand_matrix(step.command, script.matrix):
+            if purpose := classify_command(command):
                 source = Source(path, script.line + step.offset)
-                is_hollow = step.is_hollow or script.is_ignored
-                yield Candidate(command, purpose, Layer.CI, source, step.folder, is_hollow=is_hollow)
+                is_trivial = step.is_trivial or script.is_ignored
+                yield Candidate(command, purpose, Layer.CI, source, step.folder, is_trivial=is_trivial)
 
 
-# -- values that only CI knows
+# -- expressions and matrices
 
 _EXPRESSION = re.compile(
     r"\$\{\{\s*(?:matrix\.)?([^{}\n]{0,200}?)\s*\}\}|<<\s*(?:matrix\.|parameters\.)?([^<>\n]{0,200}?)\s*>>"
 )
 _MARK = re.compile("\ue000([^\ue001]*)\ue001")
-_TOKEN = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+|[\"']")
+_WORD = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+|[\"']")
 MOST_VALUES = 20
-_NAMING = names("run make just yarn pnpm npm poe task")
+# Programs and subcommands whose next word is the name of a script.
+_SCRIPT_RUNNERS = split_names("run make just yarn pnpm npm poe task")
 
 
-def _marked(script: str, matrix: dict[str, list[str]]) -> str:
-    """The script with one word for each expression: a name between two marks."""
-    script = _EXPRESSION.sub(lambda found: f"\ue000{''.join((found[1] or found[2] or '').split())}\ue001", script)
+def _mark_expressions(script: str, matrix: _Matrix) -> str:
+    """Replace each expression by its name between two marks, so that it stays one word."""
+    script = _EXPRESSION.sub(lambda match: f"\ue000{''.join((match[1] or match[2] or '').split())}\ue001", script)
     if not matrix:
         return script
-    known = "|".join(map(re.escape, matrix))
-    return re.sub(rf"\$\{{?({known})\b\}}?", "\ue000\\1\ue001", script)
+    names = "|".join(map(re.escape, matrix))
+    return re.sub(rf"\$\{{?({names})\b\}}?", "\ue000\\1\ue001", script)
 
 
-def expanded(command: str, matrix: dict[str, list[str]]) -> list[str]:
-    """The commands at a desk: what a matrix varies is left out, or is a command for each of its values."""
-    made = [""]
-    kept: list[str] = []
-    for word in _TOKEN.findall(command):
+def expand_matrix(command: str, matrix: _Matrix) -> list[str]:
+    """Return the local commands for a command with marked expressions.
+
+    The name of a script becomes one command for each value of the matrix; other expressions are left out with their
+    flags. Without a value for a part of a word there is no command.
+    """
+    commands = [""]
+    words: list[str] = []
+    for word in _WORD.findall(command):
         mark = _MARK.search(word)
         if not mark:
-            kept.append(word)
-            made = [f"{one} {word}".strip() for one in made]
+            words.append(word)
+            commands = [f"{start} {word}".strip() for start in commands]
             continue
         values = matrix.get(mark[1], [])[:MOST_VALUES]
-        is_whole = word.strip("\"'") == mark[0]
-        if is_whole and values and kept and kept[-1] in _NAMING:
-            made = [f"{one} {value}" for one in made[:MOST_VALUES] for value in values]
-        elif kept and kept[-1].startswith("-"):
-            flag = kept.pop()
-            made = [one.removesuffix(flag).rstrip() for one in made]
-        elif not kept:
-            made = [_MARK.sub("", word)]
-        elif not is_whole and not word.startswith("-") and "=" not in word:
+        is_whole_word = word.strip("\"'") == mark[0]
+        if is_whole_word and values and words and words[-1] in _SCRIPT_RUNNERS:
+            commands = [f"{start} {value}" for start in commands[:MOST_VALUES] for value in values]
+        elif words and words[-1].startswith("-"):
+            flag = words.pop()
+            commands = [start.removesuffix(flag).rstrip() for start in commands]
+        elif not words:
+            commands = [_MARK.sub("", word)]
+        elif not is_whole_word and not word.startswith("-") and "=" not in word:
             if not values:
                 return []
-            made = [f"{one} {word.replace(mark[0], values[0])}" for one in made]
-    return [one for one in made if one]
+            commands = [f"{start} {word.replace(mark[0], values[0])}" for start in commands]
+    return [command for command in commands if command]
 
 
-def _values(matrix: Any) -> dict[str, list[str]]:
-    """The values of a matrix, by name."""
-    found = {
-        str(name): [str(one) for one in value] for name, value in mapping(matrix).items() if isinstance(value, list)
-    }
-    for row in listed(mapping(matrix).get("include")):
-        for name, value in mapping(row).items():
-            found.setdefault(str(name), []).append(str(value))
-    return found
+def _read_matrix(matrix: Any) -> _Matrix:
+    rows = [get_mapping(matrix), *map(get_mapping, get_list(get_mapping(matrix).get("include")))]
+    values = {str(name): list(map(str, value)) for name, value in rows[0].items() if isinstance(value, list)}
+    for row in rows[1:]:
+        for name, value in row.items():
+            values.setdefault(str(name), []).append(str(value))
+    return values
 
 
-# -- the files
-
-_Reader = Callable[[Project, str], Iterator[_Script]]
+# -- formats of CI systems
 
 
-def _reader(path: str) -> _Reader | None:
-    if _WORKFLOW.fullmatch(path):
-        return _workflow
-    return {".gitlab-ci.yml": _gitlab, ".circleci/config.yml": _circle, "Jenkinsfile": _jenkins}.get(path)
-
-
-def _workflow(project: Project, path: str) -> Iterator[_Script]:
-    data = project.data.get(path)
-    if _is_delivery(mapping(data).get("name")) and not _is_delivery(path):
+def _read_workflow(project: Project, path: str) -> Iterator[_Script]:
+    workflow = project.data.get(path)
+    if _is_delivery(get_mapping(workflow).get("name")) and not _is_delivery(path):
         return
-    for name, job in mapping(data, "jobs").items():
-        if _is_delivery(name, mapping(job).get("name")) or "environment" in mapping(job):
+    for name, job in get_mapping(workflow, "jobs").items():
+        if _is_delivery(name, get_mapping(job).get("name")) or "environment" in get_mapping(job):
             continue
-        folder = next(
-            (place for one in (job, data) if (place := mapping(one, "defaults", "run").get("working-directory"))), ""
-        )
-        matrix = _values(mapping(job, "strategy", "matrix"))
-        for step in listed(mapping(job).get("steps")):
-            yield from _step(mapping(step), str(folder), matrix)
+        folders = (get_mapping(level, "defaults", "run").get("working-directory") for level in (job, workflow))
+        folder = str(next(filter(None, folders), ""))
+        matrix = _read_matrix(get_mapping(job, "strategy", "matrix"))
+        for step in map(get_mapping, get_list(get_mapping(job).get("steps"))):
+            place = resolve_folder(folder, str(step.get("working-directory") or ""))
+            is_ignored = step.get("continue-on-error") is True
+            for text in collect_strings(step.get("run")):
+                yield _Script(text, place, matrix, get_line(text), is_ignored)
+            for action in collect_strings(step.get("uses")):
+                if command := _ACTION_COMMANDS.get(action.partition("@")[0]):
+                    yield _Script(command, place, matrix, get_line(action), is_ignored)
 
 
-def _step(step: dict[Any, Any], folder: str, matrix: dict[str, list[str]]) -> Iterator[_Script]:
-    here = inside(folder, str(step.get("working-directory") or ""))
-    is_ignored = step.get("continue-on-error") is True
-    for text in texts(step.get("run")):
-        yield _Script(text, here, matrix, line_of(text), is_ignored)
-    for action in texts(step.get("uses")):
-        if command := _ACTIONS.get(action.partition("@")[0]):
-            yield _Script(command, here, matrix, line_of(action), is_ignored)
-
-
-def _gitlab(project: Project, path: str) -> Iterator[_Script]:
-    data = mapping(project.data.get(path))
-    for name, job in data.items():
-        if str(name).startswith(".") or name in _NOT_JOBS or _is_delivery(name, mapping(job).get("stage")):
+def _read_gitlab(project: Project, path: str) -> Iterator[_Script]:
+    pipeline = get_mapping(project.data.get(path))
+    for name, job in pipeline.items():
+        if str(name).startswith(".") or name in _GITLAB_KEYWORDS or _is_delivery(name, get_mapping(job).get("stage")):
             continue
-        parents = [mapping(data, parent) for parent in texts(mapping(job).get("extends"))]
-        said = next((one["script"] for one in (mapping(job), *parents) if "script" in one), None)
-        rows = listed(mapping(job, "parallel").get("matrix"))
-        matrix = {key: values for row in rows for key, values in _values(row).items()}
-        is_ignored = mapping(job).get("allow_failure") is True
-        for text in texts(said):
-            yield _Script(text, "", matrix, line_of(text), is_ignored)
+        parents = [get_mapping(pipeline, parent) for parent in collect_strings(get_mapping(job).get("extends"))]
+        script = next((level["script"] for level in (get_mapping(job), *parents) if "script" in level), None)
+        rows = get_list(get_mapping(job, "parallel").get("matrix"))
+        matrix = {key: values for row in rows for key, values in _read_matrix(row).items()}
+        is_ignored = get_mapping(job).get("allow_failure") is True
+        for text in collect_strings(script):
+            yield _Script(text, "", matrix, get_line(text), is_ignored)
 
 
-def _circle(project: Project, path: str) -> Iterator[_Script]:
-    for name, job in mapping(project.data.get(path), "jobs").items():
+def _read_circle(project: Project, path: str) -> Iterator[_Script]:
+    for name, job in get_mapping(project.data.get(path), "jobs").items():
         if _is_delivery(name):
             continue
-        folder = str(mapping(job).get("working_directory") or "").removeprefix("~/")
-        for step in listed(mapping(job).get("steps")):
-            run = mapping(step).get("run")
-            here = inside("", str(mapping(run).get("working_directory") or ""))
-            for text in texts(mapping(run).get("command", run)):
-                yield _Script(text, here if here != folder else "", {}, line_of(text))
+        root = str(get_mapping(job).get("working_directory") or "").removeprefix("~/")
+        for step in get_list(get_mapping(job).get("steps")):
+            run = get_mapping(step).get("run")
+            folder = resolve_folder("", str(get_mapping(run).get("working_directory") or ""))
+            for text in collect_strings(get_mapping(run).get("command", run)):
+                yield _Script(text, folder if folder != root else "", {}, get_line(text))
 
 
 _STAGE = re.compile(r"\bstage\s*\(\s*['\"](?P<stage>[^'\"\n]+)['\"]")
-_SHELL = re.compile(
+_SHELL_CALL = re.compile(
     r"\bsh\b\s*\(?\s*(?:script\s*:\s*)?"
     r"(?:'''([\s\S]*?)'''|\"\"\"([\s\S]*?)\"\"\"|'(?!'')([^'\n]*)'|\"(?!\"\")([^\"\n]*)\")"
 )
-_NEAR = 300
-_INSIDE = re.compile(r"\bdir\s*\(\s*['\"](?P<folder>[^'\"]+)['\"]\s*\)\s*\{[^{}]*$")
+_OPEN_FOLDER = re.compile(r"\bdir\s*\(\s*['\"](?P<folder>[^'\"]+)['\"]\s*\)\s*\{[^{}]*$")
+_OPEN_FOLDER_REACH = 300
 
 
-def _jenkins(project: Project, path: str) -> Iterator[_Script]:
+def _read_jenkins(project: Project, path: str) -> Iterator[_Script]:
     text = project.texts[path]
-    stages = [(found.start(), found["stage"]) for found in _STAGE.finditer(text)]
-    for found in islice(_SHELL.finditer(text), MOST_SCRIPTS):
-        stage = next((name for start, name in reversed(stages) if start < found.start()), "")
+    stages = [(match.start(), match["stage"]) for match in _STAGE.finditer(text)]
+    for call in islice(_SHELL_CALL.finditer(text), MOST_SCRIPTS):
+        stage = next((name for start, name in reversed(stages) if start < call.start()), "")
         if _is_delivery(stage):
             continue
-        place = _INSIDE.search(text[max(0, found.start() - _NEAR) : found.start()])
-        group = found.lastindex or 1
-        line = text.count("\n", 0, found.start(group)) + 1
-        yield _Script(found[group], place["folder"] if place else "", {}, line)
+        folder = _OPEN_FOLDER.search(text[max(0, call.start() - _OPEN_FOLDER_REACH) : call.start()])
+        group = call.lastindex or 1
+        line = text.count("\n", 0, call.start(group)) + 1
+        yield _Script(call[group], folder["folder"] if folder else "", {}, line)
 
 
-def checks(found: list[Candidate]) -> tuple[Purpose, ...]:
-    """What CI verifies, in its order."""
-    return tuple(dict.fromkeys(one.purpose for one in found if not one.is_hollow))
+_READERS: dict[str, Callable[[Project, str], Iterator[_Script]]] = {
+    ".gitlab-ci.yml": _read_gitlab,
+    ".circleci/config.yml": _read_circle,
+    "Jenkinsfile": _read_jenkins,
+}

@@ -1,35 +1,28 @@
-"""Rust, Go, Java and Ruby: languages whose tools are the same in every project."""
+"""Manifests of Rust, Go, Java and Ruby, whose tools are the same in every project."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
-from pytest_loop.inference.project_files import Project, folder_of
+from pytest_loop.inference.project_files import Project, get_folder, is_in_folder, join_folder
 from pytest_loop.inference.tool_purposes import Purpose
 
 _Offer = tuple[str, Purpose, Source]
 
 
-def candidates(project: Project) -> Iterator[Candidate]:
-    """What each manifest of these languages implies."""
-    for family, manifests, offers in (
-        ("rust", ("Cargo.toml",), _rust),
-        ("go", ("go.mod",), _go),
-        ("java", ("pom.xml",), _maven),
-        ("java", ("build.gradle", "build.gradle.kts"), _gradle),
-        ("ruby", ("Gemfile",), _ruby),
-    ):
-        for path in project.named(*manifests):
-            for rank, (command, purpose, source) in enumerate(offers(project, path)):
-                yield Candidate(command, purpose, Layer.MANIFESTS, source, folder_of(path), family, rank=rank)
+def find_compiled_candidates(project: Project) -> Iterator[Candidate]:
+    """Yield the commands that each manifest of these languages implies."""
+    for family, manifests, list_offers in _FAMILIES:
+        for path in project.find_named(*manifests):
+            for rank, (command, purpose, source) in enumerate(list_offers(project, path)):
+                yield Candidate(command, purpose, Layer.MANIFESTS, source, get_folder(path), family, rank=rank)
 
 
-def _rust(project: Project, path: str) -> Iterator[_Offer]:
-    data = project.data.get(path, {})
-    source = project.source(path, r"^\[(?:package|workspace)\]")
-    scope = " --workspace" if "workspace" in data else ""
+def _list_rust_offers(project: Project, path: str) -> Iterator[_Offer]:
+    source = project.locate(path, r"^\[(?:package|workspace)\]")
+    scope = " --workspace" if "workspace" in project.data.get(path, {}) else ""
     yield f"cargo test{scope}", Purpose.TEST, source
     yield f"cargo build{scope}", Purpose.BUILD, source
     yield f"cargo clippy{scope} -- -D warnings", Purpose.LINT, source
@@ -38,59 +31,69 @@ def _rust(project: Project, path: str) -> Iterator[_Offer]:
     yield f"cargo doc{scope} --no-deps", Purpose.DOCS, source
 
 
-def _go(project: Project, path: str) -> Iterator[_Offer]:
-    source = project.source(path, r"^module\b")
+def _list_go_offers(project: Project, path: str) -> Iterator[_Offer]:
+    source = project.locate(path, r"^module\b")
     yield "go test ./...", Purpose.TEST, source
     yield "go build ./...", Purpose.BUILD, source
-    folder = folder_of(path)
-    linter = next(
-        (name for name in (".golangci.yml", ".golangci.yaml", ".golangci.toml") if project.has(folder, name)), ""
-    )
-    if linter:
-        yield "golangci-lint run", Purpose.LINT, Source(f"{folder}/{linter}" if folder else linter)
+    for suffix in ("yml", "yaml", "toml"):
+        settings = join_folder(get_folder(path), f".golangci.{suffix}")
+        if settings in project.files:
+            yield "golangci-lint run", Purpose.LINT, Source(settings)
     yield "go vet ./...", Purpose.LINT, source
     yield "go vet ./...", Purpose.TYPES, source
-    profile = "cover.out"
-    yield f"go test -coverprofile={profile} ./... && go tool cover -func={profile}", Purpose.COVERAGE, source
+    yield "go test -coverprofile=cover.out ./... && go tool cover -func=cover.out", Purpose.COVERAGE, source
 
 
-def _maven(project: Project, path: str) -> Iterator[_Offer]:
-    maven = "./mvnw" if project.has(folder_of(path), "mvnw") else "mvn"
-    source = project.source(path, r"<project\b")
+def _list_maven_offers(project: Project, path: str) -> Iterator[_Offer]:
+    maven = "./mvnw" if project.has_file(get_folder(path), "mvnw") else "mvn"
+    source = project.locate(path, r"<project\b")
     yield f"{maven} -q test", Purpose.TEST, source
     yield f"{maven} -q -DskipTests package", Purpose.BUILD, source
     for plugin, goal in (("maven-checkstyle-plugin", "checkstyle:check"), ("spotless-maven-plugin", "spotless:check")):
         pattern = rf"<artifactId>\s*{plugin}\s*</artifactId>"
         if re.search(pattern, project.texts[path]):
-            yield f"{maven} -q {goal}", Purpose.LINT, project.source(path, pattern)
+            yield f"{maven} -q {goal}", Purpose.LINT, project.locate(path, pattern)
     yield f"{maven} -q compile", Purpose.TYPES, source
 
 
-def _gradle(project: Project, path: str) -> Iterator[_Offer]:
-    gradle = "./gradlew" if project.has(folder_of(path), "gradlew") else "gradle"
-    source = Source(path)
-    yield f"{gradle} test", Purpose.TEST, source
-    yield f"{gradle} assemble", Purpose.BUILD, source
-    for word, task in (
-        ("spotless", "spotlessCheck"),
-        ("checkstyle", "checkstyleMain"),
-        ("ktlint", "ktlintCheck"),
-        ("detekt", "detekt"),
-    ):
-        if word in project.texts[path]:
-            yield f"{gradle} {task}", Purpose.LINT, project.source(path, word)
-    yield f"{gradle} classes", Purpose.TYPES, source
+_GRADLE_LINTERS = {
+    "spotless": "spotlessCheck",
+    "checkstyle": "checkstyleMain",
+    "ktlint": "ktlintCheck",
+    "detekt": "detekt",
+}
 
 
-def _ruby(project: Project, path: str) -> Iterator[_Offer]:
-    folder = folder_of(path)
-    start = f"{folder}/" if folder else ""
-    has_specs = any(name.startswith(f"{start}spec/") for name in project.files)
-    rspec = r"^\s*gem\s+[\"']rspec"
-    if re.search(rspec, project.texts[path], re.MULTILINE) or has_specs:
-        yield "bundle exec rspec", Purpose.TEST, project.source(path, rspec)
+def _list_gradle_offers(project: Project, path: str) -> Iterator[_Offer]:
+    gradle = "./gradlew" if project.has_file(get_folder(path), "gradlew") else "gradle"
+    yield f"{gradle} test", Purpose.TEST, Source(path)
+    yield f"{gradle} assemble", Purpose.BUILD, Source(path)
+    for plugin, task in _GRADLE_LINTERS.items():
+        if plugin in project.texts[path]:
+            yield f"{gradle} {task}", Purpose.LINT, project.locate(path, plugin)
+    yield f"{gradle} classes", Purpose.TYPES, Source(path)
+
+
+def _list_ruby_offers(project: Project, path: str) -> Iterator[_Offer]:
+    def has_gem(name: str) -> bool:
+        return re.search(rf"^\s*gem\s+[\"']{name}", project.texts[path], re.MULTILINE) is not None
+
+    def locate_gem(name: str) -> Source:
+        return project.locate(path, rf"^\s*gem\s+[\"']{name}")
+
+    folder = get_folder(path)
+    if has_gem("rspec") or any(is_in_folder(name, join_folder(folder, "spec")) for name in project.files):
+        yield "bundle exec rspec", Purpose.TEST, locate_gem("rspec")
     else:
-        yield "bundle exec rake test", Purpose.TEST, project.source(path, r"^\s*gem\s+[\"'](?:rake|minitest)")
-    rubocop = r"^\s*gem\s+[\"']rubocop"
-    if re.search(rubocop, project.texts[path], re.MULTILINE) or project.has(folder, ".rubocop.yml"):
-        yield "bundle exec rubocop", Purpose.LINT, project.source(path, rubocop)
+        yield "bundle exec rake test", Purpose.TEST, locate_gem("(?:rake|minitest)")
+    if has_gem("rubocop") or project.has_file(folder, ".rubocop.yml"):
+        yield "bundle exec rubocop", Purpose.LINT, locate_gem("rubocop")
+
+
+_FAMILIES: tuple[tuple[str, tuple[str, ...], Callable[[Project, str], Iterator[_Offer]]], ...] = (
+    ("rust", ("Cargo.toml",), _list_rust_offers),
+    ("go", ("go.mod",), _list_go_offers),
+    ("java", ("pom.xml",), _list_maven_offers),
+    ("java", ("build.gradle", "build.gradle.kts"), _list_gradle_offers),
+    ("ruby", ("Gemfile",), _list_ruby_offers),
+)

@@ -1,4 +1,4 @@
-"""JavaScript and TypeScript: the scripts of package.json, and what its dependencies imply."""
+"""Scripts and dependencies of package.json."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from itertools import islice
 from typing import Any
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
-from pytest_loop.inference.data_files import mapping
-from pytest_loop.inference.project_files import MOST_SCRIPTS, Project, folder_of
-from pytest_loop.inference.shell_script import is_hollow
-from pytest_loop.inference.tool_purposes import Purpose, script_purpose
+from pytest_loop.inference.data_files import get_mapping
+from pytest_loop.inference.project_files import MOST_SCRIPTS, Project, get_folder
+from pytest_loop.inference.shell_script import is_trivial
+from pytest_loop.inference.tool_purposes import Purpose, classify_script, split_names
 
-FAMILY = "node"
-_LOCKS = {
+_LOCK_FILES = {
     "pnpm-lock.yaml": "pnpm",
     "yarn.lock": "yarn",
     "bun.lockb": "bun",
     "bun.lock": "bun",
     "package-lock.json": "npm",
 }
-# A tool among the dependencies, and how it is called where no script does it.
-_IMPLIED: tuple[tuple[str, str, Purpose], ...] = (
+# Dependencies that verify something, and how they are called if no script does.
+_TOOLS: tuple[tuple[str, str, Purpose], ...] = (
     ("vitest", "npx vitest run", Purpose.TEST),
     ("jest", "npx jest", Purpose.TEST),
     ("mocha", "npx mocha", Purpose.TEST),
@@ -30,64 +29,47 @@ _IMPLIED: tuple[tuple[str, str, Purpose], ...] = (
     ("@biomejs/biome", "npx biome check .", Purpose.LINT),
     ("typescript", "npx tsc --noEmit", Purpose.TYPES),
 )
+_USUAL_SCRIPTS = split_names("test lint build coverage typecheck docs")
 
 
-def candidates(project: Project) -> Iterator[Candidate]:
-    """What the packages of a project can be verified with."""
-    for path in project.named("package.json"):
-        data = project.data.get(path, {})
-        known = islice(mapping(data, "scripts").items(), MOST_SCRIPTS)
-        scripts = {name: body for name, body in known if isinstance(body, str)}
-        made = list(_scripts(project, path, scripts, _manager(project, path, data)))
-        yield from made
-        yield from _implied(project, path, data, {one.purpose for one in made if not one.is_hollow})
+def find_node_candidates(project: Project) -> Iterator[Candidate]:
+    """Yield the scripts of every package.json, then the tools among its dependencies that no script calls."""
+    for path in project.find_named("package.json"):
+        scripts = list(_list_scripts(project, path))
+        yield from scripts
+        purposes = {script.purpose for script in scripts if not script.is_trivial}
+        yield from _list_tools(project, path, purposes)
 
 
-def _manager(project: Project, path: str, data: Any) -> str:
-    """Who runs the scripts: what the manifest says, or the lock file beside it or at the root."""
-    said = re.match(r"(npm|pnpm|yarn|bun)@", str(mapping(data).get("packageManager")))
-    if said:
-        return said[1]
-    found = (
-        manager for folder in (folder_of(path), "") for lock, manager in _LOCKS.items() if project.has(folder, lock)
-    )
-    return next(found, "npm")
+def _find_manager(project: Project, path: str, package: Any) -> str:
+    """Return the package manager that the manifest declares, or that its lock file belongs to."""
+    declared = re.match(r"(npm|pnpm|yarn|bun)@", str(get_mapping(package).get("packageManager")))
+    folders = (get_folder(path), "")
+    locked = (name for folder in folders for lock, name in _LOCK_FILES.items() if project.has_file(folder, lock))
+    return declared[1] if declared else next(locked, "npm")
 
 
-def _scripts(project: Project, path: str, scripts: dict[str, str], manager: str) -> Iterator[Candidate]:
-    for name, body in scripts.items():
-        purpose = script_purpose(name)
-        if purpose is None:
-            continue
-        source = project.source(path, rf"\"{re.escape(name)}\"\s*:", r"\"scripts\"\s*:")
-        command = f"{manager} test" if name == "test" and manager != "bun" else f"{manager} run {name}"
-        is_plain = name in ("test", "lint", "build", "coverage", "typecheck", "docs")
-        yield Candidate(
-            command,
-            purpose,
-            Layer.MANIFESTS,
-            source,
-            folder_of(path),
-            FAMILY,
-            is_hollow=is_hollow(body),
-            rank=0 if is_plain else 2,
-        )
+def _list_scripts(project: Project, path: str) -> Iterator[Candidate]:
+    package = project.data.get(path, {})
+    manager = _find_manager(project, path, package)
+    for name, body in islice(get_mapping(package, "scripts").items(), MOST_SCRIPTS):
+        purpose = classify_script(name)
+        if purpose and isinstance(body, str):
+            source = project.locate(path, rf"\"{re.escape(name)}\"\s*:", r"\"scripts\"\s*:")
+            command = f"{manager} test" if name == "test" and manager != "bun" else f"{manager} run {name}"
+            rank = 0 if name in _USUAL_SCRIPTS else 2
+            yield _build_candidate(path, command, purpose, source, rank=rank, is_trivial=is_trivial(body))
 
 
-def _implied(project: Project, path: str, data: Any, known: set[Purpose]) -> Iterator[Candidate]:
-    """What the dependencies are there for, where no script says it."""
-    wanted = {**mapping(data, "dependencies"), **mapping(data, "devDependencies")}
-    for name, command, purpose in _IMPLIED:
-        if name in wanted and purpose not in known:
-            source = project.source(path, rf"\"{re.escape(name)}\"\s*:")
-            yield Candidate(command, purpose, Layer.MANIFESTS, source, folder_of(path), FAMILY, rank=3)
-    if Purpose.COVERAGE not in known and Purpose.TEST in known:
-        yield Candidate(
-            "npm test -- --coverage",
-            Purpose.COVERAGE,
-            Layer.MANIFESTS,
-            Source(path),
-            folder_of(path),
-            FAMILY,
-            is_guess=True,
-        )
+def _list_tools(project: Project, path: str, purposes: set[Purpose]) -> Iterator[Candidate]:
+    package = project.data.get(path)
+    dependencies = {**get_mapping(package, "dependencies"), **get_mapping(package, "devDependencies")}
+    for name, command, purpose in _TOOLS:
+        if name in dependencies and purpose not in purposes:
+            yield _build_candidate(path, command, purpose, project.locate(path, rf"\"{re.escape(name)}\"\s*:"), rank=3)
+    if Purpose.COVERAGE not in purposes and Purpose.TEST in purposes:
+        yield _build_candidate(path, "npm test -- --coverage", Purpose.COVERAGE, Source(path), is_guess=True)
+
+
+def _build_candidate(path: str, command: str, purpose: Purpose, source: Source, **fields: Any) -> Candidate:
+    return Candidate(command, purpose, Layer.MANIFESTS, source, get_folder(path), "node", **fields)

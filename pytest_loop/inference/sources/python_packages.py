@@ -1,29 +1,36 @@
-"""Python: pytest, linters, type checkers and coverage, from pyproject.toml, setup.cfg and the files of tests."""
+"""Python packages: pytest, linters, type checkers and coverage, as manifests and test files show them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
-from pytest_loop.inference.data_files import mapping, texts
-from pytest_loop.inference.project_files import MOST_SCRIPTS, Project, folder_of, in_folder, is_of_loops
-from pytest_loop.inference.shell_script import is_hollow
-from pytest_loop.inference.tool_purposes import Purpose, script_purpose
+from pytest_loop.inference.data_files import collect_strings, get_mapping
+from pytest_loop.inference.project_files import (
+    MOST_SCRIPTS,
+    Project,
+    get_folder,
+    is_in_folder,
+    is_loop_file,
+    join_folder,
+)
+from pytest_loop.inference.shell_script import is_trivial
+from pytest_loop.inference.tool_purposes import Purpose, classify_script
 
-FAMILY = "python"
 _MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini")
-_REQUIRED = r"^pytest\b|[\"'\s]pytest\b"
-_COVERAGE = "pytest --cov --cov-report=term"
-_PLUGIN = r"\bpytest-cov\b"
+_REQUIRING = re.compile(r"pyproject\.toml|setup\.(?:cfg|py)|requirements[\w.-]*\.txt")
+_PYTEST_REQUIRED = r"^pytest\b|[\"'\s]pytest\b"
+_PYTEST_COV = "pytest --cov --cov-report=term"
+_PYTEST_COV_REQUIRED = r"\bpytest-cov\b"
 
 
 class _Tool(NamedTuple):
-    """A tool and where it is configured: a table of pyproject.toml, or sections of files; an empty one is the file."""
+    """A tool, its table in pyproject.toml, and other files with its section; without a section, the file counts."""
 
     command: str
     table: str
@@ -31,24 +38,27 @@ class _Tool(NamedTuple):
 
 
 _PYTEST = _Tool("pytest", "pytest", (("pytest.ini", ""), ("setup.cfg", "tool:pytest"), ("tox.ini", "pytest")))
-_MEASURED = _Tool(
+_COVERAGE = _Tool(
     "coverage run -m pytest && coverage report",
     "coverage",
     ((".coveragerc", ""), ("setup.cfg", "coverage:run"), ("tox.ini", "coverage:run")),
 )
-_LINTERS = (
-    _Tool("ruff check .", "ruff", (("ruff.toml", ""), (".ruff.toml", ""))),
-    _Tool("flake8", "flake8", ((".flake8", "flake8"), ("setup.cfg", "flake8"), ("tox.ini", "flake8"))),
-    _Tool("pre-commit run --all-files", "pre-commit", ((".pre-commit-config.yaml", ""),)),
-    _Tool("black --check .", "black"),
-)
-_CHECKERS = (
-    _Tool("mypy .", "mypy", (("mypy.ini", "mypy"), ("setup.cfg", "mypy"))),
-    _Tool("pyright", "pyright", (("pyrightconfig.json", ""),)),
-)
-_DOCS = (_Tool("interrogate .", "interrogate"),)
-# Where scripts are declared, and who runs them by their names.
-_SCRIPTS = {
+_RUFF = _Tool("ruff check .", "ruff", (("ruff.toml", ""), (".ruff.toml", "")))
+_CHECKERS: dict[Purpose, tuple[_Tool, ...]] = {
+    Purpose.LINT: (
+        _RUFF,
+        _Tool("flake8", "flake8", ((".flake8", "flake8"), ("setup.cfg", "flake8"), ("tox.ini", "flake8"))),
+        _Tool("pre-commit run --all-files", "pre-commit", ((".pre-commit-config.yaml", ""),)),
+        _Tool("black --check .", "black"),
+    ),
+    Purpose.TYPES: (
+        _Tool("mypy .", "mypy", (("mypy.ini", "mypy"), ("setup.cfg", "mypy"))),
+        _Tool("pyright", "pyright", (("pyrightconfig.json", ""),)),
+    ),
+    Purpose.DOCS: (_Tool("interrogate .", "interrogate"),),
+}
+# Tables that declare scripts, with the command that runs one by its name.
+_SCRIPT_TABLES = {
     "poe.tasks": "poe",
     "pdm.scripts": "pdm run",
     "taskipy.tasks": "task",
@@ -56,128 +66,114 @@ _SCRIPTS = {
 }
 
 
-def candidates(project: Project) -> Iterator[Candidate]:
-    """What the Python packages of a project can be verified with."""
-    folders = dict.fromkeys(folder_of(path) for path in project.named(*_MANIFESTS))
-    is_loose = any(not any(_is_in(path, folder) for folder in folders) for path in project.python_tests())
+def find_python_candidates(project: Project) -> Iterator[Candidate]:
+    """Yield the commands of every Python package; Python files without a manifest make the root a package."""
+    folders = dict.fromkeys(get_folder(path) for path in project.find_named(*_MANIFESTS))
+    tests = project.find_python_tests()
+    has_loose_tests = any(not any(is_in_folder(path, folder) for folder in folders) for path in tests)
     is_bare = not folders and any(path.endswith(".py") for path in project.files)
-    for folder in (*folders, *([""] if is_loose or is_bare else [])):
-        yield from _Package(project, folder).candidates()
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return not folder or path.startswith(f"{folder}/")
+    for folder in (*folders, *([""] if has_loose_tests or is_bare else [])):
+        yield from _Package(project, folder).list_candidates()
 
 
 @dataclass(frozen=True)
 class _Package:
-    """One folder with a manifest, or the root where there is none."""
+    """A folder with a manifest, or the root of a project without one."""
 
     project: Project
     folder: str
 
-    def candidates(self) -> Iterator[Candidate]:
-        yield from self._tests()
-        yield from self._configured(Purpose.LINT, _LINTERS)
-        yield from self._configured(Purpose.TYPES, _CHECKERS)
-        yield from self._configured(Purpose.DOCS, _DOCS)
-        yield from self._scripts()
+    def list_candidates(self) -> Iterator[Candidate]:
+        yield from self._list_tests()
+        for purpose, tools in _CHECKERS.items():
+            yield from self._list_checkers(purpose, tools)
+        yield from self._list_scripts()
         if "build-system" in self.project.data.get(self.manifest, {}):
-            source = self.project.source(self.manifest, r"^\[build-system\]")
-            yield self._made("python -m build", Purpose.BUILD, source, is_guess=True)
+            source = self.project.locate(self.manifest, r"^\[build-system\]")
+            yield self._build("python -m build", Purpose.BUILD, source, is_guess=True)
 
     @property
     def manifest(self) -> str:
-        return in_folder(self.folder, "pyproject.toml")
+        return join_folder(self.folder, "pyproject.toml")
 
     @cached_property
-    def settings(self) -> dict[Any, Any]:
-        """The tables of tools in pyproject.toml."""
-        return mapping(self.project.data.get(self.manifest), "tool")
+    def tool_tables(self) -> dict[Any, Any]:
+        return get_mapping(self.project.data.get(self.manifest), "tool")
 
     @cached_property
-    def anything(self) -> Source:
-        """What a guess rests on: there is Python here."""
-        ours = (path for path in self.project.files if _is_in(path, self.folder) and not is_of_loops(path))
-        return Source(min(ours, key=lambda path: (not path.endswith(".py"), path)))
+    def first_file(self) -> Source:
+        """The first Python file as the source of guesses; without one, the first file."""
+        paths = (path for path in self.project.files if is_in_folder(path, self.folder) and not is_loop_file(path))
+        return Source(min(paths, key=lambda path: (not path.endswith(".py"), path)))
 
-    def _made(
-        self, command: str, purpose: Purpose, source: Source, rank: int = 0, *, is_guess: bool = False
-    ) -> Candidate:
-        return Candidate(command, purpose, Layer.MANIFESTS, source, self.folder, FAMILY, is_guess=is_guess, rank=rank)
+    def _build(self, command: str, purpose: Purpose, source: Source, **fields: Any) -> Candidate:
+        return Candidate(command, purpose, Layer.MANIFESTS, source, self.folder, "python", **fields)
 
-    def _place(self, tool: _Tool) -> Source | None:
-        """Where a tool is configured."""
-        if tool.table in self.settings:
-            return self.project.source(self.manifest, rf"^\[+tool\.{re.escape(tool.table)}\b")
+    def _locate_settings(self, tool: _Tool) -> Source | None:
+        if tool.table in self.tool_tables:
+            return self.project.locate(self.manifest, rf"^\[+tool\.{re.escape(tool.table)}\b")
         for file, section in tool.files:
-            path = in_folder(self.folder, file)
+            path = join_folder(self.folder, file)
             if section and section in self.project.data.get(path, {}):
-                return self.project.source(path, rf"^\[{re.escape(section)}")
+                return self.project.locate(path, rf"^\[{re.escape(section)}")
             if not section and path in self.project.files:
                 return Source(path)
         return None
 
-    def _tests(self) -> Iterator[Candidate]:
-        files = self.project.python_tests(self.folder)
-        source = self._place(_PYTEST) or self._required() or (Source(files[0]) if files else None)
+    def _list_tests(self) -> Iterator[Candidate]:
+        tests = self.project.find_python_tests(self.folder)
+        source = self._locate_settings(_PYTEST) or self._locate_requirement() or (Source(tests[0]) if tests else None)
         if source:
-            yield self._made(_PYTEST.command, Purpose.TEST, source)
-            yield self._coverage(source)
-        elif self.project.has(self.folder, "manage.py"):
-            yield self._made("python manage.py test", Purpose.TEST, Source(in_folder(self.folder, "manage.py")))
+            yield self._build(_PYTEST.command, Purpose.TEST, source)
+            yield self._find_coverage(source)
+        elif self.project.has_file(self.folder, "manage.py"):
+            yield self._build("python manage.py test", Purpose.TEST, Source(join_folder(self.folder, "manage.py")))
         else:
-            yield self._made(_PYTEST.command, Purpose.TEST, self.anything, is_guess=True)
+            yield self._build(_PYTEST.command, Purpose.TEST, self.first_file, is_guess=True)
 
-    def _required(self) -> Source | None:
-        """Where pytest is required, or a conftest file."""
-        ours = [path for path in self.project.texts if folder_of(path) == self.folder]
-        for path in ours:
-            if re.fullmatch(r"pyproject\.toml|setup\.(?:cfg|py)|requirements[\w.-]*\.txt", path.rpartition("/")[2]):
-                source = self.project.source(path, _REQUIRED, default=0)
+    def _locate_requirement(self) -> Source | None:
+        """Return the place that requires pytest, or else a conftest file."""
+        for path in self.project.texts:
+            if get_folder(path) == self.folder and _REQUIRING.fullmatch(path.rpartition("/")[2]):
+                source = self.project.locate(path, _PYTEST_REQUIRED, default=0)
                 if source.line:
                     return source
-        beside = (in_folder(self.folder, name) for name in ("conftest.py", "tests/conftest.py"))
-        return next((Source(path) for path in beside if path in self.project.files), None)
+        conftests = (join_folder(self.folder, name) for name in ("conftest.py", "tests/conftest.py"))
+        return next((Source(path) for path in conftests if path in self.project.files), None)
 
-    def _coverage(self, tests: Source) -> Candidate:
-        ours = [path for path in self.project.texts if _is_in(path, self.folder)]
-        plugin = next((path for path in ours if re.search(_PLUGIN, self.project.texts[path])), None)
-        if plugin:
-            return self._made(_COVERAGE, Purpose.COVERAGE, self.project.source(plugin, _PLUGIN))
-        configured = self._place(_MEASURED)
-        if configured:
-            return self._made(_MEASURED.command, Purpose.COVERAGE, configured)
-        return self._made(_COVERAGE, Purpose.COVERAGE, tests, is_guess=True)
+    def _find_coverage(self, tests: Source) -> Candidate:
+        for path, text in self.project.texts.items():
+            if is_in_folder(path, self.folder) and re.search(_PYTEST_COV_REQUIRED, text):
+                return self._build(_PYTEST_COV, Purpose.COVERAGE, self.project.locate(path, _PYTEST_COV_REQUIRED))
+        if source := self._locate_settings(_COVERAGE):
+            return self._build(_COVERAGE.command, Purpose.COVERAGE, source)
+        return self._build(_PYTEST_COV, Purpose.COVERAGE, tests, is_guess=True)
 
-    def _configured(self, purpose: Purpose, tools: tuple[_Tool, ...]) -> Iterator[Candidate]:
-        """The tools that are configured; where none is, the first of them as a guess."""
-        found = [(tool, place) for tool in tools if (place := self._place(tool))]
-        for rank, (tool, place) in enumerate(found):
-            command = "mypy" if tool.table == "mypy" and self._has_targets(place) else tool.command
-            yield self._made(command, purpose, place, rank)
-        if purpose is Purpose.DOCS and not found and (ruff := self._docs_by_ruff()):
-            yield self._made("ruff check --select D .", purpose, ruff)
-        elif not found:
-            yield self._made(tools[0].command, purpose, self.anything, is_guess=True)
+    def _list_checkers(self, purpose: Purpose, tools: tuple[_Tool, ...]) -> Iterator[Candidate]:
+        """Yield the tools that are configured; if none is, the first of them as a guess."""
+        configured = [(tool, source) for tool in tools if (source := self._locate_settings(tool))]
+        for rank, (tool, source) in enumerate(configured):
+            command = "mypy" if tool.table == "mypy" and self._has_mypy_targets(source) else tool.command
+            yield self._build(command, purpose, source, rank=rank)
+        if purpose is Purpose.DOCS and not configured and (ruff := self._locate_ruff_docs()):
+            yield self._build("ruff check --select D .", purpose, ruff)
+        elif not configured:
+            yield self._build(tools[0].command, purpose, self.first_file, is_guess=True)
 
-    def _has_targets(self, place: Source) -> bool:
-        settings = mapping(self.settings, "mypy") or mapping(self.project.data.get(place.path), "mypy")
+    def _has_mypy_targets(self, source: Source) -> bool:
+        settings = get_mapping(self.tool_tables, "mypy") or get_mapping(self.project.data.get(source.path), "mypy")
         return any(name in settings for name in ("files", "packages", "modules"))
 
-    def _docs_by_ruff(self) -> Source | None:
-        selected = [
-            code
-            for path in (("ruff", "lint"), ("ruff",))
-            for code in texts(mapping(self.settings, *path).get("select"))
-        ]
-        return self._place(_LINTERS[0]) if any(code.startswith("D") for code in selected) else None
+    def _locate_ruff_docs(self) -> Source | None:
+        tables = (get_mapping(self.tool_tables, *keys) for keys in (("ruff", "lint"), ("ruff",)))
+        codes = (code for table in tables for code in collect_strings(table.get("select")))
+        return self._locate_settings(_RUFF) if any(code.startswith("D") for code in codes) else None
 
-    def _scripts(self) -> Iterator[Candidate]:
-        for table, runner in _SCRIPTS.items():
-            for name, body in islice(mapping(self.settings, *table.split(".")).items(), MOST_SCRIPTS):
-                if purpose := script_purpose(name):
+    def _list_scripts(self) -> Iterator[Candidate]:
+        for table, runner in _SCRIPT_TABLES.items():
+            for name, body in islice(get_mapping(self.tool_tables, *table.split(".")).items(), MOST_SCRIPTS):
+                if purpose := classify_script(name):
                     pattern = rf"^\s*[\"']?{re.escape(name)}[\"']?\s*="
-                    source = self.project.source(self.manifest, pattern, rf"^\[tool\.{re.escape(table)}")
-                    made = self._made(f"{runner} {name}", purpose, source, rank=5)
-                    yield replace(made, is_hollow=isinstance(body, str) and is_hollow(body))
+                    source = self.project.locate(self.manifest, pattern, rf"^\[tool\.{re.escape(table)}")
+                    is_empty = isinstance(body, str) and is_trivial(body)
+                    yield self._build(f"{runner} {name}", purpose, source, rank=5, is_trivial=is_empty)

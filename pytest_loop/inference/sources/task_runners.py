@@ -1,85 +1,91 @@
-"""Programs that run what a project calls by a name: make, just, mise, tox and nox."""
+"""Targets, recipes, tasks, environments and sessions of make, just, mise, tox and nox."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
-from pytest_loop.inference.data_files import mapping, texts
-from pytest_loop.inference.project_files import MOST_SCRIPTS, Project, folder_of
-from pytest_loop.inference.shell_script import LONGEST_LINE, steps
-from pytest_loop.inference.tool_purposes import Purpose, script_purpose
+from pytest_loop.inference.data_files import collect_strings, get_mapping
+from pytest_loop.inference.project_files import MOST_SCRIPTS, Project, get_folder
+from pytest_loop.inference.shell_script import LONGEST_LINE, split_steps
+from pytest_loop.inference.tool_purposes import Purpose, classify_script
 
-RANK = 4
-_TARGET = re.compile(r"^(?P<names>[A-Za-z0-9][\w. /-]*?)\s*::?(?!=)(?P<needs>[^=\n]*)$")
-_RECIPE = re.compile(r"^@?(?P<names>[A-Za-z0-9][\w-]*)(?:\s+[^:=\n]*)?:(?!=)(?P<needs>[^=\n]*)$")
-_SESSION = re.compile(
+_RECIPE_RANK, _TOX_RANK, _ENVIRONMENT_RANK = 4, 5, 6
+_MAKE_TARGET = re.compile(r"^(?P<names>[A-Za-z0-9][\w. /-]*?)\s*::?(?!=)(?P<needs>[^=\n]*)$")
+_JUST_RECIPE = re.compile(r"^@?(?P<names>[A-Za-z0-9][\w-]*)(?:\s+[^:=\n]*)?:(?!=)(?P<needs>[^=\n]*)$")
+_NOX_SESSION = re.compile(
     r"^@(?:nox\.)?session(?:\((?P<arguments>[^)]{0,400})\))?[ \t]*\n(?:@.*\n){0,9}def (?P<name>\w+)", re.MULTILINE
 )
 
 
-def candidates(project: Project) -> Iterator[Candidate]:
-    """What can be asked of these programs."""
-    for path in project.named("Makefile", "makefile", "GNUmakefile"):
-        yield from _recipes(project, path, "make", _TARGET)
-    for path in project.named("justfile", "Justfile", ".justfile"):
-        yield from _recipes(project, path, "just", _RECIPE)
-    for path in project.named("mise.toml", ".mise.toml"):
-        yield from _mise(project, path)
-    for path in project.named("tox.ini"):
-        yield from _tox(project, path)
-    for path in project.named("noxfile.py"):
-        yield from _nox(project, path)
+def find_runner_candidates(project: Project) -> Iterator[Candidate]:
+    """Yield the verification commands of all task runners."""
+    for names, list_candidates in _RUNNERS.items():
+        for path in project.find_named(*names):
+            yield from list_candidates(project, path)
 
 
-def _made(command: str, purpose: Purpose, source: Source, rank: int = RANK, *, is_hollow: bool = False) -> Candidate:
-    return Candidate(command, purpose, Layer.MANIFESTS, source, folder_of(source.path), is_hollow=is_hollow, rank=rank)
+def _build(command: str, purpose: Purpose, source: Source, rank: int, *, is_trivial: bool = False) -> Candidate:
+    folder = get_folder(source.path)
+    return Candidate(command, purpose, Layer.MANIFESTS, source, folder, is_trivial=is_trivial, rank=rank)
 
 
-def _recipes(project: Project, path: str, runner: str, pattern: re.Pattern[str]) -> Iterator[Candidate]:
-    """The targets of a file of recipes; one that needs others does what they do."""
+def _list_recipes(project: Project, path: str, runner: str, pattern: re.Pattern[str]) -> Iterator[Candidate]:
+    """Yield the recipes of a file; one without commands and dependencies is trivial."""
     recipes: list[tuple[int, re.Match[str], list[str]]] = []
-    is_inside = False
+    is_body = False
     for number, line in enumerate(project.texts[path].split("\n"), 1):
-        found = pattern.match(line[:LONGEST_LINE])
-        if found:
-            recipes.append((number, found, []))
-            is_inside = True
+        head = pattern.match(line[:LONGEST_LINE])
+        if head:
+            recipes.append((number, head, []))
+            is_body = True
         elif line.strip() and not line[0].isspace():
-            is_inside = False
-        elif is_inside:
+            is_body = False
+        elif is_body:
             recipes[-1][2].append(re.sub(r"^\s*[@+-]*", "", line[:LONGEST_LINE]))
-    for number, found, body in recipes:
-        is_hollow = not found["needs"].strip() and all(step.is_hollow for step in steps("\n".join(body)))
-        for name in found["names"].split():
-            if purpose := script_purpose(name):
-                yield _made(f"{runner} {name}", purpose, Source(path, number), is_hollow=is_hollow)
+    for number, head, body in recipes:
+        is_trivial = not head["needs"].strip() and all(step.is_trivial for step in split_steps("\n".join(body)))
+        for name in head["names"].split():
+            if purpose := classify_script(name):
+                yield _build(f"{runner} {name}", purpose, Source(path, number), _RECIPE_RANK, is_trivial=is_trivial)
 
 
-def _mise(project: Project, path: str) -> Iterator[Candidate]:
-    for name, task in islice(mapping(project.data.get(path), "tasks").items(), MOST_SCRIPTS):
-        if purpose := script_purpose(name):
-            body = "\n".join(texts(mapping(task).get("run", task)))
-            is_hollow = bool(body) and all(step.is_hollow for step in steps(body))
-            yield _made(f"mise run {name}", purpose, project.source(path, re.escape(name)), is_hollow=is_hollow)
+def _list_mise_tasks(project: Project, path: str) -> Iterator[Candidate]:
+    for name, task in islice(get_mapping(project.data.get(path), "tasks").items(), MOST_SCRIPTS):
+        if purpose := classify_script(name):
+            body = "\n".join(collect_strings(get_mapping(task).get("run", task)))
+            is_trivial = bool(body) and all(step.is_trivial for step in split_steps(body))
+            source = project.locate(path, re.escape(name))
+            yield _build(f"mise run {name}", purpose, source, _RECIPE_RANK, is_trivial=is_trivial)
 
 
-def _tox(project: Project, path: str) -> Iterator[Candidate]:
-    data = project.data.get(path, {})
-    if "testenv" in data or "tox" in data:
-        yield _made("tox", Purpose.TEST, project.source(path, r"^\[(?:testenv|tox)\]"), RANK + 1)
-    for section in data:
+def _list_tox_environments(project: Project, path: str) -> Iterator[Candidate]:
+    sections = project.data.get(path, {})
+    if "testenv" in sections or "tox" in sections:
+        yield _build("tox", Purpose.TEST, project.locate(path, r"^\[(?:testenv|tox)\]"), _TOX_RANK)
+    for section in sections:
         name = str(section).partition("testenv:")[2]
-        if name and (purpose := script_purpose(name)):
-            yield _made(f"tox -e {name}", purpose, project.source(path, re.escape(f"[{section}]")), RANK + 2)
+        if name and (purpose := classify_script(name)):
+            source = project.locate(path, re.escape(f"[{section}]"))
+            yield _build(f"tox -e {name}", purpose, source, _ENVIRONMENT_RANK)
 
 
-def _nox(project: Project, path: str) -> Iterator[Candidate]:
-    for found in _SESSION.finditer(project.texts[path]):
-        said = re.search(r"name\s*=\s*[\"']([^\"']+)", found["arguments"] or "")
-        name = said[1] if said else found["name"]
-        if purpose := script_purpose(name):
-            line = project.texts[path].count("\n", 0, found.start()) + 1
-            yield _made(f"nox -s {name}", purpose, Source(path, line), RANK + 2)
+def _list_nox_sessions(project: Project, path: str) -> Iterator[Candidate]:
+    for session in _NOX_SESSION.finditer(project.texts[path]):
+        declared = re.search(r"name\s*=\s*[\"']([^\"']+)", session["arguments"] or "")
+        name = declared[1] if declared else session["name"]
+        if purpose := classify_script(name):
+            line = project.texts[path].count("\n", 0, session.start()) + 1
+            yield _build(f"nox -s {name}", purpose, Source(path, line), _ENVIRONMENT_RANK)
+
+
+_RUNNERS: dict[tuple[str, ...], Callable[[Project, str], Iterator[Candidate]]] = {
+    ("Makefile", "makefile", "GNUmakefile"): partial(_list_recipes, runner="make", pattern=_MAKE_TARGET),
+    ("justfile", "Justfile", ".justfile"): partial(_list_recipes, runner="just", pattern=_JUST_RECIPE),
+    ("mise.toml", ".mise.toml"): _list_mise_tasks,
+    ("tox.ini",): _list_tox_environments,
+    ("noxfile.py",): _list_nox_sessions,
+}

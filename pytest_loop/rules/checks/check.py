@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, LoopError
 from pytest_loop.rules.document import Document, Documents
-from pytest_loop.rules.syntax import Malformed
+from pytest_loop.rules.syntax import ContentError
 
 
 class Answer(NamedTuple):
@@ -98,7 +98,7 @@ class Check(BaseModel):
         return context.only_artifact() if self.reads_artifact else None
 
 
-def findings(check: Any, context: Context) -> tuple[Finding, ...]:
+def run_check(check: Any, context: Context) -> tuple[Finding, ...]:
     """Run a check, of ours or of a third party, and make its answer one of findings."""
     try:
         answer = check.run(context)
@@ -109,7 +109,7 @@ def findings(check: Any, context: Context) -> tuple[Finding, ...]:
         if isinstance(answer, str):
             return (Finding(expected="the check to pass", found=answer),)
         return (answer,) if isinstance(answer, Finding) else tuple(answer)
-    except Malformed as error:
+    except ContentError as error:
         where = context.documents.shown(context.inside(context.artifact)) if context.artifact else ""
         return (Finding(expected=error.expected, found=error.found, where=f"{where}:{error.line}" if where else ""),)
     except AssertionError as error:
@@ -117,15 +117,15 @@ def findings(check: Any, context: Context) -> tuple[Finding, ...]:
     except LoopError:
         raise
     except Exception as error:  # a third party's check that broke; what it says is all that helps
-        raise broken(error) from error
+        raise describe_crash(error) from error
 
 
-def broken(error: Exception) -> CheckError:
+def describe_crash(error: Exception) -> CheckError:
     """What becomes of an error that a check has not foreseen."""
     return CheckError(f"the check broke: {type(error).__name__}: {error}")
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """A value as a person would write it in a rule file, on one line and not longer than needed."""
     text = (
         {True: "true", False: "false"}[value] if isinstance(value, bool) else "null" if value is None else repr(value)

@@ -17,15 +17,15 @@ from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError
 from pytest_loop.processes import child
 from pytest_loop.rules import patterns
-from pytest_loop.rules.checks.check import Check, Context, Inputs, Seconds, TextList, shown
-from pytest_loop.rules.checks.data_checks import OPERATORS, Comparison, JmesPath, Number, search
+from pytest_loop.rules.checks.check import Check, Context, Inputs, Seconds, TextList, format_value
+from pytest_loop.rules.checks.data_checks import OPERATORS, Comparison, JmesPath, Number, run_query
 
 DEFAULT_TIMEOUT = 60.0
 _OPERATORS = frozenset("();<>|&")
 
 
 def _pattern(text: str) -> str:
-    if problem := patterns.problem(text):
+    if problem := patterns.find_pattern_error(text):
         raise ValueError(f"expected a regular expression, found {problem}")
     return text
 
@@ -33,13 +33,13 @@ def _pattern(text: str) -> str:
 Pattern = Annotated[str, AfterValidator(_pattern)]
 
 
-def words(command: str, advice: str = "add `shell: true`") -> list[str]:
+def split_command(command: str, advice: str = "add `shell: true`") -> list[str]:
     """The words of a command that is run without a shell; what only a shell understands is refused, with an advice."""
     try:
         split = list(shlex.shlex(command, posix=True, punctuation_chars=True))
         plain = shlex.split(command)
     except ValueError as error:
-        raise ValueError(f"expected a command, found {shown(command)} ({str(error).lower()})") from None
+        raise ValueError(f"expected a command, found {format_value(command)} ({str(error).lower()})") from None
     if not plain:
         raise ValueError("expected a command, found an empty text")
     strange = next((word for word in split if word and set(word) <= _OPERATORS), None)
@@ -48,7 +48,7 @@ def words(command: str, advice: str = "add `shell: true`") -> list[str]:
     return plain
 
 
-def filled(text: str, context: Context, *, quoted: bool) -> str:
+def fill_placeholders(text: str, context: Context, *, quoted: bool) -> str:
     """`{artifact}` and `{workspace}` replaced by their paths; other braces stay."""
     paths: dict[str, Path] = {"{workspace}": context.workspace}
     if "{artifact}" in text:
@@ -78,7 +78,7 @@ class _Runs(Check):
     @model_validator(mode="after")
     def _words(self) -> Any:
         if not self.shell:
-            words(self.line)
+            split_command(self.line)
         return self
 
     def depends_on(self, context: Context) -> Inputs | None:
@@ -91,17 +91,17 @@ class _Runs(Check):
         program = shutil.which(self.line.split()[0], path=None)
         return Inputs(tuple(sorted(files)), (Path(program),) if program else ())
 
-    def _completed(self, context: Context) -> child.Completed:
+    def _completed(self, context: Context) -> child.CommandResult:
         if self.shell:
-            command: str | list[str] = filled(self.line, context, quoted=True)
+            command: str | list[str] = fill_placeholders(self.line, context, quoted=True)
         else:
-            command = [filled(word, context, quoted=False) for word in words(self.line)]
+            command = [fill_placeholders(word, context, quoted=False) for word in split_command(self.line)]
         try:
-            return child.run(child.Order(command, context.folder, self.timeout))
+            return child.run_command(child.Command(command, context.folder, self.timeout))
         except child.CannotStartError as error:
             raise CheckError(str(error)) from None
 
-    def _unfinished(self, done: child.Completed) -> Finding | None:
+    def _unfinished(self, done: child.CommandResult) -> Finding | None:
         """What is wrong with the way in which the command ended, if anything is."""
         if done.ending is child.Ending.DEADLINE:
             found = "it still running, and ended it"
@@ -130,9 +130,9 @@ class Command(_Runs):
         done = self._completed(context)
         if problem := self._unfinished(done):
             yield problem
-        if self.expect_output and not patterns.matches(self.expect_output, done.output):
+        if self.expect_output and not patterns.find_matches(self.expect_output, done.output):
             found = "other output" if done.output.strip() else "no output"
-            expected = f"output of `{self.command}` matching {shown(self.expect_output)}"
+            expected = f"output of `{self.command}` matching {format_value(self.expect_output)}"
             yield Finding(expected=expected, found=found, detail=_tail(done.output))
 
 
@@ -177,17 +177,17 @@ class Metric(_Runs):
         elif not OPERATORS[self.metric.op](number, self.metric.value):
             yield Finding(expected=expected, found=f"{number:g}")
 
-    def _number(self, done: child.Completed) -> tuple[float | None, str]:
+    def _number(self, done: child.CommandResult) -> tuple[float | None, str]:
         if self.metric.json_ is None:
-            found = patterns.matches(self.metric.pattern or "", done.output)
+            found = patterns.find_matches(self.metric.pattern or "", done.output)
             if not found:
-                return None, f"no match of {shown(self.metric.pattern)} in its output"
+                return None, f"no match of {format_value(self.metric.pattern)} in its output"
             return _finite(found[0].text.replace(",", "").rstrip("%"))
         try:
             data = json.loads(done.stdout)
         except (ValueError, RecursionError):
             return None, "output that is not JSON"
-        return _finite(search(self.metric.json_, data))
+        return _finite(run_query(self.metric.json_, data))
 
 
 def _finite(value: Any) -> tuple[float | None, str]:
@@ -195,7 +195,7 @@ def _finite(value: Any) -> tuple[float | None, str]:
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         number = math.nan
-    return (number, "") if math.isfinite(number) else (None, f"{shown(value)}, which is not a finite number")
+    return (number, "") if math.isfinite(number) else (None, f"{format_value(value)}, which is not a finite number")
 
 
 def _tail(output: str, lines: int = 12) -> str:

@@ -9,7 +9,7 @@ from pydantic import ConfigDict
 
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
-from pytest_loop.rules.checks.check import Check, Context, Inputs, findings
+from pytest_loop.rules.checks.check import Check, Context, Inputs, run_check
 
 
 class _Composed(Check):
@@ -33,7 +33,7 @@ class AllOf(_Composed):
         unjudged: NotJudgedError | None = None
         for check in self.checks:
             try:
-                found += findings(check, context)
+                found += run_check(check, context)
             except NotJudgedError as reason:
                 unjudged = unjudged or reason
         if unjudged and not found:
@@ -49,7 +49,7 @@ class AnyOf(_Composed):
         reasons: list[CheckError | NotJudgedError] = []
         for check in self.checks:
             try:
-                wrong = findings(check, context)
+                wrong = run_check(check, context)
             except (CheckError, NotJudgedError) as reason:
                 reasons.append(reason)
                 continue
@@ -65,5 +65,5 @@ class Not(_Composed):
     """The check does not pass."""
 
     def run(self, context: Context) -> Iterable[Finding]:
-        if not findings(self.checks[0], context):
+        if not run_check(self.checks[0], context):
             yield Finding(expected="the check not to pass", found="that it passed")

@@ -10,9 +10,9 @@ from pydantic import ConfigDict, Field, model_validator
 
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.rules import patterns
-from pytest_loop.rules.checks.check import Check, Context, Count, TextList, shown
+from pytest_loop.rules.checks.check import Check, Context, Count, TextList, format_value
 from pytest_loop.rules.document import Document
-from pytest_loop.rules.syntax import Malformed
+from pytest_loop.rules.syntax import ContentError
 
 
 class _Part:
@@ -27,7 +27,7 @@ class _Part:
         if section is not None:
             found = document.markdown.section(section)
             if found is None:
-                raise Malformed(1, f"a section {section!r}", "none")
+                raise ContentError(1, f"a section {section!r}", "none")
             self.name = document.line(found.line)
             self.text, self.start = found.text, found.start
 
@@ -82,12 +82,12 @@ class _Patterns(_Content):
     @model_validator(mode="after")
     def _compile(self) -> Any:
         for pattern in self._wanted():
-            if problem := patterns.problem(pattern):
+            if problem := patterns.find_pattern_error(pattern):
                 raise ValueError(f"expected a regular expression, found {problem}")
         return self
 
     def _places(self, part: _Part, text: str, limit: int) -> list[int]:
-        found = patterns.matches(text, part.text, limit=limit, ignore_case=self.ignore_case)
+        found = patterns.find_matches(text, part.text, limit=limit, ignore_case=self.ignore_case)
         return [match.start for match in found]
 
 
@@ -103,10 +103,14 @@ class _Present(_Content):
         if len(places) < self.min_matches:
             found = f"{len(places)}" if places else "it nowhere"
             times = f" at least {self.min_matches} times" if self.min_matches > 1 else ""
-            return [Finding(expected=f"{self._noun} {shown(text)}{times}", found=found, where=part.name)]
+            return [Finding(expected=f"{self._noun} {format_value(text)}{times}", found=found, where=part.name)]
         if most is not None and len(places) > most:
             where = part.at(places[most])
-            return [Finding(expected=f"{self._noun} {shown(text)} at most {most} times", found="one more", where=where)]
+            return [
+                Finding(
+                    expected=f"{self._noun} {format_value(text)} at most {most} times", found="one more", where=where
+                )
+            ]
         return []
 
     _noun: ClassVar[str] = "the text"
@@ -117,7 +121,9 @@ class _Absent(_Content):
 
     def _judged(self, part: _Part, text: str) -> list[Finding]:
         places = self._places(part, text, 5)
-        return [Finding(expected=f"no {self._noun} {shown(text)}", found="it", where=part.at(at)) for at in places]
+        return [
+            Finding(expected=f"no {self._noun} {format_value(text)}", found="it", where=part.at(at)) for at in places
+        ]
 
     _noun: ClassVar[str] = "text"
 
@@ -173,7 +179,7 @@ class Search(Check):
     flags: str = ""
 
     def run(self, context: Context) -> Iterable[Finding]:
-        plain = patterns.problem(self.search) is not None
+        plain = patterns.find_pattern_error(self.search) is not None
         common: dict[str, Any] = {"ignore_case": "i" in self.flags.casefold()}
         if self.negate:
             check: Check = (

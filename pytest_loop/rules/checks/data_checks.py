@@ -14,9 +14,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError
 from pytest_loop.rules import patterns
-from pytest_loop.rules.checks.check import Check, Context, Inputs, shown
-from pytest_loop.rules.deadline import SECONDS, deadline
-from pytest_loop.rules.syntax import FORMATS, Malformed, parse, read_text
+from pytest_loop.rules.checks.check import Check, Context, Inputs, format_value
+from pytest_loop.rules.deadline import DEADLINE_SECONDS, enforce_deadline
+from pytest_loop.rules.syntax import FORMATS, ContentError, parse, read_text
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -50,7 +50,7 @@ class JsonSchema(_Data):
         document = context.document()
         data = document.data(self.format, self.block)
         schema, base = _schema(self.json_schema, context)
-        with deadline(SECONDS, "the validation"):
+        with enforce_deadline(DEADLINE_SECONDS, "the validation"):
             violations = sorted(
                 _violations(data, schema, base, context), key=lambda one: list(map(str, one.absolute_path))
             )
@@ -66,7 +66,9 @@ def _brief(violation: ValidationError) -> str:
     """The library's sentence without the instance printed in it, which may be the whole document."""
     instance = repr(violation.instance)
     return (
-        violation.message.replace(instance, shown(violation.instance), 1) if len(instance) > 80 else violation.message
+        violation.message.replace(instance, format_value(violation.instance), 1)
+        if len(instance) > 80
+        else violation.message
     )
 
 
@@ -80,7 +82,7 @@ def _schema(source: str | dict[str, Any], context: Context) -> tuple[Any, Path]:
 def _loaded(path: Path, name: str) -> Any:
     try:
         return parse(read_text(path), FORMATS.get(path.suffix.lower(), "json"))
-    except Malformed as error:
+    except ContentError as error:
         raise CheckError(f"cannot read the schema {name}:{error.line}: {error}") from None
 
 
@@ -110,8 +112,8 @@ def _violations(data: Any, schema: Any, base: Path, context: Context) -> list[Va
 def _pattern(_validator: object, pattern: str, instance: object, _schema: object) -> Iterator[ValidationError]:
     from jsonschema.exceptions import ValidationError
 
-    if isinstance(instance, str) and not patterns.matches(pattern, instance):
-        yield ValidationError(f"{shown(instance)} does not match {shown(pattern)}")
+    if isinstance(instance, str) and not patterns.find_matches(pattern, instance):
+        yield ValidationError(f"{format_value(instance)} does not match {format_value(pattern)}")
 
 
 Number = int | float
@@ -130,7 +132,7 @@ def _equal(found: Any, value: Any) -> bool:
 
 
 def _matching(found: Any, value: Any) -> bool:
-    return isinstance(found, str) and bool(patterns.matches(str(value), found))
+    return isinstance(found, str) and bool(patterns.find_matches(str(value), found))
 
 
 def _holds(found: Any, value: Any) -> bool:
@@ -160,20 +162,20 @@ def _jmespath(expression: str) -> str:
         jmespath.compile(expression)
     except (jmespath.exceptions.JMESPathError, RecursionError) as error:
         reason = str(error).splitlines()[0].rstrip(":")
-        raise ValueError(f"expected a JMESPath expression, found {shown(expression)} ({reason})") from None
+        raise ValueError(f"expected a JMESPath expression, found {format_value(expression)} ({reason})") from None
     return expression
 
 
 JmesPath = Annotated[str, AfterValidator(_jmespath)]
 
 
-def search(expression: str, data: Any) -> Any:
+def run_query(expression: str, data: Any) -> Any:
     """What a JMESPath expression finds, within a deadline."""
     try:
-        with deadline(SECONDS, f"the query {shown(expression)}"):
+        with enforce_deadline(DEADLINE_SECONDS, f"the query {format_value(expression)}"):
             return jmespath.search(expression, data)
     except jmespath.exceptions.JMESPathError as error:
-        raise CheckError(f"the query {shown(expression)} cannot be answered: {error}") from None
+        raise CheckError(f"the query {format_value(expression)} cannot be answered: {error}") from None
 
 
 class Question(BaseModel):
@@ -194,6 +196,10 @@ class Query(_Data):
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()
         ask = self.query
-        found = search(ask.path, document.data(self.format, self.block))
+        found = run_query(ask.path, document.data(self.format, self.block))
         if not OPERATORS[ask.op](found, ask.value):
-            yield Finding(expected=f"{ask.path} {ask.op} {shown(ask.value)}", found=shown(found), where=document.shown)
+            yield Finding(
+                expected=f"{ask.path} {ask.op} {format_value(ask.value)}",
+                found=format_value(found),
+                where=document.shown,
+            )

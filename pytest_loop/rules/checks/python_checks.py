@@ -14,13 +14,13 @@ from pydantic import AfterValidator
 
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, LoopError
-from pytest_loop.rules.checks.check import Check, Context, TextList, shown
-from pytest_loop.rules.mark_expressions import Expression
+from pytest_loop.rules.checks.check import Check, Context, TextList, format_value
+from pytest_loop.rules.mark_expressions import MarkExpression
 
 
 def _reference(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text):
-        raise ValueError(f"expected module:function, found {shown(text)}")
+        raise ValueError(f"expected module:function, found {format_value(text)}")
     return text
 
 
@@ -43,7 +43,7 @@ class Python(Check):
             yield from self._said(error)
             return
         if answer is not None and answer is not True:
-            yield Finding(expected=f"True or None from {self.python}", found=shown(answer))
+            yield Finding(expected=f"True or None from {self.python}", found=format_value(answer))
 
     def file(self, *folders: Path) -> Path | None:
         """Where its function stands, if that is in one of these folders."""
@@ -89,7 +89,7 @@ def _importable(*folders: str) -> Iterator[None]:
 def _test_selection(texts: list[str]) -> list[str]:
     for text in texts:
         if not is_node_id(text):
-            Expression(text)
+            MarkExpression(text)
     return texts
 
 

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pytest_loop.core.model.rules import Proof
-from pytest_loop.rules.checks.check import Check, shown
+from pytest_loop.rules.checks.check import Check, format_value
 from pytest_loop.rules.checks.composite_checks import AllOf, AnyOf, Not
 from pytest_loop.rules.checks.python_checks import Tests
 from pytest_loop.rules.checks.review_checks import Sentence
-from pytest_loop.rules.validation_messages import Complaint, complaints
+from pytest_loop.rules.validation_messages import FieldProblem, describe_errors
 
 Kinds = Mapping[str, type[BaseModel]]
 
@@ -41,7 +41,7 @@ class _Named(Mapping[str, type[BaseModel]]):
         return len(self.places)
 
 
-BUILT_IN: Kinds = _Named(
+BUILT_IN_KINDS: Kinds = _Named(
     command="command_checks.Command",
     metric="command_checks.Metric",
     contains="content_checks.Contains",
@@ -64,15 +64,15 @@ FOREIGN: Kinds = _Named(executable="command_checks.Executable", content="content
 COMPOSED: dict[str, type[AllOf | AnyOf | Not]] = {"all": AllOf, "any": AnyOf, "not": Not}
 
 
-class Invalid(Exception):  # noqa: N818 - a value on its way to messages
+class InvalidCheckError(Exception):
     """A check that cannot be understood, with every complaint about it."""
 
-    def __init__(self, *reasons: Complaint) -> None:
+    def __init__(self, *reasons: FieldProblem) -> None:
         self.complaints = reasons
         super().__init__("; ".join(reason.text for reason in reasons))
 
 
-def check(raw: Any, kinds: Kinds = BUILT_IN) -> Any:
+def build_check(raw: Any, kinds: Kinds = BUILT_IN_KINDS) -> Any:
     """The check that a rule file's value stands for; raises `Invalid`."""
     if isinstance(raw, str) and raw.strip():
         return Sentence(sentence=raw)
@@ -81,7 +81,9 @@ def check(raw: Any, kinds: Kinds = BUILT_IN) -> Any:
     if isinstance(raw, dict) and raw.get("type") in FOREIGN:
         return _model(FOREIGN[raw["type"]], raw)
     if not isinstance(raw, dict) or not raw:
-        raise Invalid(Complaint((), f"expected a check (a mapping, a list or a sentence), found {shown(raw)}"))
+        raise InvalidCheckError(
+            FieldProblem((), f"expected a check (a mapping, a list or a sentence), found {format_value(raw)}")
+        )
     return _by_kind(raw, kinds)
 
 
@@ -89,9 +91,13 @@ def _by_kind(raw: dict[Any, Any], kinds: Kinds) -> Any:
     names = [name for name in raw if name in kinds or name in COMPOSED]
     if not names:
         known = ", ".join(sorted([*kinds, *COMPOSED]))
-        raise Invalid(Complaint((next(iter(raw)),), f"expected one kind of check ({known}), found {_named(raw)}"))
+        raise InvalidCheckError(
+            FieldProblem((next(iter(raw)),), f"expected one kind of check ({known}), found {_named(raw)}")
+        )
     if len(names) > 1:
-        raise Invalid(Complaint((names[1],), f"expected one kind of check, found {_named(names)}: put them into `all`"))
+        raise InvalidCheckError(
+            FieldProblem((names[1],), f"expected one kind of check, found {_named(names)}: put them into `all`")
+        )
     name = names[0]
     if name in COMPOSED:
         return _composed(name, raw, kinds)
@@ -104,18 +110,22 @@ def _by_kind(raw: dict[Any, Any], kinds: Kinds) -> Any:
 def _composed(name: str, raw: dict[Any, Any], kinds: Kinds) -> Check:
     if len(raw) > 1:
         other = next(key for key in raw if key != name)
-        raise Invalid(Complaint((other,), f"expected nothing beside `{name}`, found `{other}`"))
+        raise InvalidCheckError(FieldProblem((other,), f"expected nothing beside `{name}`, found `{other}`"))
     value = raw[name]
     if name == "not":
         return Not(checks=_each({"not": value}, kinds))
     if not isinstance(value, list) or not value:
-        raise Invalid(Complaint((name,), f"expected a list of checks for `{name}`, found {shown(value)}"))
+        raise InvalidCheckError(
+            FieldProblem((name,), f"expected a list of checks for `{name}`, found {format_value(value)}")
+        )
     try:
         parts = _each(value, kinds)
-    except Invalid as invalid:
-        raise Invalid(*(Complaint((name, *one.path), one.text) for one in invalid.complaints)) from None
+    except InvalidCheckError as invalid:
+        raise InvalidCheckError(*(FieldProblem((name, *one.path), one.text) for one in invalid.complaints)) from None
     if name == "any" and any(isinstance(part, Tests) for part in parts):
-        raise Invalid(Complaint((name,), "expected `tests` alone, in a list or in `all`, found it in `any`"))
+        raise InvalidCheckError(
+            FieldProblem((name,), "expected `tests` alone, in a list or in `all`, found it in `any`")
+        )
     return COMPOSED[name](checks=parts)
 
 
@@ -124,13 +134,15 @@ def _each(raw: list[Any] | dict[str, Any], kinds: Kinds) -> tuple[Any, ...]:
     done, wrong = [], []
     for step, value in raw.items() if isinstance(raw, dict) else enumerate(raw):
         try:
-            done.append(check(value, kinds))
-        except Invalid as invalid:
-            wrong += [Complaint((step, *one.path), one.text) for one in invalid.complaints]
+            done.append(build_check(value, kinds))
+        except InvalidCheckError as invalid:
+            wrong += [FieldProblem((step, *one.path), one.text) for one in invalid.complaints]
     if wrong:
-        raise Invalid(*wrong)
+        raise InvalidCheckError(*wrong)
     if isinstance(raw, dict) and any(isinstance(part, Tests) for part in done):
-        raise Invalid(Complaint(("not",), "expected `tests` alone, in a list or in `all`, found it in `not`"))
+        raise InvalidCheckError(
+            FieldProblem(("not",), "expected `tests` alone, in a list or in `all`, found it in `not`")
+        )
     return tuple(done)
 
 
@@ -138,7 +150,9 @@ def _model(model: type[BaseModel], raw: Any, at: tuple[str | int, ...] = ()) -> 
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        raise Invalid(*(Complaint((*at, *one.path), one.text) for one in complaints(error, model, raw))) from None
+        raise InvalidCheckError(
+            *(FieldProblem((*at, *one.path), one.text) for one in describe_errors(error, model, raw))
+        ) from None
 
 
 def _whole(model: type[BaseModel], raw: dict[Any, Any], name: str) -> Any:
@@ -147,7 +161,9 @@ def _whole(model: type[BaseModel], raw: dict[Any, Any], name: str) -> Any:
     beside = {key: other for key, other in raw.items() if key != name}
     if not isinstance(value, dict):
         keys = ", ".join(model.model_fields)
-        raise Invalid(Complaint((name,), f"expected a mapping with {keys} for `{name}`, found {shown(value)}"))
+        raise InvalidCheckError(
+            FieldProblem((name,), f"expected a mapping with {keys} for `{name}`, found {format_value(value)}")
+        )
     return _model(model, {**value, **beside}, (name,))
 
 
@@ -155,26 +171,27 @@ def _named(names: Any) -> str:
     return " and ".join(f"`{name}`" for name in names)
 
 
-def each(root: Any) -> list[Any]:
+def list_checks(root: Any) -> list[Any]:
     """A check and all checks inside it."""
     parts = vars(root).get("checks", ())
-    return [root, *(inner for part in parts for inner in each(part))] if parts else [root]
+    return [root, *(inner for part in parts for inner in list_checks(part))] if parts else [root]
 
 
-def proof(parts: Sequence[Any]) -> Proof:
+def find_weakest_proof(parts: Sequence[Any]) -> Proof:
     """What a verdict of these checks together rests on: no more than the weakest of them."""
     kinds = [getattr(part, "proof", Proof.OBSERVATION) for part in parts]
     return kinds[0] if len(kinds) == 1 else max(kinds, key=lambda one: one.rank)
 
 
-def reads_artifact(root: Any) -> bool:
+def needs_artifact(root: Any) -> bool:
     """Whether a check cannot be carried out without an artifact."""
     return any(
-        getattr(one, "reads_artifact", False) or "{artifact}" in str(getattr(one, "line", "")) for one in each(root)
+        getattr(one, "reads_artifact", False) or "{artifact}" in str(getattr(one, "line", ""))
+        for one in list_checks(root)
     )
 
 
-def schema(kinds: Kinds = BUILT_IN) -> dict[str, Any]:
+def build_check_schemas(kinds: Kinds = BUILT_IN_KINDS) -> dict[str, Any]:
     """The JSON Schema definitions of checks, by name; `check` is any of them."""
     definitions: dict[str, Any] = {}
     ways: list[dict[str, Any]] = [

@@ -12,9 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.check import Check, Context, Count, Inputs
-from pytest_loop.rules.document import Document, syntax_problem
-from pytest_loop.rules.markdown_document import Link, Markdown, Section
-from pytest_loop.rules.syntax import Malformed
+from pytest_loop.rules.document import Document, find_syntax_error
+from pytest_loop.rules.markdown_document import Link, MarkdownDocument, Section
+from pytest_loop.rules.syntax import ContentError
 
 
 class _Part(BaseModel):
@@ -136,7 +136,7 @@ class Parses(Check):
         else:
             pieces = [(block.text, block.line) for block in document.blocks(self.parses.block)]
         for text, line in pieces:
-            if problem := syntax_problem(text, kind):
+            if problem := find_syntax_error(text, kind):
                 yield Finding(
                     expected=problem.expected, found=problem.found, where=document.line(line + problem.line - 1)
                 )
@@ -183,7 +183,7 @@ class Size(Check):
         if self.size.bytes:
             path = context.path()
             if not path.is_file():
-                raise Malformed(1, "a file", "a directory" if path.is_dir() else "none")
+                raise ContentError(1, "a file", "a directory" if path.is_dir() else "none")
             yield from _outside(self.size.bytes, path.stat().st_size, "bytes", context.documents.shown(path))
         if self.size.lines or self.size.words:
             document = context.document()
@@ -240,5 +240,7 @@ def _dead(link: Link, document: Document, context: Context) -> str | None:
 def _dead_anchor(anchor: str, target: Path, document: Document, context: Context) -> str | None:
     if not anchor or (target != document.path and target.suffix.lower() not in (".md", ".markdown")):
         return None
-    markdown: Markdown = document.markdown if target == document.path else context.documents.read(target).markdown
+    markdown: MarkdownDocument = (
+        document.markdown if target == document.path else context.documents.read(target).markdown
+    )
     return None if anchor.casefold() in {name.casefold() for name in markdown.anchors} else "no such heading"

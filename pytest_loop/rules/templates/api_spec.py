@@ -28,13 +28,13 @@ _CONVENTIONS = {
 
 
 def _spec(artifact: Path, workspace: Path) -> Spec:
-    return Spec(artifact_reader.document(artifact, workspace), workspace)
+    return Spec(artifact_reader.read_document(artifact, workspace), workspace)
 
 
-def schemas(artifact: Path, workspace: Path) -> None:
+def check_schemas(artifact: Path, workspace: Path) -> None:
     """Bodies have schemas, and references lead somewhere."""
     spec = _spec(artifact, workspace)
-    artifact_reader.refuse(
+    artifact_reader.fail_with(
         [problem for one in spec.operations() for problem in _without_schema(one)] + list(spec.dangling())
     )
 
@@ -92,10 +92,12 @@ def _has_schema(body: Node) -> bool:
     )
 
 
-def examples(artifact: Path, workspace: Path) -> None:
+def check_examples(artifact: Path, workspace: Path) -> None:
     """Every operation shows a body: what is sent, or what comes back when it succeeds."""
     operations = _spec(artifact, workspace).operations()
-    artifact_reader.refuse(one.complain("expected an example, found none") for one in operations if not _is_shown(one))
+    artifact_reader.fail_with(
+        one.complain("expected an example, found none") for one in operations if not _is_shown(one)
+    )
 
 
 def _is_shown(operation: Operation) -> bool:
@@ -132,10 +134,10 @@ def _schema_shows(schema: Node, depth: int) -> bool:
     return bool(parts) and all(_schema_shows(one, depth - 1) for one in parts)
 
 
-def errors(artifact: Path, workspace: Path) -> None:
+def check_errors(artifact: Path, workspace: Path) -> None:
     """Operations say what happens when they cannot be carried out."""
     operations = _spec(artifact, workspace).operations()
-    artifact_reader.refuse(problem for one in operations for problem in _without_errors(one))
+    artifact_reader.fail_with(problem for one in operations for problem in _without_errors(one))
 
 
 def _without_errors(operation: Operation) -> Iterator[str]:
@@ -151,7 +153,7 @@ def _without_errors(operation: Operation) -> Iterator[str]:
         yield operation.complain(f"expected a 500 response, found {', '.join(sorted(codes)) or 'none'}")
 
 
-def naming(artifact: Path, workspace: Path) -> None:
+def check_naming(artifact: Path, workspace: Path) -> None:
     """Paths follow one convention, and parameters follow one; the two may differ."""
     segments: dict[str, Operation] = {}
     parameters: dict[str, Operation] = {}
@@ -160,7 +162,7 @@ def naming(artifact: Path, workspace: Path) -> None:
             segments.setdefault(word, operation)
         for word in _words(" ".join(_parameter_names(operation))):
             parameters.setdefault(word, operation)
-    artifact_reader.refuse([*_odd_ones(segments, "path segments"), *_odd_ones(parameters, "parameters")])
+    artifact_reader.fail_with([*_odd_ones(segments, "path segments"), *_odd_ones(parameters, "parameters")])
 
 
 def _parameter_names(operation: Operation) -> list[str]:
@@ -182,13 +184,13 @@ def _odd_ones(names: dict[str, Operation], noun: str) -> Iterator[str]:
             yield operation.complain(f"expected {title} as for most {noun}, found {name!r}")
 
 
-def pagination(artifact: Path, workspace: Path) -> None:
+def check_pagination(artifact: Path, workspace: Path) -> None:
     """A list is read page by page."""
     operations = _spec(artifact, workspace).operations()
     paths = {one.path for one in operations}
     lists = [one for one in operations if one.method == "get" and _is_list(one, paths)]
     text = "expected a parameter for pages (page, limit, offset or cursor), found none"
-    artifact_reader.refuse(one.complain(text) for one in lists if not any(map(_is_paging, one.parameters)))
+    artifact_reader.fail_with(one.complain(text) for one in lists if not any(map(_is_paging, one.parameters)))
 
 
 def _is_list(operation: Operation, paths: set[str]) -> bool:
@@ -220,11 +222,11 @@ def _is_paging(parameter: Node) -> bool:
     return bool(_PAGING.search(str(name)))
 
 
-def auth(artifact: Path, workspace: Path) -> None:
+def check_auth(artifact: Path, workspace: Path) -> None:
     """Every operation says who may call it, by schemes that exist; an empty `security` says everybody."""
     spec = _spec(artifact, workspace)
     operations = spec.operations()
-    artifact_reader.refuse([problem for one in operations for problem in _unprotected(one, spec)])
+    artifact_reader.fail_with([problem for one in operations for problem in _unprotected(one, spec)])
     if not any(_security(one, spec).value for one in operations):
         raise AssertionError(
             f"{spec.at('security')}: expected an operation that asks for a security scheme, found none"

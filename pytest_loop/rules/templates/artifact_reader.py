@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pytest_loop.core.text.wording import limit_lines
 from pytest_loop.rules.document import Document, Documents
-from pytest_loop.rules.syntax import Malformed
+from pytest_loop.rules.syntax import ContentError
 
 MOST = 10
 
@@ -18,26 +19,25 @@ def _documents(workspace: Path) -> Documents:
     return Documents(workspace)
 
 
-def document(artifact: Path, workspace: Path) -> Document:
+def read_document(artifact: Path, workspace: Path) -> Document:
     """The artifact; where it cannot be read, the failure says why."""
     documents = _documents(workspace)
     try:
         return documents.read(artifact)
-    except Malformed as error:
+    except ContentError as error:
         raise AssertionError(f"{documents.shown(artifact)}:{error.line}: {error}") from None
 
 
-def data(source: Document) -> Any:
+def read_data(source: Document) -> Any:
     """The data in the artifact; where there is none, the failure says why."""
     try:
         return source.data(None)
-    except Malformed as error:
+    except ContentError as error:
         raise AssertionError(f"{source.line(error.line)}: {error}") from None
 
 
-def refuse(problems: Iterable[str]) -> None:
+def fail_with(problems: Iterable[str]) -> None:
     """Fail with the problems, if there are any."""
     found = list(problems)
-    more = [f"and {len(found) - MOST} more"] if len(found) > MOST else []
     if found:
-        raise AssertionError(";\n".join([*found[:MOST], *more]))
+        raise AssertionError(";\n".join(limit_lines(found, MOST, "and {} more")))

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from pytest_loop.rules.document import Document
-from pytest_loop.rules.syntax import Malformed, read_text
+from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.rules.templates import artifact_reader
 
 FAMILIAR = frozenset(("HOME", "HOSTNAME", "LANG", "PATH", "PWD", "SHELL", "TMPDIR", "TZ", "USER"))
@@ -15,9 +15,9 @@ _COMMENT = re.compile(r"(?:^|\s)#(.*)$")
 _REFERENCE = re.compile(r"(?<!\$)\$(?:\{([A-Z_][A-Z0-9_]*)(:?[-?=+])?|([A-Z_][A-Z0-9_]*)\b)|\benv:([A-Z_][A-Z0-9_]*)\b")
 
 
-def env_vars(artifact: Path, workspace: Path) -> None:
+def check_env_vars(artifact: Path, workspace: Path) -> None:
     """Every environment variable has a default where it stands, or is explained in a comment or beside the file."""
-    source = artifact_reader.document(artifact, workspace)
+    source = artifact_reader.read_document(artifact, workspace)
     lines = source.text.split("\n")
     comments = [_comment(line) for line in lines]
     told = "\n".join(comments) + _told_beside(source.path.parent, workspace)
@@ -27,7 +27,7 @@ def env_vars(artifact: Path, workspace: Path) -> None:
         for name in _references(_code(line)):
             if not explained and not re.search(rf"\b{name}\b", told):
                 problems.setdefault(name, f"{source.line(index + 1)}: expected a comment on {name}, found none")
-    artifact_reader.refuse(problems.values())
+    artifact_reader.fail_with(problems.values())
 
 
 def _references(code: str) -> list[str]:
@@ -53,13 +53,13 @@ def _told_beside(folder: Path, workspace: Path) -> str:
 def _text(path: Path) -> str:
     try:
         return "\n" + read_text(path)
-    except Malformed:  # there is none, or none that can be read
+    except ContentError:  # there is none, or none that can be read
         return ""
 
 
-def commented(artifact: Path, workspace: Path) -> None:
+def check_comments(artifact: Path, workspace: Path) -> None:
     """Some value is explained; JSON has no comments, and is left to the sentence beside this check."""
-    source = artifact_reader.document(artifact, workspace)
+    source = artifact_reader.read_document(artifact, workspace)
     if not _is_json(source) and not any(_comment(line) for line in source.text.split("\n")):
         raise AssertionError(f"{source.line(1)}: expected comments on values that are not obvious, found none")
 

@@ -10,9 +10,9 @@ from textwrap import dedent
 
 from markdown_it import MarkdownIt
 
-from pytest_loop.rules.document import Document, syntax_problem
+from pytest_loop.rules.document import Document, find_syntax_error
 from pytest_loop.rules.markdown_document import Block
-from pytest_loop.rules.syntax import Malformed
+from pytest_loop.rules.syntax import ContentError
 from pytest_loop.rules.templates import artifact_reader
 
 LANGUAGES = {"python": "python", "py": "python", "python3": "python", "json": "json", "toml": "toml", "xml": "xml"}
@@ -21,24 +21,24 @@ _PLACEHOLDER = re.compile(r"\W*(todo|tbd|fixme|coming soon|to be (written|done))
 _YAML_DOCUMENT = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
 
-def filled_sections(artifact: Path, workspace: Path) -> None:
+def check_sections(artifact: Path, workspace: Path) -> None:
     """There are headings, and something stands below each of them."""
-    source = artifact_reader.document(artifact, workspace)
+    source = artifact_reader.read_document(artifact, workspace)
     sections = source.markdown.sections
     if not sections:
         raise AssertionError(f"{source.line(1)}: expected headings, found none")
     empty = [one for one in sections if not one.words or _PLACEHOLDER.fullmatch(one.text)]
-    artifact_reader.refuse(
+    artifact_reader.fail_with(
         f"{source.line(one.line)}: expected text in the section {one.title!r}, found none" for one in empty
     )
 
 
-def examples(artifact: Path, workspace: Path) -> None:
+def check_examples(artifact: Path, workspace: Path) -> None:
     """There are fenced examples, each is closed and not empty, and those of a known language parse."""
-    source = artifact_reader.document(artifact, workspace)
+    source = artifact_reader.read_document(artifact, workspace)
     if not source.markdown.blocks:
         raise AssertionError(f"{source.line(1)}: expected a fenced example, found none")
-    artifact_reader.refuse(problem for block in source.markdown.blocks if (problem := _broken(source, block)))
+    artifact_reader.fail_with(problem for block in source.markdown.blocks if (problem := _broken(source, block)))
 
 
 def _broken(source: Document, block: Block) -> str | None:
@@ -53,9 +53,9 @@ def _broken(source: Document, block: Block) -> str | None:
     return None
 
 
-def _problem(text: str, kind: str) -> Malformed | None:
+def _problem(text: str, kind: str) -> ContentError | None:
     """What keeps an example from being read; of Python it may be a part of a function, such as a lone `return`."""
-    problem = syntax_problem(text, kind)
+    problem = find_syntax_error(text, kind)
     if problem and kind == "python" and "outside" in problem.found:
         return None
     return problem
@@ -79,32 +79,32 @@ def _pieces(block: Block) -> Iterator[tuple[int, str]]:
         yield 0, dedent(block.text)
 
 
-def hierarchy(artifact: Path, workspace: Path) -> None:
+def check_hierarchy(artifact: Path, workspace: Path) -> None:
     """The first heading is a title, and no level is skipped on the way down."""
-    source = artifact_reader.document(artifact, workspace)
+    source = artifact_reader.read_document(artifact, workspace)
     sections = source.markdown.sections
     if not sections:
         raise AssertionError(f"{source.line(1)}: expected headings, found none")
     # A title may stand in the front matter or in HTML, so the first heading may be of level 2.
     levels = [1, *(one.level for one in sections)]
     steps = zip(levels, sections, strict=False)
-    artifact_reader.refuse(
+    artifact_reader.fail_with(
         f"{source.line(one.line)}: expected {one.title!r} at level {above + 1} or above, found it at level {one.level}"
         for above, one in steps
         if one.level > above + 1
     )
 
 
-def one_style(artifact: Path, workspace: Path) -> None:
+def check_style(artifact: Path, workspace: Path) -> None:
     """Headings are underlined everywhere or nowhere, and the bullets of a level are the same."""
-    source = artifact_reader.document(artifact, workspace)
+    source = artifact_reader.read_document(artifact, workspace)
     used: dict[str, tuple[str, int]] = {}
     problems = []
     for place, style, line in _styles(source):
         known, first = used.setdefault(place, (style, line))
         if style != known:
             problems.append(f"{source.line(line)}: expected {place} as in line {first} ({known}), found {style}")
-    artifact_reader.refuse(problems)
+    artifact_reader.fail_with(problems)
 
 
 def _styles(source: Document) -> Iterator[tuple[str, str, int]]:

@@ -14,8 +14,8 @@ from referencing import Registry, Resource, Specification
 from referencing.exceptions import Unresolvable
 
 from pytest_loop.rules.document import Document
-from pytest_loop.rules.line_numbers import Locate, locator
-from pytest_loop.rules.syntax import FORMATS, parse, read_text, with_text_keys
+from pytest_loop.rules.line_numbers import LineLookup, build_line_lookup
+from pytest_loop.rules.syntax import FORMATS, parse, read_text, stringify_keys
 from pytest_loop.rules.templates import artifact_reader
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -105,7 +105,7 @@ class Spec:
 
     def __init__(self, source: Document, workspace: Path) -> None:
         self._source = source
-        data = artifact_reader.data(source)
+        data = artifact_reader.read_data(source)
         uri = source.path.as_uri()
         registry: Registry[Any] = Registry(retrieve=_Retrieve(workspace))  # type: ignore[call-arg]
         registry = registry.with_resource(uri, _resource(data))
@@ -113,8 +113,8 @@ class Spec:
         self.root = Node(data, self._resolver)
 
     @cached_property
-    def _line(self) -> Locate:
-        return locator(self._source.text, self._source.format(None))
+    def _line(self) -> LineLookup:
+        return build_line_lookup(self._source.text, self._source.format(None))
 
     def at(self, *path: str | int) -> str:
         return self._source.line(self._line(path))
@@ -162,7 +162,7 @@ class _Retrieve:
         path = Path(url2pathname(parts.path)).resolve()
         if parts.scheme != "file" or not path.is_relative_to(self._workspace):
             raise LookupError(f"{uri} is not in the project")
-        return _resource(with_text_keys(parse(read_text(path), FORMATS.get(path.suffix.lower(), "yaml"))))
+        return _resource(stringify_keys(parse(read_text(path), FORMATS.get(path.suffix.lower(), "yaml"))))
 
 
 def _resource(contents: Any) -> Resource[Any]:

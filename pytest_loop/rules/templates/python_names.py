@@ -38,9 +38,9 @@ class Method(NamedTuple):
         return f"{self.owner.name}.{self.node.name}" if self.owner else self.node.name
 
 
-def another_language(artifact: Path, workspace: Path) -> None:
+def check_other_language(artifact: Path, workspace: Path) -> None:
     """Stands before a sentence: an agent judges what has no syntax tree here."""
-    document = artifact_reader.document(artifact, workspace)
+    document = artifact_reader.read_document(artifact, workspace)
     if is_python(artifact):
         raise AssertionError(f"{document.shown} is Python, which the check before this one judges")
 
@@ -52,7 +52,7 @@ def is_python(artifact: Path) -> bool:
 
 def parsed(artifact: Path, workspace: Path) -> Source:
     """The artifact as Python; where it is not, the failure says why."""
-    document = artifact_reader.document(artifact, workspace)
+    document = artifact_reader.read_document(artifact, workspace)
     if not is_python(artifact):
         raise AssertionError(f"{document.shown} is not Python")
     try:
@@ -82,7 +82,7 @@ def _is_public(name: str) -> bool:
     return not name.startswith("_") or (name.startswith("__") and name.endswith("__"))
 
 
-def public_names(artifact: Path, workspace: Path) -> None:
+def check_public_names(artifact: Path, workspace: Path) -> None:
     """There are public names, what `__all__` promises exists, and no public function is a stub."""
     source = parsed(artifact, workspace)
     public = list(_public(source.tree.body))
@@ -94,7 +94,7 @@ def public_names(artifact: Path, workspace: Path) -> None:
     for one in public:
         if isinstance(one, Method) and _is_stub(one, bases) and artifact.suffix.lower() != ".pyi":
             problems.append(source.at(one.node, f"expected {one.name} to do something, found a stub"))
-    artifact_reader.refuse(problems)
+    artifact_reader.fail_with(problems)
 
 
 def _promised(tree: ast.Module) -> dict[str, ast.expr]:
@@ -159,12 +159,12 @@ def _says_not_implemented(node: ast.stmt) -> bool:
     )
 
 
-def annotated(artifact: Path, workspace: Path) -> None:
+def check_annotations(artifact: Path, workspace: Path) -> None:
     """Public functions and methods have annotations for what they take and give."""
     source = parsed(artifact, workspace)
     methods = [one for one in _public(source.tree.body) if isinstance(one, Method)]
     found = [(one, missing) for one in methods if (missing := _unannotated(one))]
-    artifact_reader.refuse(
+    artifact_reader.fail_with(
         source.at(one.node, f"{one.name}: expected annotations for {_listed(names)}, found none")
         for one, names in found
     )
@@ -185,7 +185,7 @@ def _listed(names: list[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def naming(artifact: Path, workspace: Path) -> None:
+def check_naming(artifact: Path, workspace: Path) -> None:
     """Functions are snake_case and classes CapWords; a subclass may have to use the names of its base."""
     source = parsed(artifact, workspace)
     nodes = list(ast.walk(source.tree))
@@ -194,7 +194,7 @@ def naming(artifact: Path, workspace: Path) -> None:
     functions = [child for owner in owners for child in owner.body if isinstance(child, Function)]
     capital = [node for node in functions if node.name != node.name.lower()]
     odd = [node for node in classes if not _is_cap_words(node.name)]
-    artifact_reader.refuse(
+    artifact_reader.fail_with(
         [source.at(node, f"expected a class name such as OrderLine, found {node.name!r}") for node in odd]
         + [source.at(node, f"expected a name such as order_line, found {node.name!r}") for node in capital]
     )

@@ -16,11 +16,11 @@ _SQL = re.compile(r"(?i)\b(select|insert|update|delete|create|alter|drop)\b")
 
 def _python(artifact: Path, workspace: Path) -> Source | None:
     """The artifact, unless it is another language: then the sentence beside the check decides alone."""
-    artifact_reader.document(artifact, workspace)
+    artifact_reader.read_document(artifact, workspace)
     return parsed(artifact, workspace) if is_python(artifact) else None
 
 
-def handled_errors(artifact: Path, workspace: Path) -> None:
+def check_error_handling(artifact: Path, workspace: Path) -> None:
     """No error is caught blindly or dropped."""
     source = _python(artifact, workspace)
     if source is None:
@@ -31,7 +31,7 @@ def handled_errors(artifact: Path, workspace: Path) -> None:
             problems.append(source.at(node, problem))
         if isinstance(node, ast.Call) and _suppresses_all(node):
             problems.append(source.at(node, "expected named exceptions, found all of them suppressed"))
-    artifact_reader.refuse(problems)
+    artifact_reader.fail_with(problems)
 
 
 def _suppresses_all(call: ast.Call) -> bool:
@@ -58,13 +58,13 @@ def _drops(node: ast.stmt) -> bool:
     return isinstance(node, (ast.Pass, ast.Continue)) or is_ellipsis(node)
 
 
-def checked_input(artifact: Path, workspace: Path) -> None:
+def check_input_handling(artifact: Path, workspace: Path) -> None:
     """Nothing from outside is run as code, as a command or as SQL."""
     source = _python(artifact, workspace)
     if source is None:
         return
     calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
-    artifact_reader.refuse(source.at(call, problem) for call in calls if (problem := _unsafe(call)))
+    artifact_reader.fail_with(source.at(call, problem) for call in calls if (problem := _unsafe(call)))
 
 
 def _unsafe(call: ast.Call) -> str | None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.text.wording import list_names
 from pytest_loop.show.html.verdict import exact
 from pytest_loop.show.summary import Round
 from pytest_loop.show.terminal import decimal
@@ -136,7 +135,6 @@ def _thresholds(state: RunState, switch: float | None, end: float) -> Iterator[L
 
 
 def _said(told: Sequence[Round], best: int | None) -> str:
-    scores = ", ".join(f"{decimal(exact(one.found.score))} in iteration {one.iteration}" for one in told[:20])
-    more = f" and {len(told) - 20} more" if len(told) > 20 else ""
+    scores = list_names([f"{decimal(exact(one.found.score))} in iteration {one.iteration}" for one in told], 20)
     highest = f" The best is iteration {told[best].iteration}." if best is not None else ""
-    return f"Score over {len(told)} evaluations: {scores}{more}.{highest}"
+    return f"Score over {len(told)} evaluations: {scores}.{highest}"

@@ -11,13 +11,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_loop.core.events.event import Event
-from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, RuleResult
 from pytest_loop.core.model.rules import Finding, Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.core.text.sanitizer import clipped, revealed
+from pytest_loop.core.model.run_state import Assessment, Critique, Event, Issue, Kind, RuleResult, RunState
+from pytest_loop.core.text.lengths import clip_text
+from pytest_loop.core.text.sanitizer import reveal_hidden
 from pytest_loop.show.html.chart import label
 from pytest_loop.show.summary import Round
 
@@ -33,7 +31,7 @@ _ORDER = {FAILED: 0, WARNED: 1, TRACKED: 2, OPEN: 3}
 
 def plain(text: str) -> str:
     """A text of several lines in which nothing hides."""
-    return "\n".join(map(revealed, text.split("\n")))
+    return "\n".join(map(reveal_hidden, text.split("\n")))
 
 
 def escaped_size(text: str) -> int:
@@ -136,7 +134,7 @@ def _cell(rule: RunRule, one: Round, found: dict[str, RuleResult]) -> str:
         return PASSED if one.found.phase.includes(rule.phase) else INACTIVE
     verdict = found[rule.id].verdict
     if verdict is Verdict.FAIL:
-        return FAILED if rule.blocks else TRACKED if rule.severity is Severity.INFO else WARNED
+        return FAILED if rule.is_blocking else TRACKED if rule.severity is Severity.INFO else WARNED
     return OPEN if verdict is Verdict.NA else WARNED
 
 
@@ -174,7 +172,7 @@ def _finding(one: Finding, *, has_room: bool) -> list[str]:
 
 
 def _text(text: str) -> str:
-    return plain(clipped(text, LONGEST_TEXT))
+    return plain(clip_text(text, LONGEST_TEXT))
 
 
 def _critiques(events: Iterable[Event]) -> dict[tuple[int, str], Critique]:

@@ -93,7 +93,7 @@ def verdict(state: RunState) -> VerdictShown:
         share=one.score,
         mark=float(threshold),
         passing=one.passing,
-        total=one.total or len(state.criteria.active(one.phase)),
+        total=one.total or len(state.criteria.get_active_rules(one.phase)),
         is_void=one.void,
         blocking=one.failed,
         warnings=one.warnings,

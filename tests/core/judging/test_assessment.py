@@ -7,11 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_loop.core.judging.assessment import ALL_DETAILS, DETAILS, FINDINGS, assessment
-from pytest_loop.core.judging.critique import critique
-from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.judging.assessment import ALL_DETAILS, DETAILS, FINDINGS, assess
+from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
-from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import Assessment, RunCriteria, RunRule
 
 Make = Callable[..., RunRule]
 WARN, INFO = Severity.WARN, Severity.INFO
@@ -31,7 +30,7 @@ def judged(
 ) -> Assessment:
     """Rules pass unless something is reported under their last word."""
     found = {rule.id: reported.get(rule.id.rpartition(".")[2], PASSED) for rule in rules}
-    return assessment(RunCriteria(rules=rules), phase, found, "abcdef0123456789", previous)
+    return assess(RunCriteria(rules=rules), phase, found, "abcdef0123456789", previous)
 
 
 def test_what_fails_is_listed_and_what_passes_is_counted(rule: Make) -> None:
@@ -51,14 +50,14 @@ def test_phase_a_judges_only_its_own_rules(rule: Make) -> None:
 
 
 def test_a_rule_that_nobody_reported_on_has_failed(rule: Make) -> None:
-    one = assessment(RunCriteria(rules=(rule(),)), Phase.A, {}, "")
+    one = assess(RunCriteria(rules=(rule(),)), Phase.A, {}, "")
     assert one.failed[0].message == "not verified: no report arrived"
 
 
 def test_reports_are_found_by_the_key_of_a_rule(rule: Make) -> None:
     criteria = RunCriteria(rules=(rule(key="it.rules.yaml::a.x.y"),))
-    assert assessment(criteria, Phase.A, {"it.rules.yaml::a.x.y": PASSED}, "").passed
-    assert not assessment(criteria, Phase.A, {"a.x.y": PASSED}, "").passed
+    assert assess(criteria, Phase.A, {"it.rules.yaml::a.x.y": PASSED}, "").passed
+    assert not assess(criteria, Phase.A, {"a.x.y": PASSED}, "").passed
 
 
 def test_a_failing_rule_that_is_only_tracked_is_in_the_results_alone(rule: Make) -> None:
@@ -137,15 +136,15 @@ def test_only_so_much_is_remembered_of_a_failure(rule: Make) -> None:
 def test_less_is_remembered_where_much_fails(rule: Make) -> None:
     rules = [rule(f"a.x.y{number}") for number in range(1_000)]
     found = {one.id: failed("f" * 9_999, detail="d" * 9_999) for one in rules}
-    one = assessment(RunCriteria(rules=tuple(rules)), Phase.A, found, "")
+    one = assess(RunCriteria(rules=tuple(rules)), Phase.A, found, "")
     assert len(one.model_dump_json()) < 5 * ALL_DETAILS
 
 
 def test_a_signature_does_not_depend_on_how_much_else_fails(rule: Make) -> None:
     rules = [rule(f"a.x.y{number}") for number in range(1_000)]
     text = failed("x.py:7: " + "f" * 1_500)
-    few = assessment(RunCriteria(rules=tuple(rules)), Phase.A, {one.id: PASSED for one in rules} | {"a.x.y0": text}, "")
-    many = assessment(RunCriteria(rules=tuple(rules)), Phase.A, {one.id: text for one in rules}, "")
+    few = assess(RunCriteria(rules=tuple(rules)), Phase.A, {one.id: PASSED for one in rules} | {"a.x.y0": text}, "")
+    many = assess(RunCriteria(rules=tuple(rules)), Phase.A, {one.id: text for one in rules}, "")
     assert few.rule_results[0].signature == many.rule_results[0].signature
 
 
@@ -157,5 +156,5 @@ def test_a_rule_that_is_held_out_gives_nothing_away_and_scores_apart(rule: Make)
     assert [(each.id, each.message) for each in one.failed] == [("a.x.hidden", "")]
     assert judged(seen).held_out is None
     assert judged(rule("a.x.info", INFO, holdout=True), info=failed()).held_out == 1
-    made = critique(RunCriteria(rules=(hidden, seen)), one)
+    made = build_critique(RunCriteria(rules=(hidden, seen)), one)
     assert made.issues == ()

@@ -9,13 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.core.judging.assessment import assessment
-from pytest_loop.core.judging.critique import MOST_ISSUES, MOST_TOKENS, critique, rendered
-from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, Novelty, RuleResult, SealFinding
+from pytest_loop.core.judging.assessment import assess
+from pytest_loop.core.judging.critique import MOST_ISSUES, MOST_TOKENS, build_critique, render_critique
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
-from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.core.text.sanitizer import tokens
+from pytest_loop.core.model.run_state import (
+    Assessment,
+    Critique,
+    Issue,
+    Kind,
+    Novelty,
+    RuleResult,
+    RunCriteria,
+    RunRule,
+    SealFinding,
+)
+from pytest_loop.core.text.lengths import estimate_tokens
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story
@@ -35,7 +43,7 @@ def criticised(*rules: RunRule, tokens: int = MOST_TOKENS, **failing: Finding | 
         text = said if isinstance(said, str) else ""
         reported[rule.id] = [Evidence(outcome=outcome, text=text, findings=tuple(findings))]
     criteria = RunCriteria(rules=rules)
-    return critique(criteria, assessment(criteria, Phase.B, reported, ""), (), tokens)
+    return build_critique(criteria, assess(criteria, Phase.B, reported, ""), (), tokens)
 
 
 def ids(what: Critique) -> list[str]:
@@ -66,7 +74,7 @@ def test_at_most_five_issues_and_how_many_were_left_out(rule: Make) -> None:
     failing: dict[str, Any] = {f"y{number}": f"other {number}" for number in range(9)}
     what = criticised(*rules, **failing)
     assert (len(what.issues), what.left_out) == (MOST_ISSUES, 4)
-    assert rendered(what).endswith("4 more rules fail; mend these first.")
+    assert render_critique(what).endswith("4 more rules fail; mend these first.")
 
 
 def test_of_two_causes_that_matter_the_same_the_wider_comes_first(rule: Make) -> None:
@@ -76,7 +84,7 @@ def test_of_two_causes_that_matter_the_same_the_wider_comes_first(rule: Make) ->
 
 def test_a_result_of_a_rule_that_is_not_in_the_criteria_is_ignored(rule: Make) -> None:
     one = Assessment(score=0, passed=False, rule_results=(RuleResult(id="gone", verdict=Verdict.FAIL),))
-    assert critique(RunCriteria(rules=(rule(),)), one) == Critique()
+    assert build_critique(RunCriteria(rules=(rule(),)), one) == Critique()
 
 
 # -- one cause, one issue
@@ -102,8 +110,8 @@ def test_two_hundred_failures_of_five_causes_name_all_five(rule: Make) -> None:
         one.id: [Evidence(outcome=Outcome.FAILED, findings=(CAUSES[number % 5](number),))]
         for number, one in enumerate(rules)
     }
-    what = critique(criteria, assessment(criteria, Phase.A, reported, ""))
-    text = rendered(what)
+    what = build_critique(criteria, assess(criteria, Phase.A, reported, ""))
+    text = render_critique(what)
     assert [issue.others for issue in what.issues] == [39] * 5
     assert what.left_out == 0
     for name in ("'currency'", "'Cart'", "assert 3 == 4", "TimeoutError", "ruff check"):
@@ -141,7 +149,7 @@ def test_what_a_test_shows_is_told_without_what_was_said_already(rule: Make) -> 
     finding = failed_after("assert shop.tax(100) == 19", "tests/test_a.py:3", "assert 20 == 19")
     failing: dict[str, Any] = {"py::test_tax": finding}
     name = "tests/test_a.py::test_tax"
-    assert rendered(criticised(rule(name, description=name), **failing)) == (
+    assert render_critique(criticised(rule(name, description=name), **failing)) == (
         "1. tests/test_a.py::test_tax (fail, new)\n"
         "   tests/test_a.py:3: assert 20 == 19\n"
         "   |     def test_it():\n"
@@ -172,7 +180,7 @@ def test_an_issue_says_what_where_expected_found_and_how_to_mend_it(rule: Make) 
             lines="paths:\n  /users: {}",
         ),
     )
-    assert rendered(what) == (
+    assert render_critique(what) == (
         "1. a.x.y (fail, new)\n"
         "   api.yaml:3: expected `/courses`, found no match\n"
         "   | paths:\n"
@@ -196,14 +204,14 @@ def test_without_advice_the_rule_itself_is_the_aim(rule: Make, fields: dict[str,
 
 def test_further_findings_are_counted_and_shown_where_nothing_else_explains(rule: Make) -> None:
     many = [Finding(expected="", found=f"problem {number}") for number in range(8)]
-    text = rendered(criticised(rule("a.x.y"), y=many))
+    text = render_critique(criticised(rule("a.x.y"), y=many))
     assert "problem 0 (and 7 more)\n   | problem 1\n" in text
 
 
 def test_an_issue_names_some_of_the_rules_with_the_same_cause(rule: Make) -> None:
     what = criticised(rule("a.x.y"), rule("a.x.z"), y="same", z="same")
     assert (what.issues[0].also, what.issues[0].expected_effect) == (("a.x.z",), "it passes, and 1 more with it")
-    assert "   the same cause fails a.x.z\n" in rendered(what)
+    assert "   the same cause fails a.x.z\n" in render_critique(what)
 
 
 def test_an_issue_is_new_repeated_or_a_regression(tell: Tell, rule: Make) -> None:
@@ -219,7 +227,7 @@ def test_an_issue_is_new_repeated_or_a_regression(tell: Tell, rule: Make) -> Non
     story.judged("a.x.y", "a.x.z")
     assert novelties() == {"a.x.y": (Novelty.REPEATED, 2), "a.x.z": (Novelty.REGRESSION, 1)}
     assert story.state.critique
-    assert "a.x.y (fail, repeated 2 times)" in rendered(story.state.critique)
+    assert "a.x.y (fail, repeated 2 times)" in render_critique(story.state.critique)
     story.judged("a.x.y", message="something else")
     assert novelties() == {"a.x.y": (Novelty.NEW, 1)}
 
@@ -248,48 +256,48 @@ def test_a_critique_is_never_longer_than_allowed(texts: list[tuple[str, str, str
         ]
         for rule, (_, _, text) in zip(rules, texts, strict=True)
     }
-    what = critique(criteria, assessment(criteria, Phase.A, reported, ""), (), budget)
+    what = build_critique(criteria, assess(criteria, Phase.A, reported, ""), (), budget)
     assert len(what.issues) <= MOST_ISSUES
-    assert tokens(rendered(what)) <= budget
+    assert estimate_tokens(render_critique(what)) <= budget
 
 
 @given(HUGE, st.integers(0, 5))
 @settings(max_examples=20, deadline=None)
 def test_a_critique_that_somebody_else_made_is_not_longer_either(text: str, count: int) -> None:
     issue = Issue(rule_id=text, problem=text, fix_instruction=text, lines=text, also=(text,) * 3, others=9)
-    assert tokens(rendered(Critique(issues=(issue,) * count, left_out=9))) <= MOST_TOKENS
+    assert estimate_tokens(render_critique(Critique(issues=(issue,) * count, left_out=9))) <= MOST_TOKENS
 
 
 def test_the_last_lines_are_shown_where_there_is_no_room_for_all(rule: Make) -> None:
     detail = "\n".join(f"line number {number}" for number in range(100))
-    text = rendered(criticised(rule("a.x.y"), tokens=200, y=Finding(expected="", found="no", detail=detail)))
+    text = render_critique(criticised(rule("a.x.y"), tokens=200, y=Finding(expected="", found="no", detail=detail)))
     shown = [line for line in text.splitlines() if line.startswith("   | ")]
     assert shown[-1] == "   | line number 99"
     assert 5 < len(shown) < 40
 
 
 def test_nothing_fails_and_nothing_is_said(rule: Make) -> None:
-    assert rendered(criticised(rule())) == ""
+    assert render_critique(criticised(rule())) == ""
 
 
 def test_tampering_with_the_judge_comes_first_and_what_is_only_reported_is_not_told() -> None:
     signs = [SealFinding(kind="sealed", path=f"tests/test_{number}.py", detail="was changed") for number in range(5)]
     one = Assessment(score=1, passed=True, void=True, findings=(*signs, SealFinding(kind="literal", path="a.py")))
-    made = critique(RunCriteria(), one)
+    made = build_critique(RunCriteria(), one)
     assert [issue.rule_id for issue in made.issues] == ["the judge itself"]
     assert made.issues[0].problem == (
         "tests/test_0.py: was changed; tests/test_1.py: was changed; tests/test_2.py: was changed (and 2 more)"
     )
-    assert critique(RunCriteria(), one.model_copy(update={"findings": signs[5:]})).issues == ()
+    assert build_critique(RunCriteria(), one.model_copy(update={"findings": signs[5:]})).issues == ()
 
 
 def test_suspicious_lines_close_the_critique(rule: Make) -> None:
     made = criticised(rule("a.x.one"), one=Finding(expected="1", found="2"))
-    assert "Suspicious" not in rendered(made)
+    assert "Suspicious" not in render_critique(made)
     lines = ("shop.py:3 (0.90) return a - b", f"shop.py:9 (0.50) {'x' * 400}")
-    whole = rendered(made.model_copy(update={"suspects": lines}))
+    whole = render_critique(made.model_copy(update={"suspects": lines}))
     head, first, second = whole.splitlines()[-3:]
     assert head == "Suspicious lines, because failing tests run them and passing ones seldom do:"
     assert first == "   shop.py:3 (0.90) return a - b"
-    assert tokens(second) < 80
-    assert tokens(rendered(made.model_copy(update={"suspects": lines * 99, "tokens": 200}))) <= 200
+    assert estimate_tokens(second) < 80
+    assert estimate_tokens(render_critique(made.model_copy(update={"suspects": lines * 99, "tokens": 200}))) <= 200

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from pytest_loop.core.judging.draft import (
     LONGEST_STEP,
-    is_module,
-    is_test,
+    add_module_rules,
+    apply_baseline,
+    build_run_criteria,
+    is_module_rule,
+    is_test_rule,
     plan_steps,
-    run_criteria,
-    with_baseline,
-    with_modules,
 )
 from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan, Rule
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
@@ -35,7 +35,7 @@ def a_file(name: str, *ids: str, a: str = "0.8", b: str = "0.9", **fields: Any) 
 
 
 def test_one_file_is_taken_over_as_it_is() -> None:
-    made = run_criteria(Plan(criteria=(a_file("docs", "a.x.y", "b.x.z", version=3),)), {}, {})
+    made = build_run_criteria(Plan(criteria=(a_file("docs", "a.x.y", "b.x.z", version=3),)), {}, {})
     assert (made.name, made.version, [rule.id for rule in made.rules]) == ("docs", 3, ["a.x.y", "b.x.z"])
     assert [rule.key for rule in made.rules] == ["docs.rules.yaml::a.x.y", "docs.rules.yaml::b.x.z"]
     assert {phase: level.threshold for phase, level in made.phase.items()} == {
@@ -45,23 +45,25 @@ def test_one_file_is_taken_over_as_it_is() -> None:
 
 
 def test_several_files_are_judged_as_one_by_the_highest_thresholds() -> None:
-    made = run_criteria(Plan(criteria=(a_file("one", "a.x.y", a="0.5"), a_file("two", "a.x.z", b="0.95"))), {}, {})
+    made = build_run_criteria(
+        Plan(criteria=(a_file("one", "a.x.y", a="0.5"), a_file("two", "a.x.z", b="0.95"))), {}, {}
+    )
     assert made.name == "one+two"
     assert (made.phase[Phase.A].threshold, made.phase[Phase.B].threshold) == (Fraction(4, 5), Fraction(19, 20))
 
 
 def test_thresholds_that_were_asked_for_win() -> None:
-    made = run_criteria(Plan(criteria=(a_file("one", "a.x.y"),)), {"A": "0.1"}, {})
+    made = build_run_criteria(Plan(criteria=(a_file("one", "a.x.y"),)), {"A": "0.1"}, {})
     assert (made.phase[Phase.A].threshold, made.phase[Phase.B].threshold) == (Fraction(1, 10), Fraction(9, 10))
 
 
 def test_an_id_that_two_files_have_gets_the_name_of_its_file() -> None:
-    made = run_criteria(Plan(criteria=(a_file("one", "a.x.y", "a.x.z"), a_file("two", "a.x.y"))), {}, {})
+    made = build_run_criteria(Plan(criteria=(a_file("one", "a.x.y", "a.x.z"), a_file("two", "a.x.y"))), {}, {})
     assert [rule.id for rule in made.rules] == ["one.rules.yaml::a.x.y", "a.x.z", "two.rules.yaml::a.x.y"]
 
 
 def test_sentences_are_kept_with_their_rules() -> None:
-    made = run_criteria(
+    made = build_run_criteria(
         Plan(criteria=(a_file("one", "a.x.y", "a.x.z"),)), {}, {"one.rules.yaml::a.x.z": "It is polite"}
     )
     assert [rule.check for rule in made.rules] == [None, "It is polite"]
@@ -69,8 +71,8 @@ def test_sentences_are_kept_with_their_rules() -> None:
 
 def test_many_files_have_a_short_name_and_no_file_has_one_too() -> None:
     files = tuple(a_file(f"file{number}", f"a.x.y{number}") for number in range(9))
-    assert run_criteria(Plan(criteria=files), {}, {}).name == "file0+file1+file2+6 more"
-    nothing = run_criteria(Plan(), {}, {})
+    assert build_run_criteria(Plan(criteria=files), {}, {}).name == "file0+file1+file2+6 more"
+    nothing = build_run_criteria(Plan(), {}, {})
     assert (nothing.name, nothing.version, nothing.phase[Phase.A].threshold) == ("nothing", 1, Fraction(1))
 
 
@@ -148,18 +150,18 @@ def test_what_cannot_decide_anything_does_not_block() -> None:
         "tests::expected": Outcome.XFAILED,
     }
     second = {**first, "tests::flaky": Outcome.PASSED}
-    criteria, unstable, unjudged = with_baseline(RunCriteria(rules=rules), first, second)
+    criteria, unstable, unjudged = apply_baseline(RunCriteria(rules=rules), first, second)
     assert (unstable, unjudged) == (("flaky",), ("skipped", "expected"))
     assert [rule.severity.value for rule in criteria.rules] == ["fail", "warn", "info", "info", "fail"]
-    assert [rule.id for rule in criteria.active(Phase.A)] == names
+    assert [rule.id for rule in criteria.get_active_rules(Phase.A)] == names
     assert criteria.by_id["skipped"].weight == 0
 
 
 def test_a_module_that_cannot_be_imported_is_a_rule() -> None:
     plan = Plan(criteria=(Criteria(name="x", source="x.rules.yaml", rules=(Rule(id="a.x", description="x"),)),))
-    assert with_modules(plan, ()) is plan
-    both = with_modules(with_modules(plan, ["test_a.py"]), ["test_b.py"])
-    rules = run_criteria(both, {}, {}).rules
+    assert add_module_rules(plan, ()) is plan
+    both = add_module_rules(add_module_rules(plan, ["test_a.py"]), ["test_b.py"])
+    rules = build_run_criteria(both, {}, {}).rules
     assert [rule.key for rule in rules] == ["x.rules.yaml::a.x", "tests::test_a.py", "tests::test_b.py"]
-    assert [is_module(rule) for rule in rules] == [False, True, True]
-    assert [is_test(rule) for rule in rules] == [False, True, True]
+    assert [is_module_rule(rule) for rule in rules] == [False, True, True]
+    assert [is_test_rule(rule) for rule in rules] == [False, True, True]

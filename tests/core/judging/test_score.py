@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_loop.core.judging.score import evaluation, result, verdict, with_score
+from pytest_loop.core.judging.score import decide_verdict, evaluate_criteria, judge_rule, replace_score
 from pytest_loop.core.model.rules import (
     Criteria,
     Evaluation,
@@ -49,7 +49,7 @@ def judged(
         rules=tuple(rules),
         thresholds={Phase.A: Fraction(thresholds[0]), Phase.B: Fraction(thresholds[1])},
     )
-    return evaluation(criteria, phase, {rule.id: [FAILED if rule.id in failing else PASSED] for rule in rules})
+    return evaluate_criteria(criteria, phase, {rule.id: [FAILED if rule.id in failing else PASSED] for rule in rules})
 
 
 def severities(*rows: tuple[str, Severity]) -> list[Rule]:
@@ -121,14 +121,14 @@ def test_nine_tenths_reach_a_threshold_of_nine_tenths() -> None:
 
 
 def test_a_rule_without_any_report_is_not_verified() -> None:
-    one = result(a_rule(), [])
+    one = judge_rule(a_rule(), [])
     assert (one.verdict, one.details) == (Verdict.FAIL, "not verified: no report arrived")
 
 
 def test_a_skipped_rule_that_blocks_is_not_verified() -> None:
-    assert result(a_rule(), [said(Outcome.SKIPPED, "no network")]).details == "not verified: no network"
-    assert result(a_rule(), [said(Outcome.SKIPPED)]).details == "not verified: skipped"
-    assert result(a_rule(), [said(Outcome.SKIPPED)]).verdict is Verdict.FAIL
+    assert judge_rule(a_rule(), [said(Outcome.SKIPPED, "no network")]).details == "not verified: no network"
+    assert judge_rule(a_rule(), [said(Outcome.SKIPPED)]).details == "not verified: skipped"
+    assert judge_rule(a_rule(), [said(Outcome.SKIPPED)]).verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize(
@@ -148,23 +148,23 @@ def test_a_skipped_rule_that_blocks_is_not_verified() -> None:
     ],
 )
 def test_the_verdict_of_an_outcome(severity: Severity, outcome: Outcome, expected: Verdict) -> None:
-    assert verdict(a_rule(severity=severity), outcome) is expected
+    assert decide_verdict(a_rule(severity=severity), outcome) is expected
 
 
 def test_a_failing_info_rule_is_tracked_and_does_not_block() -> None:
-    one = result(a_rule(severity=INFO), [FAILED])
+    one = judge_rule(a_rule(severity=INFO), [FAILED])
     assert one.verdict is Verdict.FAIL
-    assert not one.blocks
+    assert not one.is_blocking
 
 
 def test_a_must_not_rule_blocks_whatever_its_severity() -> None:
-    one = result(a_rule(severity=WARN, must_not=True), [FAILED])
+    one = judge_rule(a_rule(severity=WARN, must_not=True), [FAILED])
     assert one.verdict is Verdict.FAIL
-    assert one.blocks
+    assert one.is_blocking
 
 
 def test_several_items_of_one_rule_must_all_pass() -> None:
-    worst = result(
+    worst = judge_rule(
         a_rule(), [PASSED, said(Outcome.FAILED, "one"), said(Outcome.FAILED, "two"), said(Outcome.SKIPPED, "no")]
     )
     assert (worst.verdict, worst.details) == (Verdict.FAIL, "one; two")
@@ -172,13 +172,13 @@ def test_several_items_of_one_rule_must_all_pass() -> None:
 
 def test_what_is_not_judged_leaves_both_sums() -> None:
     criteria = Criteria(name="x", source="x", rules=(a_rule("a.x.1"), a_rule("a.x.2", WARN)))
-    one = evaluation(criteria, Phase.B, {"a.x.1": [said(Outcome.ASSUMED)], "a.x.2": [PASSED]})
+    one = evaluate_criteria(criteria, Phase.B, {"a.x.1": [said(Outcome.ASSUMED)], "a.x.2": [PASSED]})
     assert (one.earned, one.possible, one.total) == (Fraction(1), Fraction(1), 2)
 
 
 def test_rules_that_were_not_selected_are_not_in_the_denominator() -> None:
     criteria = Criteria(name="x", source="x", rules=tuple(API))
-    one = evaluation(criteria, Phase.B, {"a.endpoints": [PASSED]})
+    one = evaluate_criteria(criteria, Phase.B, {"a.endpoints": [PASSED]})
     assert (one.possible, one.total, len(one.results)) == (Fraction(2), 8, 1)
 
 
@@ -194,7 +194,7 @@ def test_rules_of_b_are_not_judged_in_a() -> None:
 def test_findings_are_what_the_details_say() -> None:
     finding = Finding(expected="a title", found="none", where="doc.md:1")
     piece = Evidence(outcome=Outcome.FAILED, findings=(finding, Finding(expected="x", found="y")))
-    assert result(a_rule(), [piece]).details == "doc.md:1: expected a title, found none; expected x, found y"
+    assert judge_rule(a_rule(), [piece]).details == "doc.md:1: expected a title, found none; expected x, found y"
 
 
 VOTES = a_rule(repeat=5, need="majority")
@@ -202,20 +202,20 @@ VOTES = a_rule(repeat=5, need="majority")
 
 def test_a_majority_of_repeats_passes_and_the_rate_is_told_with_its_interval() -> None:
     decided = said(Outcome.SKIPPED, "already certain")
-    one = result(VOTES, [PASSED, FAILED, PASSED, PASSED, decided])
+    one = judge_rule(VOTES, [PASSED, FAILED, PASSED, PASSED, decided])
     assert one.verdict is Verdict.PASS
     assert one.details == "3 of 4 repeats passed, 3 needed of 5 (rate 0.30 to 0.95)"
 
 
 def test_too_many_misses_fail_and_the_worst_one_is_told() -> None:
-    one = result(VOTES, [FAILED, said(Outcome.FAILED, "too long"), said(Outcome.ERROR, "no judge"), PASSED, PASSED])
+    one = judge_rule(VOTES, [FAILED, said(Outcome.FAILED, "too long"), said(Outcome.ERROR, "no judge"), PASSED, PASSED])
     assert one.verdict is Verdict.FAIL
     assert one.details == "2 of 5 repeats passed, 3 needed of 5 (rate 0.12 to 0.77): no judge"
 
 
 def test_repeats_that_never_ran_are_not_verified() -> None:
     missing = said(Outcome.MISSING)
-    one = result(VOTES, [PASSED, PASSED, missing, missing, missing])
+    one = judge_rule(VOTES, [PASSED, PASSED, missing, missing, missing])
     assert one.verdict is Verdict.FAIL
     assert one.details == "2 of 5 repeats passed, 3 needed of 5 (rate 0.12 to 0.77)"
 
@@ -234,7 +234,7 @@ rules = st.lists(
 
 
 def evaluated(rules: list[Rule], reported: dict[str, list[Evidence]], phase: Phase = Phase.B) -> Evaluation:
-    return evaluation(Criteria(name="x", source="x", rules=tuple(rules)), phase, reported)
+    return evaluate_criteria(Criteria(name="x", source="x", rules=tuple(rules)), phase, reported)
 
 
 @given(rules, st.data())
@@ -268,7 +268,7 @@ def test_exactly_at_the_threshold_it_passes_and_one_below_it_does_not(total: int
             name="x", source="x", rules=tuple(rules), thresholds={Phase.A: threshold, Phase.B: threshold}
         )
         reported = {rule.id: [PASSED if at < number else FAILED] for at, rule in enumerate(rules)}
-        return evaluation(criteria, Phase.B, reported).passed
+        return evaluate_criteria(criteria, Phase.B, reported).passed
 
     assert passed(passing)
     assert passing == 0 or not passed(passing - 1)
@@ -278,4 +278,4 @@ def test_exactly_at_the_threshold_it_passes_and_one_below_it_does_not(total: int
     ("score", "expected"), [(0.5, "1/2"), (1, "1"), (True, "0"), (1.5, "0"), (float("nan"), "0"), ("x", "0")]
 )
 def test_a_score_of_somebodys_own_must_be_a_number_from_0_to_1(score: Any, expected: str) -> None:
-    assert with_score(judged([a_rule()]), score).score == Fraction(expected)
+    assert replace_score(judged([a_rule()]), score).score == Fraction(expected)

@@ -2,12 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.core.judging.tampering import Source, copied, is_void, parsed_machinery, suspicions
+from pytest_loop.core.judging.tampering import (
+    Source,
+    find_copied_literals,
+    find_suspicious_changes,
+    find_test_machinery,
+    is_void,
+)
 from pytest_loop.core.model.evaluation import SealFinding
 
 
 def found(before: str | None, after: str, known: frozenset[str] = frozenset(), *, is_linted: bool = False) -> list[str]:
-    return [one.kind for one in suspicions([Source("a.py", before, after)], known, is_linted=is_linted)]
+    return [one.kind for one in find_suspicious_changes([Source("a.py", before, after)], known, is_linted=is_linted)]
 
 
 @pytest.mark.parametrize(
@@ -25,7 +31,7 @@ def found(before: str | None, after: str, known: frozenset[str] = frozenset(), *
 def test_code_that_knows_it_is_tested(after: str) -> None:
     assert found("", after) == ["machinery"]
     assert found(after, after) == []
-    assert found(None, after, parsed_machinery(after)) == []
+    assert found(None, after, find_test_machinery(after)) == []
 
 
 @pytest.mark.parametrize(
@@ -88,8 +94,8 @@ def test_what_cannot_be_parsed_says_nothing() -> None:
 def test_values_of_the_tests_in_the_product_are_told() -> None:
     tests = ["assert f(3) == 4096\nassert g() == 'a long text'\nassert h() == 2 and True"]
     source = Source("a.py", "x = 'a long text'", "x = 'a long text'\ny = 4096\nz = 2\nw = True")
-    assert [one.detail for one in copied([source], tests)] == ["values of the tests: 4096"]
-    assert list(copied([Source("a.py", None, "z = 2")], tests)) == []
+    assert [one.detail for one in find_copied_literals([source], tests)] == ["values of the tests: 4096"]
+    assert list(find_copied_literals([Source("a.py", None, "z = 2")], tests)) == []
 
 
 def test_only_signs_of_tampering_make_an_evaluation_void() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_loop.core.judging.votes import decision, interval, is_need, needed
+from pytest_loop.core.judging.votes import compute_wilson_interval, count_needed_passes, decide_vote, is_valid_need
 
 
 @pytest.mark.parametrize(
@@ -22,17 +22,17 @@ from pytest_loop.core.judging.votes import decision, interval, is_need, needed
     ],
 )
 def test_how_many_repeats_are_needed(need: str, total: int, expected: int) -> None:
-    assert needed(need, total) == expected
+    assert count_needed_passes(need, total) == expected
 
 
 @pytest.mark.parametrize("text", ["majority", "all", "any", "1", "4", "0.8", "1.0"])
 def test_what_can_be_needed(text: str) -> None:
-    assert is_need(text)
+    assert is_valid_need(text)
 
 
 @pytest.mark.parametrize("text", ["most", "", "0", "-1", "1.5", "nan", "1/0", "0.0"])
 def test_what_cannot_be_needed(text: str) -> None:
-    assert not is_need(text)
+    assert not is_valid_need(text)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=9), st.data())
@@ -42,7 +42,7 @@ def test_a_decision_is_final(votes: list[bool], data: st.DataObject) -> None:
     known = None
     for done in range(total + 1):
         passes = sum(votes[:done])
-        now = decision(passes, done - passes, total, need)
+        now = decide_vote(passes, done - passes, total, need)
         assert known is None or now == known
         known = now
     assert known is (sum(votes) >= need)
@@ -51,6 +51,6 @@ def test_a_decision_is_final(votes: list[bool], data: st.DataObject) -> None:
 @given(st.integers(0, 50), st.integers(0, 50))
 def test_the_interval_holds_the_observed_rate(passes: int, misses: int) -> None:
     total = passes + misses
-    low, high = interval(passes, total)
+    low, high = compute_wilson_interval(passes, total)
     assert 0 <= low <= high <= 1
     assert not total or low - 1e-9 <= passes / total <= high + 1e-9

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.judging.critique import critique, rendered
+from pytest_loop.core.judging.critique import build_critique, render_critique
 from pytest_loop.core.machine.run_machine import IllegalTransition
 from pytest_loop.core.machine.stop_reasons import stop_reason
 from pytest_loop.core.model.vocabulary import Kind, Opinion, Reason
@@ -61,9 +61,9 @@ def test_a_rejected_result_is_no_success_and_its_words_are_the_critique(tell: Te
         "actionable_items": ["it is too long"],
         "priority": "medium",
     }
-    made = critique(story.state.criteria, story.state.evaluation, (), 2_000, story.state.review)
+    made = build_critique(story.state.criteria, story.state.evaluation, (), 2_000, story.state.review)
     assert [issue.rule_id for issue in made.issues] == ["the review"]
-    assert "it is too long" in rendered(made)
+    assert "it is too long" in render_critique(made)
     story.judged().until(Kind.STOPPED)
     assert story.state.review is None
     assert result(story.to_the_end().state, [], "")["status"] == "completed"
@@ -71,7 +71,7 @@ def test_a_rejected_result_is_no_success_and_its_words_are_the_critique(tell: Te
 
 def test_a_rejection_without_words_says_so(tell: Tell) -> None:
     story = tell().judged().until(Kind.STOPPED).happens(Kind.REVIEW_DONE, status="reject")
-    made = critique(story.state.criteria, story.state.evaluation, review=story.state.review)
+    made = build_critique(story.state.criteria, story.state.evaluation, review=story.state.review)
     assert made.issues[0].problem == "a person does not accept it, and did not say why"
     assert decision(story.state, None)["feedback"]["actionable_items"] == []
 

@@ -9,9 +9,17 @@ import pytest
 
 from pytest_loop.core.machine.stop_reasons import PREDICATES, stop_reason
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, levels
-from pytest_loop.core.model.run_state import Breakers, Limits
-from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status
+from pytest_loop.core.model.run_state import (
+    Breakers,
+    Kind,
+    Limits,
+    Place,
+    Reason,
+    RunCriteria,
+    RunRule,
+    Status,
+    build_levels,
+)
 from tests.core.laboratory import Experiment
 
 if TYPE_CHECKING:
@@ -32,7 +40,7 @@ def rejudged(story: Story, *messages: str, rules: tuple[str, ...] = ("a.x.y",)) 
 def docs(tell: Tell, rule: Make, **fields: Any) -> Story:
     """The template for documentation, in phase A: two rules that block, two that warn, 0.75."""
     rules = (rule("a.accuracy.x"), rule("a.sections.x"), rule("a.examples.x", WARN), rule("a.clarity.x", WARN))
-    thresholds = levels({Phase.A: "0.75", Phase.B: "0.85"})  # type: ignore[dict-item]
+    thresholds = build_levels({Phase.A: "0.75", Phase.B: "0.85"})  # type: ignore[dict-item]
     return tell(criteria=RunCriteria(rules=(*rules, rule("b.x.y", WARN)), phase=thresholds), **fields)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.core.model.edit_scopes import overlap
+from pytest_loop.core.model.edit_scopes import can_overlap
 
 
 @pytest.mark.parametrize(
@@ -25,5 +25,5 @@ from pytest_loop.core.model.edit_scopes import overlap
     ],
 )
 def test_only_what_certainly_lies_apart_does(one: list[str], other: list[str], expected: bool) -> None:
-    assert overlap(one, other) is expected
-    assert overlap(other, one) is expected
+    assert can_overlap(one, other) is expected
+    assert can_overlap(other, one) is expected

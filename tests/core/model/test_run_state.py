@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pytest_loop.core.events.event import Event
-from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_criteria import Level, RunCriteria, RunRule
-from pytest_loop.core.model.run_state import RunState, Task
-from pytest_loop.core.model.session_order import Order
+from pytest_loop.core.model.run_state import Assessment, Event, Level, RunCriteria, RunRule, RunState, Task
+from pytest_loop.core.model.session_order import SessionOrder
 
 
 def a_state(**fields: Any) -> RunState:
@@ -99,14 +96,16 @@ def test_b_judges_the_rules_of_a_too() -> None:
         RunRule(id="b.x.y", description="x", phase=Phase.B),
     )
     criteria = RunCriteria(rules=rules)
-    assert (criteria.active(Phase.A), criteria.active(Phase.B)) == (rules[:1], rules)
-    assert criteria.has_second_phase
-    assert not RunCriteria(rules=rules[:1]).has_second_phase
+    assert (criteria.get_active_rules(Phase.A), criteria.get_active_rules(Phase.B)) == (rules[:1], rules)
+    assert criteria.has_phase_b
+    assert not RunCriteria(rules=rules[:1]).has_phase_b
 
 
 def test_an_order_crosses_a_process_whole() -> None:
-    order = Order(phase=Phase.B, artifact="x.md", prepared={"k": [{"contains": "x"}]}, confirmed=("k",), channel=7)
-    assert Order.model_validate_json(order.model_dump_json()) == order
+    order = SessionOrder(
+        phase=Phase.B, artifact="x.md", prepared_checks={"k": [{"contains": "x"}]}, confirmed_rules=("k",), channel=7
+    )
+    assert SessionOrder.model_validate_json(order.model_dump_json()) == order
 
 
 def test_a_task_is_kept_word_by_word() -> None:

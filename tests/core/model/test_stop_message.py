@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_loop.core.model.stop_message import Message, block, message
+from pytest_loop.core.model.stop_message import Message, format_block_answer, parse_message
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from pytest_loop.core.model.stop_message import Message, block, message
     ],
 )
 def test_message_of_an_agent(text: str, expected: Message | None) -> None:
-    assert message(text) == expected
+    assert parse_message(text) == expected
 
 
 @given(st.text())
 def test_every_reason_becomes_one_line_of_json(reason: str) -> None:
-    answer = block(reason)
+    answer = format_block_answer(reason)
     assert json.loads(answer) == {"decision": "block", "reason": reason}
     assert answer.splitlines() == [answer]
     answer.encode()
@@ -39,4 +39,4 @@ def test_every_reason_becomes_one_line_of_json(reason: str) -> None:
 
 @given(st.text())
 def test_whatever_is_said_is_understood_or_not(text: str) -> None:
-    assert isinstance(message(text), Message | None)
+    assert isinstance(parse_message(text), Message | None)

@@ -10,7 +10,7 @@ from pytest_loop.core.model.rules import Severity
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.reporting.lessons import MOST_LINES, MOST_TOKENS, Lesson, lessons, recalled, rendered
-from pytest_loop.core.text.sanitizer import tokens
+from pytest_loop.core.text.lengths import estimate_tokens
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story
@@ -117,4 +117,4 @@ def test_a_lesson_stays_within_its_tokens_and_cannot_control_a_terminal() -> Non
     text = rendered([long])
     assert f"   | ... and {1_000 - MOST_LINES} more lines" in text
     assert "\x1b" not in text
-    assert tokens(rendered([Lesson("s", "a.x.y", "no", "+" + "x" * 100_000)] * 3)) <= 3 * MOST_TOKENS + 3
+    assert estimate_tokens(rendered([Lesson("s", "a.x.y", "no", "+" + "x" * 100_000)] * 3)) <= 3 * MOST_TOKENS + 3

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_loop.core.text.excerpt import calls, telling
+from pytest_loop.core.text.excerpt import find_calls, trim_excerpt
 
 DEEP = """
 >           net, currency = shop.price(name)
@@ -45,7 +45,7 @@ def shown(*source: str) -> str:
 
 
 def test_lines_that_say_nothing_are_left_out() -> None:
-    assert telling(DEEP, "KeyError: 'currency'").splitlines() == [
+    assert trim_excerpt(DEEP, "KeyError: 'currency'").splitlines() == [
         ">           net, currency = shop.price(name)",
         "tests/test_prices.py:17:",
         "name = 'tea'",
@@ -57,26 +57,26 @@ def test_lines_that_say_nothing_are_left_out() -> None:
 
 def test_a_message_is_repeated_only_where_it_was_cut() -> None:
     whole = "assert 20 == 19 + where 20 = <function tax at 0x7ff1c9435080>(100)"
-    assert "E  " not in telling(ASSERTION, whole)
-    assert telling(ASSERTION, whole[:20] + "...").splitlines()[-2:] == [
+    assert "E  " not in trim_excerpt(ASSERTION, whole)
+    assert trim_excerpt(ASSERTION, whole[:20] + "...").splitlines()[-2:] == [
         "E       assert 20 == 19",
         "E        +  where 20 = <function tax at 0x7ff1c9435080>(100)",
     ]
 
 
 def test_the_last_line_stays_where_it_is_not_a_place() -> None:
-    assert telling(">   x\nE   no", "other") == ">   x\nE   no"
+    assert trim_excerpt(">   x\nE   no", "other") == ">   x\nE   no"
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "> quoted\n\n_ _ _", "E   no\n\n", "self = <x>\n\nshop.py:9: KeyError"])
 def test_what_somebody_else_shows_stays_as_it_is(text: str) -> None:
-    assert telling(text, "") == text
-    assert calls(text) == frozenset()
+    assert trim_excerpt(text, "") == text
+    assert find_calls(text) == frozenset()
 
 
 def test_what_a_test_called_is_known() -> None:
-    assert calls(ASSERTION) == {"shop.tax("}
-    assert calls(DEEP) == {"shop.price("}
+    assert find_calls(ASSERTION) == {"shop.tax("}
+    assert find_calls(DEEP) == {"shop.price("}
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,21 @@ def test_what_a_test_called_is_known() -> None:
     ],
 )
 def test_calls_are_told_apart_by_the_text_that_they_begin_with(source: tuple[str, ...], found: set[str]) -> None:
-    assert calls(shown(*source)) == found
+    assert find_calls(shown(*source)) == found
 
 
 @given(
     st.lists(st.sampled_from(["E   ", ">   ", "    ", "a(", "'", '"', ".", ":1: ", "_ ", "^", "x", "\n"])).map("".join)
 )
 def test_whatever_it_shows_it_is_never_longer(text: str) -> None:
-    assert len(telling(text, "x")) <= len(text)
-    calls(text)
+    assert len(trim_excerpt(text, "x")) <= len(text)
+    find_calls(text)
 
 
 @pytest.mark.parametrize("piece", ["a('", "a.", "_ ", "^", ":1: ", "x:1", "E   ", ">", "(", " "])
 def test_a_long_text_takes_no_time(piece: str) -> None:
     text = f">   x\nE   no\n    {piece * 5_000}\n{piece * 5_000}"
     started = time.process_time()
-    telling(text, "no")
-    calls(text)
+    trim_excerpt(text, "no")
+    find_calls(text)
     assert time.process_time() - started < 1

@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_loop.core.text.redaction import RedactedStream, redactor
+from pytest_loop.core.text.redaction import RedactedStream, Redactor
 
 SECRETS = {"A_TOKEN": "first-välue", "B_TOKEN": "another\nline of it"}
 PIECES = st.lists(st.sampled_from(["first-välue", "first-", "another", "line of it", "\n", "x", "-", "ü"]), max_size=12)
@@ -13,7 +13,7 @@ PIECES = st.lists(st.sampled_from(["first-välue", "first-", "another", "line of
 
 def heard(*pieces: bytes) -> list[str]:
     said: list[str] = []
-    stream = RedactedStream(lambda data: said.append(data.decode()), redactor(SECRETS))
+    stream = RedactedStream(lambda data: said.append(data.decode()), Redactor(SECRETS))
     for piece in pieces:
         stream(piece)
     stream.end()
@@ -39,4 +39,4 @@ def test_it_does_not_matter_where_the_pieces_end(words: list[str], cuts: list[in
     data = "".join(words).encode()
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     pieces = [data[start:end] for start, end in itertools.pairwise(places)]
-    assert "".join(heard(*pieces)) == redactor(SECRETS)(data.decode())
+    assert "".join(heard(*pieces)) == Redactor(SECRETS)(data.decode())

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pytest_loop.core.text.redaction import Redactor, redacted, redactor
+from pytest_loop.core.text.redaction import Redactor, redact_values
 
 SECRET = "s3cr3t/Wert+%&ü"
 WORDS = st.text(string.ascii_letters + string.digits + "!#$%&*+,:;<=>?@^_{|}/ü漢", min_size=6, max_size=60).map(
@@ -24,7 +24,7 @@ KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END
 
 
 def redact(value: str, text: str, name: str = "API_TOKEN") -> str:
-    return redactor({name: value, "HOME": "/root"})(text)
+    return Redactor({name: value, "HOME": "/root"})(text)
 
 
 # -- which variables
@@ -88,12 +88,12 @@ def test_each_line_of_a_key_is_a_secret_but_not_what_frames_it() -> None:
 
 
 def test_the_name_says_which_one_it_was() -> None:
-    found = redactor({"ONE.TOKEN": "first-value", "TWO_TOKEN": "second-value", "ZZZ_TOKEN": "first-value"})
+    found = Redactor({"ONE.TOKEN": "first-value", "TWO_TOKEN": "second-value", "ZZZ_TOKEN": "first-value"})
     assert found("first-value, second-value") == "[ONE_TOKEN], [TWO_TOKEN]"
 
 
 def test_a_secret_that_contains_another_goes_as_a_whole() -> None:
-    found = redactor({"A_TOKEN": "inner-value", "B_TOKEN": "the-inner-value-too"})
+    found = Redactor({"A_TOKEN": "inner-value", "B_TOKEN": "the-inner-value-too"})
     assert found("the-inner-value-too inner-value") == "[B_TOKEN] [A_TOKEN]"
 
 
@@ -102,8 +102,8 @@ def test_a_value_that_is_no_text_is_a_secret_too() -> None:
 
 
 def test_without_secrets_nothing_changes() -> None:
-    assert redactor({})("anything") == "anything"
-    assert redactor({}).open_end("anything") == 0
+    assert Redactor({})("anything") == "anything"
+    assert Redactor({}).open_end("anything") == 0
 
 
 # -- how they may look
@@ -152,12 +152,12 @@ def test_a_secret_is_gone_where_it_was_escaped(text: str) -> None:
 @given(st.dictionaries(st.sampled_from(["A_TOKEN", "B_KEY", "HOME"]), WORDS), st.text(string.ascii_lowercase + " \n[]"))
 def test_a_text_without_secrets_stays_as_it_is(environment: dict[str, str], text: str) -> None:
     assume(not any(value in text for value in environment.values()))
-    assert redactor(environment)(text) == text
+    assert Redactor(environment)(text) == text
 
 
 @given(st.lists(WORDS, min_size=1, max_size=4), st.lists(st.integers(0, 3) | OTHERS, max_size=8))
 def test_what_was_redacted_once_stays_as_it_is(secrets: list[str], pieces: list[int | str]) -> None:
-    found = redactor({f"T{number}_TOKEN": value for number, value in enumerate(secrets)})
+    found = Redactor({f"T{number}_TOKEN": value for number, value in enumerate(secrets)})
     text = "".join(piece if isinstance(piece, str) else secrets[piece % len(secrets)] for piece in pieces)
     assert found(found(text)) == found(text)
 
@@ -180,7 +180,7 @@ def test_what_is_left_of_a_secret_beside_a_cut_is_gone_too(text: str, found: str
 
 def test_all_texts_of_a_value_are_redacted() -> None:
     value = {"text": f"x {SECRET}", SECRET: [1, None, (SECRET, 2.5)], "deep": {"is": True}}
-    assert redacted(value, redactor({"X_TOKEN": SECRET})) == {
+    assert redact_values(value, Redactor({"X_TOKEN": SECRET})) == {
         "text": "x [X_TOKEN]",
         "[X_TOKEN]": [1, None, ["[X_TOKEN]", 2.5]],
         "deep": {"is": True},
@@ -203,7 +203,7 @@ def test_the_beginning_of_a_secret_may_go_on(text: str, length: int) -> None:
 
 
 def test_a_large_text_takes_no_time() -> None:
-    found = redactor({f"N{number}_TOKEN": f"{number}-{'abcXYZ' * 6}-{number}" for number in range(20)})
+    found = Redactor({f"N{number}_TOKEN": f"{number}-{'abcXYZ' * 6}-{number}" for number in range(20)})
     text = "a line of the output of some test ... 1234567890 abcXYZabcXYZ\n" * 20_000
     started = time.process_time()
     assert found(text) == text

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.workload.analysis import Analysis, Confidence, Ground, Option, Tried, edited, received
+from pytest_loop.core.workload.analysis import (
+    Analysis,
+    AnalysisContext,
+    Confidence,
+    Option,
+    TriedEdit,
+    apply_edit,
+    review_answer,
+)
 
 PROMPT = """\
 # Reading
@@ -23,7 +31,7 @@ Say nothing else.
 
 None.
 """
-GROUND = Ground(files={"prompt.md": PROMPT}, cases=frozenset("abc"), failing=frozenset("ab"))
+GROUND = AnalysisContext(files={"prompt.md": PROMPT}, cases=frozenset("abc"), failing=frozenset("ab"))
 
 
 def option(**fields: Any) -> dict[str, Any]:
@@ -48,14 +56,14 @@ def answer(*options: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"root_cause": "One label only.", "hypothesis": "More labels, more totals.", "options": chosen, **fields}
 
 
-def reasons(data: Any, ground: Ground = GROUND) -> list[str]:
-    found = received(data, ground)
+def reasons(data: Any, ground: AnalysisContext = GROUND) -> list[str]:
+    found = review_answer(data, ground)
     assert found.analysis is None
     return list(found.reasons)
 
 
 def test_an_answer_has_a_root_cause_a_hypothesis_and_three_options_of_which_the_first_is_recommended() -> None:
-    found = received(answer(), GROUND).analysis
+    found = review_answer(answer(), GROUND).analysis
     assert found is not None
     assert (found.root_cause, found.hypothesis.theory) == ("One label only.", "More labels, more totals.")
     assert [one.proposed for one in found.options] == ["Labels: Total, Sum", "Labels: Sum", "Labels: any"]
@@ -63,7 +71,7 @@ def test_an_answer_has_a_root_cause_a_hypothesis_and_three_options_of_which_the_
 
 def test_a_hypothesis_may_say_more_than_a_sentence() -> None:
     claim = {"theory": "t", "observation": "o", "mechanism": "m", "prediction": ["a", "b"]}
-    found = received(answer(hypothesis=claim), GROUND).analysis
+    found = review_answer(answer(hypothesis=claim), GROUND).analysis
     assert found is not None
     assert found.hypothesis.prediction == ("a", "b")
     said = "hypothesis: expected cases of this workload in its prediction, found 'z'"
@@ -109,12 +117,12 @@ def test_options_that_are_the_same_edit_are_refused() -> None:
 
 
 def test_an_edit_that_was_tried_comes_back_only_with_new_evidence() -> None:
-    tried = Tried(edit=Option.model_validate(option()).edit, failing=frozenset("ab"))
+    tried = TriedEdit(edit=Option.model_validate(option()).edit, failing=frozenset("ab"))
     same = GROUND.model_copy(update={"tried": (tried,)})
     said = "expected an edit that was not tried when the same cases failed, found one that was"
     assert reasons(answer(), same) == [OPTION + said]
     other = same.model_copy(update={"failing": frozenset("a")})
-    assert received(answer(), other).analysis is not None
+    assert review_answer(answer(), other).analysis is not None
 
 
 @pytest.mark.parametrize(
@@ -138,8 +146,8 @@ def test_an_answer_that_is_no_object_is_refused() -> None:
 
 def test_a_flawed_answer_is_sent_back_once() -> None:
     bad = answer(option(mechanism=""))
-    assert [received(bad, GROUND, times).is_final for times in (1, 2)] == [False, True]
-    assert received(answer(), GROUND, 2) == (Analysis.model_validate(answer()), (), False)
+    assert [review_answer(bad, GROUND, times).is_final for times in (1, 2)] == [False, True]
+    assert review_answer(answer(), GROUND, 2) == (Analysis.model_validate(answer()), (), False)
 
 
 @pytest.mark.parametrize(
@@ -155,4 +163,4 @@ def test_a_flawed_answer_is_sent_back_once() -> None:
     ],
 )  # fmt: skip
 def test_an_edit_replaces_one_place_and_its_section_tells_which(fields: dict[str, Any], expected: str) -> None:
-    assert edited(PROMPT, Option.model_validate(option(**fields))) == expected
+    assert apply_edit(PROMPT, Option.model_validate(option(**fields))) == expected

@@ -8,10 +8,10 @@ from pytest_loop.core.workload.measurement import (
     CaseResult,
     Measurement,
     Remark,
-    best,
-    change,
-    result_of,
-    suggested,
+    compare_measurements,
+    find_best,
+    read_case_result,
+    suggest_cases,
 )
 
 OUTCOMES = {".": CaseOutcome.PASSED, "F": CaseOutcome.FAILED, "E": CaseOutcome.INFRASTRUCTURE}
@@ -37,25 +37,25 @@ def test_only_a_measurement_in_which_all_pass_has_converged() -> None:
 
 
 def test_two_fixed_and_one_broken_is_a_regression_though_the_net_gain_is_one() -> None:
-    found = change(measured(".FF."), measured("F..."))
+    found = compare_measurements(measured(".FF."), measured("F..."))
     assert (found.fixed, found.regressions, found.lost) == (("b", "c"), ("a",), ())
 
 
 def test_a_case_that_could_not_be_measured_is_neither_broken_nor_fixed() -> None:
-    found = change(measured(".EF"), measured("E.E"))
+    found = compare_measurements(measured(".EF"), measured("E.E"))
     assert (found.fixed, found.regressions, found.lost) == ((), (), ("a",))
 
 
 def test_the_best_is_the_first_with_the_most_passing() -> None:
-    assert best([measured("F.", 0), measured("..", 1), measured("..", 2)]).iteration == 1
+    assert find_best([measured("F.", 0), measured("..", 1), measured("..", 2)]).iteration == 1
 
 
 def test_hidden_cases_are_not_among_what_somebody_sees() -> None:
-    assert [one.id for one in measured("..F").without({"b"}).results] == ["a", "c"]
+    assert [one.id for one in measured("..F").exclude_cases({"b"}).results] == ["a", "c"]
 
 
 def test_up_to_five_failing_cases_are_looked_at_first_and_three_passing_ones_guard() -> None:
-    assert suggested(measured("FFFFFFF....."), hidden={"a", "h"}) == (tuple("bcdef"), tuple("ijk"))
+    assert suggest_cases(measured("FFFFFFF....."), hidden={"a", "h"}) == (tuple("bcdef"), tuple("ijk"))
 
 
 def test_a_remark_says_what_is_there_of_place_and_severity() -> None:
@@ -74,12 +74,14 @@ def test_a_remark_says_what_is_there_of_place_and_severity() -> None:
     ],
 )
 def test_only_a_report_that_says_so_is_a_pass_or_a_failure(reported: Outcome, outcome: CaseOutcome) -> None:
-    assert result_of("a", Evidence(outcome=reported)).outcome is outcome
+    assert read_case_result("a", Evidence(outcome=reported)).outcome is outcome
 
 
 def test_what_a_report_says_about_a_case_is_kept() -> None:
     findings = (Finding(expected="", found="Minor: short", where="a:1", detail="-x"), Finding(expected="", found="b"))
-    assert result_of("a", Evidence(outcome=Outcome.FAILED, findings=findings, text="t", seconds=2)) == CaseResult(
+    assert read_case_result(
+        "a", Evidence(outcome=Outcome.FAILED, findings=findings, text="t", seconds=2)
+    ) == CaseResult(
         id="a",
         outcome=CaseOutcome.FAILED,
         critiques=(Remark(message="short", severity="Minor", location="a:1"), Remark(message="b")),

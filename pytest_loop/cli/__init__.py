@@ -1,0 +1,1 @@
+"""What happens for each --loop-* flag."""

@@ -1,0 +1,24 @@
+"""Counts and lists in plain English."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+# A callback that prints one line for the user.
+PrintLine = Callable[[str], None]
+
+
+def format_count(count: int, noun: str) -> str:
+    """Return the count with its noun in the singular or plural."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def list_names(names: Sequence[str], limit: int, separator: str = ", ") -> str:
+    """Join at most `limit` names, followed by "and N more" if there are more."""
+    shown = separator.join(names[:limit])
+    return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
+
+
+def limit_lines(lines: Sequence[str], limit: int, rest: str = "- and {:,} more") -> list[str]:
+    """Return at most `limit` lines, followed by `rest` with the number of omitted lines."""
+    return [*lines[:limit], *([rest.format(len(lines) - limit)] if len(lines) > limit else [])]

@@ -1,1 +1,0 @@
-"""From reports to verdicts."""

@@ -1,0 +1,1 @@
+"""One pytest session that judges: started, run and recorded."""

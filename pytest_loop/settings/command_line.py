@@ -1,0 +1,137 @@
+"""Declares the options to pytest, and rewrites command lines for child processes."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pytest_loop.settings.options import OPTIONS
+
+RULE_MARK = (
+    "loop_rule(id, severity='fail', weight=None, phase=None, description=None): bind this test to a rule; "
+    "its verdict counts in the loop score"
+)
+# The value of a flag whose optional value is missing.
+NO_VALUE = "\0"
+FLAGS = {option.flag: option for option in OPTIONS if option.flag}
+# Options of pytest that select tests by the results of an earlier session.
+_CACHE_FLAG = r"--(lf|ff|nf|sw|last-failed|failed-first|new-first|stepwise)(nf|-no-failures|-skip|-reset)?"
+# Flags that the process which started a run has used up; the background process resumes that run.
+_START_FLAGS = ("--loop-task", "--loop-alias", "--loop-resume")
+# Flags whose files belong to the folder of the caller, also for a process in a work tree.
+_CALLER_FILES = ("--loop-json", "--loop-record")
+
+
+def declare_options(parser: pytest.Parser) -> None:
+    """Declare every `--loop-*` flag and every ini key."""
+    group = parser.getgroup("loop", "rules and agent loops (pytest-loop)")
+    for option in OPTIONS:
+        if option.flag and not option.metavar:
+            group.addoption(option.flag, action="store_true", help=option.description)
+        elif option.is_value_optional:
+            group.addoption(option.flag, nargs="?", const=NO_VALUE, metavar=option.metavar, help=option.description)
+        elif option.is_repeatable:
+            group.addoption(option.flag, action="append", metavar=option.metavar, default=[], help=option.description)
+        elif option.flag:
+            group.addoption(option.flag, metavar=option.metavar, type=option.parse, help=option.description)
+        if option.ini is not None and option.is_repeatable:
+            parser.addini(option.key, option.description, type="args", default=[])
+        elif option.ini is not None:
+            parser.addini(option.key, option.description, default=option.ini)
+
+
+def takes_over(values: argparse.Namespace) -> bool:
+    """Return whether the command line is for a run or a command around runs, and not for a session."""
+    if values.help or values.version:
+        return False
+    return any(getattr(values, option.key) not in (None, False) for option in OPTIONS if option.takes_over)
+
+
+def find_unknown_flag(arguments: Sequence[str]) -> str | None:
+    """Return an error message for a word that is nearly a flag: a run takes over before pytest would complain."""
+    from difflib import get_close_matches
+
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        if name.startswith("--loop") and name not in FLAGS:
+            suggestions = ", ".join(get_close_matches(name, FLAGS, 3)) or "see pytest --help"
+            return f"unrecognized arguments: {argument} (did you mean {suggestions}?)"
+    return None
+
+
+class Argument(NamedTuple):
+    """One argument of a command line: `words` are the one or two words that it is written with."""
+
+    name: str
+    value: str
+    words: tuple[str, ...]
+
+
+def split_arguments(arguments: Sequence[str]) -> Iterator[Argument]:
+    """Split a command line into arguments, each flag together with its value."""
+    position = 0
+    while position < len(arguments):
+        word = arguments[position]
+        name, sign, value = word.partition("=")
+        following = arguments[position + 1 : position + 2]
+        if not sign and following and _takes_word(name, following[0]):
+            yield Argument(name, following[0], (word, following[0]))
+            position += 2
+        else:
+            yield Argument(name, value, (word,))
+            position += 1
+
+
+def _takes_word(flag: str, word: str) -> bool:
+    """Return whether the word after a flag is its value."""
+    option = FLAGS.get(flag)
+    return option is not None and bool(option.metavar) and (option.takes_value or not word.startswith("-"))
+
+
+def build_session_arguments(arguments: Sequence[str], excluded: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the arguments of a session: without flags of runs, and without `excluded` paths.
+
+    Flags that select by earlier results are left out, so that every evaluation judges all that the run began with.
+    """
+    return tuple(
+        argument.words[0]
+        for argument in split_arguments(arguments)
+        if not argument.name.startswith("--loop-")
+        and not re.fullmatch(_CACHE_FLAG, argument.name)
+        and argument.words[0] not in excluded
+    )
+
+
+def build_resume_arguments(arguments: Sequence[str], keep: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the arguments of a process that resumes a run, without the flags that started it.
+
+    A process in the background writes no result to its standard output. Flags in `keep` stay.
+    """
+    words: list[str] = []
+    for argument in split_arguments(arguments):
+        is_used_up = argument.name in (*_START_FLAGS, "--loop-detach") or argument[:2] == ("--loop-json", "-")
+        if argument.name in keep or not is_used_up:
+            words += argument.words
+    return tuple(words)
+
+
+def build_worktree_arguments(arguments: Sequence[str], root: Path, worktree: Path, folder: Path) -> tuple[str, ...]:
+    """Return the arguments of a process in a work tree: paths in `root` become paths in `worktree`."""
+    words: list[str] = []
+    for argument in split_arguments(arguments):
+        if argument.name in _CALLER_FILES:
+            words.append(f"{argument.name}={'-' if argument.value == '-' else folder / argument.value}")
+        elif argument.name != "--loop-worktree":
+            words += (_move_path(word, root, worktree) for word in argument.words)
+    return tuple(words)
+
+
+def _move_path(word: str, root: Path, worktree: Path) -> str:
+    """Replace the project's root at the start of a word, or of the value after its `=`."""
+    name, sign, value = ("", "", word) if word.startswith("/") else word.partition("=")
+    return f"{name}{sign}{worktree}{value.removeprefix(str(root))}" if value.startswith(f"{root}/") else word

@@ -1,0 +1,118 @@
+"""The settings of one invocation, read from the command line first, then from the ini file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_loop.settings.options import (
+    GROUPS,
+    AgentSettings,
+    BreakerSettings,
+    CommandSettings,
+    JudgingSettings,
+    LimitSettings,
+    OutputSettings,
+    StartSettings,
+    WorkloadSettings,
+    WorkspaceSettings,
+)
+from pytest_loop.settings.session_settings import is_given, read_group
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line and the ini file say, and where pytest was called.
+
+    `flags` are the flags on the command line, `paths` its positional arguments, `folder` the folder of the call.
+    """
+
+    judging: JudgingSettings
+    start: StartSettings
+    agents: AgentSettings
+    workspace: WorkspaceSettings
+    limits: LimitSettings
+    breakers: BreakerSettings
+    workload: WorkloadSettings
+    output: OutputSettings
+    commands: CommandSettings
+    root: Path
+    folder: Path
+    flags: frozenset[str] = frozenset()
+    arguments: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    test_paths: tuple[str, ...] = ()
+    ini_path: Path | None = None
+    verbosity: int = 0
+    color: str = "auto"
+
+    @property
+    def command(self) -> str | None:
+        """The command around runs, if there is one; a report is one unless a run starts or resumes."""
+        names = [
+            name
+            for name, option in CommandSettings.get_options().items()
+            if option.takes_over and name != "resume" and self.commands.values[name] not in (None, False)
+        ]
+        is_run = bool(self.start.task or self.workload.manifest) or self.commands.resume is not None
+        if not is_run:
+            names += ["report"] if self.flags & {"--loop-report", "--loop-report-open"} else []
+            names += ["debrief"] if self.workload.debrief else []
+        if len(names) > 1:
+            raise pytest.UsageError(f"expected one command, found {' and '.join(f'--loop-{name}' for name in names)}")
+        return names[0] if names else None
+
+    @property
+    def location_arguments(self) -> tuple[str, ...]:
+        """Arguments that fix pytest's configuration: an ini file that appears later is ignored."""
+        return ("--rootdir", str(self.root), "-c", str(self.ini_path or os.devnull))
+
+    @property
+    def prompts(self) -> Path | None:
+        """The folder with the user's prompts."""
+        return self.root / self.agents.prompts if self.agents.prompts else None
+
+
+def make_default_settings(root: Path, **values: Any) -> Settings:
+    """Return settings without a command line; `values` replace whole groups."""
+    groups: dict[str, Any] = {name: group() for name, group in GROUPS.items()}
+    return Settings(**{**groups, "root": root, "folder": root, **values})
+
+
+def read_settings(config: pytest.Config, values: argparse.Namespace) -> Settings:
+    """Read all settings; raises `UsageError` for a value that cannot be used."""
+    groups: dict[str, Any] = {name: read_group(group, config, values) for name, group in GROUPS.items()}
+    settings = Settings(
+        **groups,
+        root=find_root(config, values),
+        folder=Path(config.invocation_params.dir),
+        flags=frozenset(
+            option.flag
+            for group in GROUPS.values()
+            for option in group.get_options().values()
+            if option.flag and is_given(option, values)
+        ),
+        arguments=tuple(map(str, config.invocation_params.args)),
+        paths=tuple(values.file_or_dir),
+        test_paths=tuple(config.getini("testpaths")),
+        ini_path=config.inipath,
+        verbosity=values.verbose,
+        color=values.color,
+    )
+    if settings.output.report_open and not settings.output.report:
+        raise pytest.UsageError("--loop-report-open: say where the report is to be written with --loop-report PATH")
+    return settings
+
+
+def find_root(config: pytest.Config, values: argparse.Namespace) -> Path:
+    """Return pytest's rootdir, or the folder of the call where neither an ini file nor `--rootdir` names one.
+
+    pytest looks for a rootdir in the values of options that it does not know yet: `--loop-artifact docs/x.md` moves it.
+    """
+    is_named = config.inipath is not None or values.rootdir is not None
+    return config.rootpath if is_named else Path(config.invocation_params.dir)

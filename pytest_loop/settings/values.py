@@ -1,0 +1,72 @@
+"""Parsers for the values of options; bad text raises `ArgumentTypeError`."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+
+
+def parse_whole(text: str) -> int:
+    """Parse a whole number from 1 on."""
+    return int(_parse_number(text, "a whole number >= 1", lambda number: number >= 1 and number == int(number)))
+
+
+def parse_amount(text: str) -> float:
+    """Parse a number above 0."""
+    return _parse_number(text, "a number > 0", lambda number: number > 0)
+
+
+def parse_count(text: str) -> int:
+    """Parse a whole number from 0 on."""
+    return int(_parse_number(text, "a whole number >= 0", lambda number: number >= 0 and number == int(number)))
+
+
+def parse_share(text: str) -> float:
+    """Parse a number from 0 to 1."""
+    return _parse_number(text, "a number from 0 to 1", lambda number: 0 <= number <= 1)
+
+
+def _parse_number(text: str, expected: str, is_valid: Callable[[float], bool]) -> float:
+    try:
+        number = float(text)
+        if math.isfinite(number) and abs(number) < 1e15 and is_valid(number):
+            return number
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
+
+
+def parse_thresholds(text: str) -> dict[str, str]:
+    """Parse `A=0.8,B=0.9` into the score that passes in each phase."""
+    thresholds: dict[str, str] = {}
+    for part in text.split(","):
+        phase, sign, score = (piece.strip() for piece in part.partition("="))
+        if phase.upper() not in ("A", "B") or not sign:
+            raise argparse.ArgumentTypeError(f"expected A=0.8,B=0.9, found {text!r}")
+        parse_share(score)
+        thresholds[phase.upper()] = score
+    return thresholds
+
+
+def parse_phase(text: str) -> str:
+    """Parse the name of a phase."""
+    if text.upper() not in ("A", "B"):
+        raise argparse.ArgumentTypeError(f"expected A or B, found {text!r}")
+    return text.upper()
+
+
+def parse_yes_or_no(text: str) -> bool:
+    """Parse yes or no."""
+    return one_of("yes", "no")(text) == "yes"
+
+
+def one_of(*words: str) -> Callable[[str], str]:
+    """Return a parser that accepts one of these words."""
+
+    def parse(text: str) -> str:
+        if text not in words:
+            raise argparse.ArgumentTypeError(f"expected {', '.join(words[:-1])} or {words[-1]}, found {text!r}")
+        return text
+
+    return parse

@@ -1,0 +1,59 @@
+"""What a person is asked, and what becomes of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
+from pytest_loop.run.questions import asked_about_plateau, asked_about_regression, asked_decision
+from pytest_loop.workloads.experiment_notes import note
+from tests.core.laboratory import Experiment
+
+
+def saying(*words: str) -> Callable[[str], str]:
+    answers = iter(words)
+    return lambda _question: next(answers)
+
+
+@pytest.mark.parametrize(
+    ("said", "chosen", "feedback"),
+    [
+        ("", 1, ""),
+        (" 2 ", 2, ""),
+        ("3", 3, ""),
+        ("s", None, ""),
+        ("Skip", None, ""),
+        ("look at dates", None, "look at dates"),
+    ],
+)
+def test_a_person_chooses_skips_or_answers_in_words(said: str, chosen: int | None, feedback: str) -> None:
+    found = asked_decision(saying(said))
+    assert (found.chosen, found.feedback) == (chosen, feedback)
+    assert isinstance(found, Decision)
+    assert found.reason.endswith("by a person")
+
+
+@pytest.mark.parametrize(
+    ("said", "action"), [(["a"], "accept"), (["what?", "Different"], "different"), (["s"], "stop"), ([""], "stop")]
+)
+def test_a_loss_is_asked_about_until_it_is_answered(said: list[str], action: str) -> None:
+    assert asked_about_regression(saying(*said)) is OnRegression(action)
+
+
+@pytest.mark.parametrize(("said", "action"), [(["c"], "continue"), (["x", "stop"], "stop"), ([""], "stop")])
+def test_a_standstill_is_asked_about_until_it_is_answered(said: list[str], action: str) -> None:
+    assert asked_about_plateau(saying(*said)) is OnPlateau(action)
+
+
+def test_a_person_is_asked_only_where_the_policy_says_so() -> None:
+    lost = Experiment().measures(".FF", "F..")
+    assert note(Kind.REGRESSION_DETECTED, lost.state, lost.book, saying("a"))["action"] == "accept"
+    assert note(Kind.REGRESSION_DETECTED, lost.state, lost.book, None)["action"] == "stop"
+    settled = Experiment(on_regression="different").measures(".FF", "F..")
+    assert note(Kind.REGRESSION_DETECTED, settled.state, settled.book, saying())["action"] == "different"
+    still = Experiment().measures("F..", "F..", "F..")
+    assert note(Kind.PLATEAU_REACHED, still.state, still.book, saying("c")) == {"flat": 2, "action": "continue"}
+    assert note(Kind.PLATEAU_REACHED, still.state, still.book, None) == {"flat": 2, "action": "stop"}

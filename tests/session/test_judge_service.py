@@ -1,0 +1,288 @@
+"""One judge for all processes of a session."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Client
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents.agent_judge import Judge
+from pytest_loop.agents.answers import JudgeAnswer
+from pytest_loop.agents.protocol import (
+    AgentError,
+    AgentReply,
+    AgentRequest,
+    AgentUnavailableError,
+    StopRequestedError,
+    Watch,
+)
+from pytest_loop.core.model.run_state import Usage
+from pytest_loop.errors import CheckError
+from pytest_loop.session import broker
+from pytest_loop.session.broker import Broker, ask
+
+Judging = Callable[[str, Path | None], JudgeAnswer]
+Serve = Callable[[Judging], Broker]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """A broker that does not wait long between its tries."""
+    monkeypatch.setattr(broker, "BACKOFF", 0.05)
+    opened: list[Broker] = []
+
+    def make(judging: Judging) -> Broker:
+        opened.append(Broker(judging))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+def test_a_question_of_another_process_gets_its_answer(serve: Serve, tmp_path: Path) -> None:
+    asked: list[tuple[str, Path | None]] = []
+
+    def judging(question: str, artifact: Path | None) -> JudgeAnswer:
+        asked.append((question, artifact))
+        return JudgeAnswer(passed=True, reason="Grüße", evidence="line 1")
+
+    one = serve(judging)
+    script = "import sys\nfrom pathlib import Path\nfrom pytest_loop.session.broker import ask\nprint(ask(sys.argv[1], sys.argv[2], 'so?', Path('/x')).reason)"
+    done = subprocess.run([sys.executable, "-c", script, one.address, one.key], capture_output=True, check=True)
+    assert done.stdout.decode() == "Grüße\n"
+    assert ask(one.address, one.key, "and so?", None) == JudgeAnswer(passed=True, reason="Grüße", evidence="line 1")
+    assert asked == [("so?", Path("/x")), ("and so?", None)]
+
+
+def test_a_judge_that_errs_is_asked_again_a_little_later_each_time(serve: Serve) -> None:
+    times: list[float] = []
+
+    def judging(_question: str, _artifact: Path | None) -> JudgeAnswer:
+        times.append(time.monotonic())
+        if len(times) < 3:
+            raise AgentError("rate limit")
+        return JudgeAnswer(passed=False)
+
+    one = serve(judging)
+    assert ask(one.address, one.key, "so?", None).passed is False
+    assert times[1] - times[0] >= 0.05
+    assert times[2] - times[1] >= 0.1
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (AgentError("it is tired"), "the judge gave no answer to 'so?' in 3 tries: it is tired"),
+        (AgentUnavailableError("it is gone"), "the judge gave no answer to 'so?' in 1 try: it is gone"),
+    ],
+)
+def test_a_judge_without_an_answer_is_an_error_and_never_a_pass(serve: Serve, error: AgentError, message: str) -> None:
+    def judging(_question: str, _artifact: Path | None) -> JudgeAnswer:
+        raise error
+
+    one = serve(judging)
+    with pytest.raises(CheckError) as raised:
+        ask(one.address, one.key, "so?", None)
+    assert str(raised.value) == message
+
+
+def test_a_judge_that_breaks_is_an_error_too(serve: Serve) -> None:
+    def judging(_question: str, _artifact: Path | None) -> JudgeAnswer:
+        raise OSError("disk full")
+
+    one = serve(judging)
+    with pytest.raises(CheckError, match=r"the judge cannot be reached to answer 'so\?' \(EOFError\)"):
+        ask(one.address, one.key, "so?", None)
+
+
+def test_who_is_gone_cannot_be_reached(serve: Serve) -> None:
+    one = serve(lambda _question, _artifact: JudgeAnswer(passed=True))
+    one.close()
+    one.close()
+    with pytest.raises(CheckError, match="the judge cannot be reached"):
+        ask(one.address, one.key, "so?", None)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"key": "wrong", "question": "so?", "artifact": ""}',
+        b'{"key": 5}',
+        b"{}",
+        b"[]",
+        b"\x80\x04pickle",
+        b"x" * 2_000_000,
+    ],
+)
+def test_who_does_not_know_the_key_hears_nothing_and_holds_up_nobody(serve: Serve, said: bytes) -> None:
+    one = serve(lambda _question, _artifact: JudgeAnswer(passed=True))
+    with Client(json.loads(one.address)) as silent, Client(json.loads(one.address)) as stranger:
+        with contextlib.suppress(BrokenPipeError):  # it may hang up in the middle of a long speech
+            stranger.send_bytes(said)
+        with pytest.raises((EOFError, OSError)):
+            stranger.recv_bytes()
+        assert ask(one.address, one.key, "so?", None).passed
+        assert not silent.closed
+
+
+def test_questions_are_answered_side_by_side(serve: Serve) -> None:
+    both = threading.Barrier(2, timeout=20)
+
+    def judging(_question: str, _artifact: Path | None) -> JudgeAnswer:
+        both.wait()
+        return JudgeAnswer(passed=True)
+
+    one = serve(judging)
+    threads = [threading.Thread(target=ask, args=(one.address, one.key, "so?", None)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not both.broken
+
+
+def test_a_temporary_folder_with_a_long_name_is_no_obstacle(
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = """
+import sys, tempfile, pathlib
+tempfile.tempdir = sys.argv[1]
+pathlib.Path(sys.argv[1]).mkdir()
+from pytest_loop.session.broker import Broker, JudgeAnswer, ask
+one = Broker(lambda question, artifact: JudgeAnswer(passed=True, reason=question))
+print(ask(one.address, one.key, "so?", None).reason)
+one.close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / ("x" * 120))], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("so?\n", "")
+
+
+def test_a_broker_without_descriptors_answers_when_it_has_some_again() -> None:
+    script = """
+import json, resource, sys, time
+from pytest_loop.session.broker import Broker, JudgeAnswer
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+one = Broker(lambda question, artifact: JudgeAnswer(passed=True, reason="at last"))
+files = []
+for _ in range(3):
+    try:
+        while True: files.append(open("/dev/null"))
+    except OSError: time.sleep(0.05)
+print(json.dumps([one.address, one.key]), flush=True)
+sys.stdin.readline()
+files.clear()
+sys.stdin.readline()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdin
+        assert child.stdout
+        address, key = json.loads(child.stdout.readline())
+        answers: list[JudgeAnswer] = []
+        thread = threading.Thread(target=lambda: answers.append(ask(address, key, "so?", None)))
+        thread.start()
+        time.sleep(0.3)
+        child.stdin.write("free them\n")
+        child.stdin.flush()
+        thread.join(20)
+        child.stdin.write("end\n")
+        child.stdin.flush()
+    assert [one.reason for one in answers] == ["at last"]
+
+
+class Spoken:
+    """An agent that says what stands in a list, and keeps what it was asked."""
+
+    name = "spoken"
+    is_serial = False
+
+    def __init__(self, *answers: AgentReply) -> None:
+        self.answers = list(answers)
+        self.requests: list[AgentRequest] = []
+
+    def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
+        self.requests.append(request)
+        if not watch.should_continue():
+            raise StopRequestedError("stopped")
+        if request.artifact:
+            request.artifact.write_text("the judge was here")
+        return self.answers.pop(0)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+YES = AgentReply(text='{"passed": true, "reason": "r"}', usage=Usage(tokens=5))
+
+
+def test_a_judge_sees_a_copy_of_the_document(tmp_path: Path) -> None:
+    path = tmp_path / "guide.md"
+    path.write_text("# Guide")
+    agent = Spoken(YES)
+    judge = Judge(agent, tmp_path, "nonce", iteration=3, phase="B")
+    assert judge.answer("Is it good?", path) == JudgeAnswer(passed=True, reason="r")
+    request = agent.requests[0]
+    assert (request.step, request.iteration, request.phase, request.workspace) == ("JUDGE", 3, "B", tmp_path)
+    assert "<<<data nonce\n# Guide\nnonce data>>>" in request.prompt
+    assert request.artifact
+    assert request.artifact.name == "guide.md"
+    assert path.read_text() == "# Guide"
+    assert request.schema
+    assert judge.usage == Usage(tokens=5)
+    assert judge.was_asked
+
+
+def test_somebody_else_may_write_the_prompt(tmp_path: Path) -> None:
+    agent = Spoken(YES)
+    Judge(agent, tmp_path, "nonce", make_prompt=lambda request: f"{request.step}?").answer("Is it good?", None)
+    assert agent.requests[0].prompt == "JUDGE?"
+
+
+def test_a_question_about_no_document_is_about_the_project(tmp_path: Path) -> None:
+    agent = Spoken(YES, YES)
+    judge = Judge(agent, tmp_path, "nonce")
+    judge.answer("Is it good?", None)
+    judge.answer("Is it bad?", None)
+    assert agent.requests[0].artifact is None
+    assert "## Document" not in agent.requests[0].prompt
+    assert agent.requests[0].key != agent.requests[1].key
+    assert judge.usage == Usage(tokens=10)
+
+
+def test_a_document_that_is_not_there_does_not_pass_and_costs_nothing(tmp_path: Path) -> None:
+    judge = Judge(Spoken(), tmp_path, "nonce")
+    assert judge.answer("Is it good?", tmp_path / "none").passed is False
+    (tmp_path / "large").write_bytes(b"x" * (8 * 1024**2 + 1))
+    with pytest.raises(AgentError, match=r"expected at most 8 MB to judge, found more: .*/large"):
+        judge.answer("Is it good?", tmp_path / "large")
+
+
+def test_what_was_wrong_with_an_answer_is_told_with_the_next_try_only(tmp_path: Path) -> None:
+    agent = Spoken(AgentReply(text="yes"), YES, YES)
+    judge = Judge(agent, tmp_path, "nonce")
+    with pytest.raises(AgentError, match="expected a JSON object, found 'yes'"):
+        judge.answer("Is it good?", None)
+    judge.answer("Is it good?", None)
+    judge.answer("Is it good?", None)
+    told = ["expected a JSON object, found 'yes'" in request.prompt for request in agent.requests]
+    assert told == [False, True, False]
+
+
+def test_a_judge_whom_nobody_waits_for_stops(serve: Serve, tmp_path: Path) -> None:
+    judge = Judge(Spoken(YES), tmp_path, "nonce")
+    one = Broker(judge.answer, judge.dismiss)
+    one.close()
+    with pytest.raises(StopRequestedError):
+        judge.answer("Is it good?", None)
