@@ -13,7 +13,8 @@ from typing import TextIO
 import pytest
 
 from pytest_loop.cli import runs
-from pytest_loop.core.model.run_state import RunState, Status
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.session.runner import START
@@ -73,7 +74,7 @@ def attempt(files: RunFiles, *, force: bool) -> int:
     if files.owner is not Owner.DEAD:
         return 0
     state = files.read()[0]
-    before = files.count_attempts(state.evaluations)
+    before = files.count_attempts(state.progress.evaluations)
     if before >= MOST_ATTEMPTS and not force and not state.is_over:
         where = f"{state.current_step.value} of iteration {state.iteration}"
         raise StateError(

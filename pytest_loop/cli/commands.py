@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
-from typing import Any
 
 from pytest_loop.agents.installed_clients import find_clients
 from pytest_loop.cli import report
 from pytest_loop.cli.runs import Found, at_work, chosen, condition, give, read, result, shown_status
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import Stopped, StopRequested
+from pytest_loop.core.machine.experiment_machine import select_machine
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Reason
 from pytest_loop.core.reporting import iteration_records, outcome
-from pytest_loop.core.reporting.closing_verdict import status_block
+from pytest_loop.core.reporting.closing_verdict import render_status_block
 from pytest_loop.core.text.wording import PrintLine
+from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.inference.proposal import render_proposal
@@ -80,7 +84,7 @@ def _status(settings: Settings, store: Store, say: PrintLine) -> int:
         give(result(files, state, history), settings.output.json, say)
         return 0
     if settings.output.status_block:
-        for line in status_block(state, show.following(state)):
+        for line in render_status_block(state, show.following(state)):
             say(line)
         return 0
     for line in show.table(show.status_rows([(state, shown_status(state, files))], whole=True)):
@@ -127,10 +131,10 @@ def _list(settings: Settings, store: Store, say: PrintLine) -> int:
 def _history(settings: Settings, store: Store, say: PrintLine) -> int:
     files = chosen(store, settings.start.alias or settings.commands.history)
     state, history = files.read()
-    told = iteration_records.records(state, history.events)
+    told = iteration_records.build_records(state, history.events)
     if settings.output.json:
         whole = {
-            "run": result(files, state, history) | {"analytics": iteration_records.analysis(state, told)},
+            "run": result(files, state, history) | {"analytics": iteration_records.build_analysis(state, told)},
             "iterations": [one.model_dump(mode="json") for one in told],
             "events": [event.model_dump(mode="json") for event in history.events],
         }
@@ -178,19 +182,15 @@ def _ended(files: RunFiles, store: Store, words: str) -> RunState | None:
         files.repair(history)
         after = before
         if not before.is_over:
-            asked = _event(before, Kind.STOP_REQUESTED, {"reason": words})
-            decision = outcome.decision(before, Reason.USER_STOP)
-            stopped = _event(before, Kind.STOPPED, {"reason": Reason.USER_STOP.value, "decision": decision})
-            after = run_machine.step(run_machine.step(before, asked), stopped)
-            files.append([asked, stopped], after)
+            decision = outcome.decide(before, Reason.USER_STOP)
+            payloads = (StopRequested(reason=words), Stopped(reason=Reason.USER_STOP.value, decision=decision))
+            events = [Event.create(before, payload, read_clock()) for payload in payloads]
+            after = reduce(select_machine(before).apply, events, before)
+            files.append(events, after)
         store.clear_current_run(after)
     finally:
         files.release()
     return before if before.is_over else None
-
-
-def _event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
-    return Event.of(state, kind.value, payload, read_clock())
 
 
 def _debrief(settings: Settings, store: Store, say: PrintLine) -> int:
@@ -201,7 +201,7 @@ def _debrief(settings: Settings, store: Store, say: PrintLine) -> int:
 def debriefed(files: RunFiles, path: str, say: PrintLine) -> None:
     """Write the debrief of an experiment, made from its events alone."""
     state, history = files.read()
-    if state.notebook is None:
+    if not isinstance(state, ExperimentState):
         raise StateError(f"--loop-debrief: expected a run of a workload, found {files.alias}, which has no cases")
     try:
         Path(path).write_text(debrief(history.events), encoding="utf-8", errors="replace")
@@ -216,11 +216,11 @@ def _restore(settings: Settings, store: Store, say: PrintLine) -> int:
     if files.is_busy:
         raise StateError(f"{files.alias} is running: stop it first with --loop-stop --loop-alias {files.alias}")
     state, history = files.read()
-    if state.sealed is None:
+    if state.setup.seal is None:
         raise StateError(f"{files.alias} has improved one document, whose versions are not kept")
-    project = restore.opened(store.project, files, state.sealed)
+    project = restore.open_project(store.project, files, state.setup.seal)
     try:
-        done = restore.restored(project, history.events, settings.commands.restore or 0)
+        done = restore.restore_iteration(project, history.events, settings.commands.restore or 0)
     finally:
         project.close()
     for path, reason in done.lost:
@@ -247,8 +247,8 @@ def _clean(settings: Settings, store: Store, say: PrintLine, ask: Ask) -> int:
     for files in free:
         found = read(files)
         if isinstance(found, tuple):
-            restore.forget_checkpoints(store.project, found[1])
-        restore.forget_worktree(store.project, files)
+            restore.remove_checkpoints(store.project, found[1])
+        restore.remove_worktree(store.project, files)
         store.remove_run(files)
     if names:
         say(f"deleted {', '.join(names)}")

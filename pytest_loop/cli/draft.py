@@ -22,9 +22,11 @@ from pytest_loop.core.judging.draft import (
     build_run_criteria,
     is_module_rule,
 )
+from pytest_loop.core.model.evaluation import Sealed
 from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan
-from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
+from pytest_loop.core.model.run_state import Breakers, Limits, Progress, RunState, Setup, Task
 from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.rules.sources import TEMPLATES, list_templates
 from pytest_loop.rules.syntax import FORMATS
@@ -167,16 +169,18 @@ class NewRun:
             criteria=build_run_criteria(plan, self._thresholds() | settings.judging.threshold, plan.sentences),
             created_at=created,
             updated_at=created,
-            target=target,
-            artifact=_shown(artifact, self.root),
-            agents=settings.agents.agent,
-            candidates=settings.agents.candidates,
-            judge=settings.agents.judge,
-            arguments=self.arguments(),
-            inferred=self.understood.rules,
-            limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
-            breakers=Breakers.model_validate(settings.breakers.values),
-            artifact_hash=Artifact(artifact).compute_hash() if target is Target.ARTIFACT else "",
+            setup=Setup(
+                target=target,
+                artifact=_shown(artifact, self.root),
+                agents=settings.agents.agent,
+                candidates=settings.agents.candidates,
+                judge=settings.agents.judge,
+                arguments=self.arguments(),
+                inferred_rules=self.understood.rules,
+                limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
+                breakers=Breakers.model_validate(settings.breakers.values),
+            ),
+            progress=Progress(artifact_hash=Artifact(artifact).compute_hash() if target is Target.ARTIFACT else ""),
         )
 
     def _max_iterations(self) -> int:
@@ -204,7 +208,7 @@ class NewRun:
             unstable=unstable,
             unjudged=unjudged,
         )
-        return state.model_copy(update={"criteria": criteria, "sealed": seal, "artifact_hash": project.digest})
+        return state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest)
 
     def _look(self, state: RunState, session: Session) -> tuple[dict[str, list[Outcome]], frozenset[str]]:
         try:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_loop.core.judging.draft import is_test_rule
-from pytest_loop.core.machine.stop_reasons import budgets
+from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import Manner, RunState
+from pytest_loop.core.model.run_state import ConfirmedDraft, RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import (
@@ -51,9 +51,9 @@ class Reading:
     says_when: bool = True
 
     @property
-    def manner(self) -> Manner:
+    def manner(self) -> ConfirmedDraft:
         """As a run keeps it."""
-        return Manner(
+        return ConfirmedDraft(
             shape=self.shape.value,
             workflow=self.workflow.value,
             reversal=self.undone.kind.value,
@@ -90,7 +90,7 @@ def reading(
 ) -> Reading:
     """How a run that begins like this is to be carried out; of several opinions about it the strictest counts."""
     said = said or Context()
-    limits = {name: limit for name, (_, limit) in budgets(state).items() if limit is not None}
+    limits = {name: limit for name, (_, limit) in get_budgets(state).items() if limit is not None}
     rules = tuple(_draft_rule(rule) for rule in state.criteria.rules)
     points = score_clarity(
         Draft(
@@ -99,10 +99,10 @@ def reading(
             max_iterations=state.max_iterations,
             budgets=tuple(f"{limit:g} {name}" for name, limit in limits.items()),
             allow=tuple(allow),
-            artifact=state.artifact if state.target is Target.ARTIFACT else "",
+            artifact=state.setup.artifact if state.setup.target is Target.ARTIFACT else "",
         )
     )
-    artifact = (state.artifact,) if state.target is Target.ARTIFACT else ()
+    artifact = (state.setup.artifact,) if state.setup.target is Target.ARTIFACT else ()
     undone = assess_reversibility(state.task.prompt, (*allow, *artifact))
     shape = find_strictest_shape([points.shape, *([choose_shape(said.clarity)] if said.clarity is not None else [])])
     kind = classify_workflow(state.task.prompt)
@@ -120,4 +120,4 @@ def _draft_rule(rule: RunRule) -> DraftRule:
 
 def workflow_gate(state: RunState) -> str:
     """What an agent has to do before anything else."""
-    return Workflow(state.manner.workflow).instruction if state.manner.workflow else ""
+    return Workflow(state.setup.draft.workflow).instruction if state.setup.draft.workflow else ""

@@ -7,7 +7,8 @@ import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_loop.core.model.run_state import Event, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError

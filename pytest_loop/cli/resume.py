@@ -7,9 +7,15 @@ from typing import Any
 
 from pytest_loop.cli import background
 from pytest_loop.cli.runs import chosen
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.experiment_payloads import PoliciesChanged
+from pytest_loop.core.events.run_payloads import LimitsRaised
+from pytest_loop.core.machine.experiment_machine import select_machine
+from pytest_loop.core.machine.stop_reasons import find_row
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Reason
 from pytest_loop.core.text.wording import PrintLine
+from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.processes import process_marks
 from pytest_loop.run import worktree
@@ -41,10 +47,10 @@ def resumed(store: Store, settings: Settings, values: argparse.Namespace, say: P
             say(f"go on: {show.go_on(state)}")
             files.release()
             return state, files
-        state = run_machine.step(state, reopened)
+        state = select_machine(state).apply(state, reopened)
         files.append([reopened], state)
     elif attempt:
-        files.record_attempt(attempt, state.evaluations)
+        files.record_attempt(attempt, state.progress.evaluations)
         say(f"{files.alias}: its process died; going on (attempt {attempt})")
     worktree.refuse_overlap(store, files, state)
     files.clear_requests()
@@ -59,17 +65,19 @@ def _reopened(state: RunState, settings: Settings, values: argparse.Namespace) -
         raised["max_iterations"] = settings.limits.max_iterations
     if settings.limits.max_seconds and settings.limits.max_seconds > (state.max_completed_phase_seconds or 0):
         raised["max_completed_phase_seconds"] = settings.limits.max_seconds
-    if values.loop_budget and values.loop_budget > (state.limits.usd or 0):
+    if values.loop_budget and values.loop_budget > (state.setup.limits.usd or 0):
         raised["usd"] = values.loop_budget
-    if values.loop_max_tokens and values.loop_max_tokens > (state.limits.tokens or 0):
+    if values.loop_max_tokens and values.loop_max_tokens > (state.setup.limits.tokens or 0):
         raised["tokens"] = values.loop_max_tokens
-    if state.notebook and settings.workload.on_regression in ("accept", "different"):
+    is_experiment = isinstance(state, ExperimentState)
+    if is_experiment and settings.workload.on_regression in ("accept", "different"):
         raised["on_regression"] = settings.workload.on_regression
-    if state.notebook and settings.workload.on_plateau == "continue":
+    if is_experiment and settings.workload.on_plateau == "continue":
         raised["on_plateau"] = settings.workload.on_plateau
-    fits = run_machine.REOPENED_BY.get(state.stop.reason, ())
-    is_reviewed = state.review is not None and (is_at_terminal() or settings.start.yes)
-    confirmed = state.stop.reason == "unconfirmed" and (settings.judging.confirmed or is_reviewed)
+    fits = find_row(state.stop.reason).reopened_by
+    is_reviewed = state.signals.review is not None and (is_at_terminal() or settings.start.yes)
+    confirmed = state.stop.reason == Reason.UNCONFIRMED.value and (settings.judging.confirmed or is_reviewed)
     if not confirmed and not any(name in fits for name in raised):
         return None
-    return Event.of(state, Kind.LIMITS_RAISED.value, raised, read_clock())
+    payload_class = PoliciesChanged if is_experiment else LimitsRaised
+    return Event.create(state, payload_class(**raised), read_clock())

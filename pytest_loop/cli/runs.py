@@ -96,4 +96,4 @@ def give(data: Any, path: str, say: PrintLine) -> None:
 def result(files: RunFiles, state: RunState, history: History) -> dict[str, Any]:
     """A run for machines: its result, what became of its process, and what is wrong with its files."""
     about = {"condition": condition(state, files) or None, "damage": history.damage}
-    return outcome.result(state, history.events, str(files.history)) | about
+    return outcome.build_result(state, history.events, str(files.history)) | about

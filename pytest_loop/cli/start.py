@@ -6,12 +6,12 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import pytest
 
@@ -22,18 +22,25 @@ from pytest_loop.cli.draft import NewRun, NothingToJudgeError, task_of
 from pytest_loop.cli.readiness import Reading, reading
 from pytest_loop.cli.resume import resumed
 from pytest_loop.cli.task import Understood, check_measurable, heard, inferred, tests_of
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import RunStarted
 from pytest_loop.core.judging.draft import TESTS_SOURCE, is_test_rule
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.experiment_machine import EXPERIMENT_MACHINE
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Plan
-from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Target
+from pytest_loop.core.model.run_state import RunState, State
+from pytest_loop.core.model.vocabulary import Status, Target
 from pytest_loop.core.reporting import outcome
+from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, parse_task
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run import worktree
+from pytest_loop.run.context import Tools
 from pytest_loop.run.questions import is_at_terminal, line
 from pytest_loop.run.runner import Running
+from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.session.bytecode import Bytecode
 from pytest_loop.session.runner import ChildSession
 from pytest_loop.settings.command_line import find_unknown_flag
@@ -43,6 +50,7 @@ from pytest_loop.show import workload
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
+from pytest_loop.workloads.experiment_steps import ExperimentSteps
 from pytest_loop.workloads.new_experiment import NewExperiment
 from pytest_loop.workspace.seal import BUILD_FILES, build_seal_patterns
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -86,7 +94,7 @@ class Front:
                 if self.settings.workload.debrief:
                     commands.debriefed(files, self.settings.workload.debrief, self.say)
                 if self.settings.output.json:
-                    whole = outcome.result(state, files.read_history().events, str(files.history))
+                    whole = outcome.build_result(state, files.read_history().events, str(files.history))
                     runs.give(whole, self.settings.output.json, self.say)
                 if self.settings.output.report:
                     report.write(self.settings, state, files.read_history().events, self.say)
@@ -113,7 +121,9 @@ class Front:
         """Who carries out what is decided here."""
         folder = Path(self.config.invocation_params.dir)
         named = self.values.loop_agent or ()
-        return Running(self.root, folder, self.settings, named, self.config.hook, self._stream, self.say)
+        running = Running(self.root, folder, self.settings, named, self.config.hook, self._stream, self.say)
+        running.make_steps = _choose_steps
+        return running
 
     @property
     def _stream(self) -> TextIO:
@@ -142,17 +152,20 @@ class Front:
         artifact = new.artifact() or files.artifact
         new, session, plan = self._planned(new, files, artifact)
         state = new.state(alias, artifact, plan)
-        if not state.agents and (found := choose_default_agent(are_files_edited=state.target is Target.WORKSPACE)):
-            state = state.model_copy(update={"agents": (found,)})
+        if not state.setup.agents and (
+            found := choose_default_agent(are_files_edited=state.setup.target is Target.WORKSPACE)
+        ):
+            state = state.replace(agents=(found,))
         self.running.check_candidates(state)
-        if state.target is Target.WORKSPACE:
+        if state.setup.target is Target.WORKSPACE:
             state = self._sealed(new, state, files, session, plan)
-        state = run_machine.beginning(state)
+        state = RUN_MACHINE.begin(state)
         draft = reading(
             state, self.settings.workspace.allow, new.understood.context, says_when=new.understood.says_when
         )
-        state = state.model_copy(update={"manner": draft.manner})
-        return self._begun(store, files, state, self._draft(new, state, plan, draft), {}, draft.question)
+        state = state.replace(draft=draft.manner)
+        lines = self._draft(new, state, plan, draft)
+        return self._begun(store, files, state, lines, lambda state: RunStarted(state=state), draft.question)
 
     def _begun_experiment(self, store: Store) -> tuple[RunState, RunFiles]:
         """A workload is tuned instead: its cases judge, and what may be edited is named by its manifest."""
@@ -161,29 +174,30 @@ class Front:
         files = store.get_run(store.make_unique_alias(self.settings.start.alias or make_alias(new.name)))
         session = self.running.session(new.arguments(), time.time())
         agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
-        state, book, self.running.project = new.begun(files, session, agents)
+        experiment, self.running.project = new.begin(files, session, agents)
+        state = EXPERIMENT_MACHINE.begin(experiment)
         self.running.bytecode = Bytecode(self.root, is_new=True)
         approved = "--loop-yes" if self.settings.start.yes else "asked"
-        return self._begun(store, files, state, workload.draft_lines(state, book), new.payload(approved))
+        lines = workload.draft_lines(state)
+        return self._begun(store, files, state, lines, lambda state: new.make_start(state, approved))
 
     def _begun(
         self,
         store: Store,
         files: RunFiles,
-        state: RunState,
+        state: State,
         draft: Iterable[str],
-        payload: dict[str, Any],
+        make_start: Callable[[State], RunStarted],
         question: str = "start?",
-    ) -> tuple[RunState, RunFiles]:
+    ) -> tuple[State, RunFiles]:
         """Shown, confirmed, and written down."""
-        state = run_machine.beginning(state)
         try:
-            for told in chain(draft, list_unobservable_limits(state.agents, state.limits)):
+            for told in chain(draft, list_unobservable_limits(state.setup.agents, state.setup.limits)):
                 self.say(told)
             if self.is_apart:
                 self.say("works       in the background")
-            manner = state.manner.model_copy(update={"confirmed_by": self._confirm(question)})
-            state = state.model_copy(update={"manner": manner})
+            confirmed = state.setup.draft.model_copy(update={"confirmed_by": self._confirm(question)})
+            state = state.replace(draft=confirmed)
         except BaseException:
             if self.running.project:
                 self.running.project.discard()
@@ -191,9 +205,7 @@ class Front:
             raise
         store.admit(files, is_new=True, force=self.settings.start.force)
         worktree.refuse_overlap(store, files, state)
-        payload = {**payload, "state": state.model_dump(mode="json")}
-        event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
-        state = run_machine.started(event)
+        event = Event.create(state, make_start(state), state.created_at)
         store.set_current_run(state)
         files.append([event], state)
         self.is_begun = True
@@ -295,6 +307,11 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)
     except LoopError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _choose_steps(state: RunState, tools: Tools) -> Steps:
+    """Return the steps of a run or of an experiment."""
+    return ExperimentSteps(tools.ask) if isinstance(state, ExperimentState) else RunSteps()
 
 
 def _exit_code(state: RunState) -> int:

@@ -21,8 +21,9 @@ from pytest_loop.cli.draft import NewRun
 from pytest_loop.cli.task import Understood
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.model import stop_message
+from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Assessment, RunCriteria
+from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.redaction import Redactor

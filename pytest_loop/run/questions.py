@@ -6,10 +6,11 @@ import select
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
-from pytest_loop.core.machine.stop_reasons import is_rejected
-from pytest_loop.core.model.run_state import Opinion, RunState
+from pytest_loop.core.events.run_payloads import ReviewDone
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Opinion
 from pytest_loop.core.workload.analysis import OPTIONS
 from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
 from pytest_loop.inference.clarity import (
@@ -42,29 +43,29 @@ class Gates:
         It is asked where an agent has done something, unless somebody has just said what is missing.
         """
         has_worked = state.iteration > 1 or bool(state.plan)
-        if not has_worked or is_rejected(state) or not self._asks(Gate.ITERATION, state):
+        if not has_worked or state.is_rejected or not self._asks(Gate.ITERATION, state):
             return True
         left = len(state.evaluation.unmet) if state.evaluation else 0
         answer = self.listen(f"{render_iteration_question(state.iteration, state.max_iterations, left)} [Y/n] ")
         return None if answer is None else answer.lower() in YES
 
-    def review(self, state: RunState) -> dict[str, Any] | None:
+    def review(self, state: RunState) -> ReviewDone | None:
         """What a person says of work that passes; nothing where nobody is asked, or somebody has said it already."""
-        if state.review is not None or not self._asks(Gate.SUCCESS, state):
+        if state.signals.review is not None or not self._asks(Gate.SUCCESS, state):
             return None
         total = state.evaluation.total if state.evaluation else 0
         answer = self.listen(f"{render_success_question(total)} [Y/n] ")
         if answer is None:
-            return {"status": Opinion.PENDING.value}
+            return ReviewDone(status=Opinion.PENDING)
         if answer.lower() in YES:
-            return {"status": Opinion.APPROVE.value}
+            return ReviewDone(status=Opinion.APPROVE)
         words = answer if answer.lower() not in ("n", "no") else self.listen("what is missing? ") or ""
-        return {"status": Opinion.REJECT.value, "feedback": words}
+        return ReviewDone(status=Opinion.REJECT, feedback=words)
 
     def _asks(self, gate: Gate, state: RunState) -> bool:
         found = decide_gate(
             gate,
-            Shape(state.manner.shape),
+            Shape(state.setup.draft.shape),
             self.confirm,
             is_agreed=self.is_agreed,
             is_terminal=self.is_terminal,

@@ -18,8 +18,11 @@ from pytest_loop.agents.factory import AgentFactory
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.cli.readiness import workflow_gate
 from pytest_loop.cli.task import known_context
-from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
-from pytest_loop.core.reporting.closing_verdict import status_block
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.machine.experiment_machine import select_machine
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, Target
+from pytest_loop.core.reporting.closing_verdict import render_status_block
 from pytest_loop.core.text.redaction import RedactedStream, Redactor
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.inference.clarity import Confirm
@@ -28,15 +31,16 @@ from pytest_loop.processes import process_marks
 from pytest_loop.run import restore
 from pytest_loop.run.context import RunSettings, Tools
 from pytest_loop.run.driver import Driver
-from pytest_loop.run.earlier_runs import remembered
+from pytest_loop.run.earlier_runs import load_lessons
 from pytest_loop.run.questions import Gates, is_at_terminal, line
+from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.session.bytecode import Bytecode
 from pytest_loop.session.history import Memory
 from pytest_loop.session.redaction import DiscreetSession
 from pytest_loop.session.runner import ChildSession
 from pytest_loop.session.warm.client import Warm
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import github, summary, workload
+from pytest_loop.show import github, summary
 from pytest_loop.show import run as show
 from pytest_loop.show.live import Live, tone
 from pytest_loop.store.clock import parse_time
@@ -47,11 +51,10 @@ from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 # Events after which other loops are told where this one stands.
-_BLOCKS = frozenset(one.value for one in (Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
+_BLOCKS = frozenset((Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
 # What is told even where a person wants to hear little.
 _DECISIVE = frozenset(
-    one.value
-    for one in (
+    (
         Kind.EVALUATION_DONE,
         Kind.BASELINE_DONE,
         Kind.PHASE_SWITCHED,
@@ -78,6 +81,7 @@ class Running:
     warm: Warm | None = None
     live: Live | None = None
     is_wanted: Callable[[], bool] = lambda: True
+    make_steps: Callable[[RunState, Tools], Steps] = lambda _state, _tools: RunSteps()
     memory: Memory = field(default_factory=Memory)
     redact: Redactor = field(default_factory=lambda: Redactor(os.environ))
 
@@ -100,10 +104,12 @@ class Running:
         agents: list[Agent] = []
         judge: Agent | None = None
         try:
-            agents = [self.factory.make(spec) for spec in self.named or state.agents or self.settings.agents.agent]
+            agents = [
+                self.factory.make(spec) for spec in self.named or state.setup.agents or self.settings.agents.agent
+            ]
             judge = (
-                self.factory.make(self.settings.agents.judge or state.judge)
-                if self.settings.agents.judge or state.judge
+                self.factory.make(self.settings.agents.judge or state.setup.judge)
+                if self.settings.agents.judge or state.setup.judge
                 else None
             )
             driver = self._driver(state, files, store, agents, judge or (agents[0] if agents else None))
@@ -157,13 +163,13 @@ class Running:
         self, state: RunState, files: RunFiles, store: Store, agents: list[Agent], judge: Agent | None
     ) -> Driver:
         settings = self.settings
-        artifact = Artifact(self.root / state.artifact)
-        if state.sealed and self.project is None:
-            self.project = restore.opened(self.root, files, state.sealed)
+        artifact = Artifact(self.root / state.setup.artifact)
+        if state.setup.seal and self.project is None:
+            self.project = restore.open_project(self.root, files, state.setup.seal)
             self.bytecode = Bytecode(self.root, is_new=False)
         live = self.live = Live(self.stream, tone(os.environ, settings.verbosity, settings.color))
         live.stand(state)
-        session = self.session(state.arguments, parse_time(state.created_at))
+        session = self.session(state.setup.arguments, parse_time(state.created_at))
         session.heard = RedactedStream(live.session, self.redact)
 
         def is_wanted() -> bool:
@@ -186,7 +192,7 @@ class Running:
             stop_early=settings.judging.stop_early,
             gate=workflow_gate(state),
             context=render_notes(known_context(self.root)),
-            lessons=remembered(store, files) if settings.agents.memory else (),
+            lessons=load_lessons(store, files) if settings.agents.memory else (),
             case_timeout=settings.workload.case_timeout,
         )
         self.is_wanted = lambda: files.read_stop_request() is None
@@ -206,10 +212,11 @@ class Running:
             gates,
             (lambda question: self._ask(question) or "") if gates.is_terminal and not settings.start.yes else None,
             lambda rung, folder: self.factory.make_another(
-                (self.named or state.agents or settings.agents.agent)[rung], folder
+                (self.named or state.setup.agents or settings.agents.agent)[rung], folder
             ),
         )
-        return Driver(state, store, tools, self._listen)
+        steps = self.make_steps(state, tools)
+        return Driver(state, select_machine(state), steps, store, tools, self._listen)
 
     def _checkpoints(self, state: RunState) -> Checkpoints | None:
         if self.project is None:
@@ -222,12 +229,12 @@ class Running:
 
     def _keep_best(self, state: RunState, files: RunFiles) -> None:
         """The best files instead of the last, where the person wants that."""
-        best = state.best
+        best = state.progress.best
         if self.project is None or self.settings.workspace.keep != "best" or state.stop.passed or best is None:
             return
         if best.iteration != state.iteration:
-            restore.restored(self.project, files.read_history().events, best.iteration)
-            files.write_artifact(self.redact(self.project.compute_diff().text), self.root / state.artifact)
+            restore.restore_iteration(self.project, files.read_history().events, best.iteration)
+            files.write_artifact(self.redact(self.project.compute_diff().text), self.root / state.setup.artifact)
             self._tell(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")
 
     @cached_property
@@ -238,9 +245,9 @@ class Running:
 
     def check_candidates(self, state: RunState) -> None:
         """Several candidates need files to edit, and work trees to do so at once."""
-        if state.candidates == 1:
+        if state.setup.candidates == 1:
             return
-        if state.target is not Target.WORKSPACE:
+        if state.setup.target is not Target.WORKSPACE:
             raise pytest.UsageError("--loop-candidates: expected a run that edits files, found one of a document")
         if reason := Checkpoints(self.root, state.run_id).unavailable_reason:
             raise pytest.UsageError(f"--loop-candidates: {reason}")
@@ -276,12 +283,11 @@ class Running:
             return
         if self.settings.verbosity > 0:
             self.live.write(next(show.history_lines([event])).rstrip())
-        is_decisive = event.event in _DECISIVE
-        book = state.notebook
-        for told in workload.event_lines(event, state, book) if book else show.event_lines(event, state):
+        is_decisive = event.kind in _DECISIVE
+        for told in show.event_lines(event, state):
             (self.live.write if is_decisive else self.live.explain)(told)
-        if self.settings.output.status_block and event.event in _BLOCKS:
-            self.live.write("\n".join(status_block(state, show.following(state))))
+        if self.settings.output.status_block and event.kind in _BLOCKS:
+            self.live.write("\n".join(render_status_block(state, show.following(state))))
         self.live.stand(state)
 
     def _ask(self, question: str) -> str | None:

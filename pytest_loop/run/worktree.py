@@ -11,7 +11,8 @@ from pathlib import Path
 from pytest_loop.cli import background
 from pytest_loop.cli import runs as looking
 from pytest_loop.core.model.edit_scopes import can_overlap
-from pytest_loop.core.model.run_state import RunState, Target
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
@@ -140,9 +141,9 @@ def refuse_overlap(store: Store, files: RunFiles, state: RunState) -> None:
 
 def _scope(state: RunState, store: Store) -> tuple[str, tuple[str, ...]] | None:
     """Where a run works, and what it may edit there; None for a document in its own folder."""
-    words = list(state.arguments)
+    words = list(state.setup.arguments)
     root = words[words.index("--rootdir") + 1] if "--rootdir" in words else str(store.project)
-    if state.target is Target.WORKSPACE:
-        return root, state.sealed.allow if state.sealed else ()
+    if state.setup.target is Target.WORKSPACE:
+        return root, state.setup.seal.allow if state.setup.seal else ()
     own = store.root / state.task_alias
-    return None if (store.project / state.artifact).is_relative_to(own) else (root, (f"/{state.artifact}",))
+    return None if (store.project / state.setup.artifact).is_relative_to(own) else (root, (f"/{state.setup.artifact}",))

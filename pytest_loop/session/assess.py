@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.draft import add_module_rules, build_run_criteria, is_module_rule
+from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Phase, Plan
-from pytest_loop.core.model.run_state import Assessment, RunCriteria
+from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.session.runner import Judgement
 
 

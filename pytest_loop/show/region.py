@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pytest_loop.core.machine.stop_reasons import budgets
+from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
@@ -37,7 +37,7 @@ class Standing:
     def hear(self, state: RunState) -> bool:
         """Something has happened; whether another step has begun with it."""
         before, self.state = self.state, state
-        for one in state.attempts:
+        for one in state.progress.attempts:
             self.marks[one.iteration, one.phase] = Mark(one.phase, one.score, one.void)
         return before is None or before.current_step is not state.current_step
 
@@ -112,7 +112,7 @@ def _used(state: RunState) -> Sequence[str]:
     """What is limited or known; unknown is said to be so."""
     words = {"usd": "cost {} USD", "tokens": "{} tokens", "seconds": "{} s of steps"}
     told = []
-    for name, (used, limit) in budgets(state).items():
+    for name, (used, limit) in get_budgets(state).items():
         if limit is None and (used is None or name == "seconds"):
             continue
         amount = "unknown" if used is None else f"{used:,.0f}" if name != "usd" else f"{used:.3g}"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.event_changes import list_awaited_steps
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
@@ -80,12 +80,12 @@ def prepare_state(state: RunState, folder: Path, project: Path) -> RunState:
     rules = folder / RULE_FILE
     named = tuple(_named(rule, f"{_shown(rules, project)}::{rule.id}") for rule in state.criteria.rules)
     update: dict[str, Any] = {
-        "artifact": state.artifact or _shown(artifact, project),
-        "artifact_hash": state.artifact_hash or disk.hash_file(artifact),
+        "artifact": state.setup.artifact or _shown(artifact, project),
+        "artifact_hash": state.progress.artifact_hash or disk.hash_file(artifact),
         "criteria": state.criteria.model_copy(update={"rules": named}),
-        "arguments": state.arguments or ("--rootdir", str(project), str(rules)),
+        "arguments": state.setup.arguments or ("--rootdir", str(project), str(rules)),
     }
-    return _placed(state.model_copy(update=update))
+    return _placed(state.replace(**update))
 
 
 def _named(rule: RunRule, key: str) -> RunRule:
@@ -101,10 +101,10 @@ def _placed(state: RunState) -> RunState:
         place = Place.EVALUATE
     awaited: tuple[Step, ...] = ()
     if place is Place.PRODUCE_PREPARE:
-        produced = state if state.iteration > 1 else state.model_copy(update={"artifact_hash": ""})
-        awaited = run_machine.awaited_steps(produced)
+        produced = state if state.iteration > 1 else state.replace(artifact_hash="")
+        awaited = list_awaited_steps(produced)
         place = place if awaited else Place.EVALUATE
-    return state.model_copy(update={"current_step": place, "awaited": awaited})
+    return state.replace(current_step=place, awaited=awaited)
 
 
 def _shown(path: Path, project: Path) -> str:

@@ -14,13 +14,13 @@ from typing import Any, BinaryIO, NoReturn
 from pydantic import ValidationError
 
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.events.run_payloads import RunStarted
+from pytest_loop.core.machine.experiment_machine import select_machine
+from pytest_loop.core.machine.run_machine import IllegalTransition
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.store import disk
 
 LONGEST_LINE = 64 * 1024 * 1024
-ADOPTED = "run_adopted"
 _PADDING = b"\r\0\t "
 _MARK = b"\xef\xbb\xbf"
 _SPACE = re.compile(r"\s*")
@@ -169,15 +169,12 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 def fold_events(history: History) -> RunState | None:
     """The state that the events lead to, from the last whole state among them; None where that is not sure."""
-    first = next((at for at in reversed(range(len(history.events))) if _carries_state(history.events[at])), None)
-    if first is None or first < history.undamaged_from:
-        return None
-    try:
-        return reduce(run_machine.step, history.events[first + 1 :], run_machine.started(history.events[first]))
-    except (run_machine.IllegalTransition, ValidationError, KeyError, TypeError, ValueError, AttributeError):
-        history.add_damage("the events of the history do not follow from each other")
-        return None
-
-
-def _carries_state(event: Event) -> bool:
-    return event.event in (Kind.RUN_STARTED.value, ADOPTED) and isinstance(event.payload.get("state"), dict)
+    for index in reversed(range(history.undamaged_from, len(history.events))):
+        payload = history.events[index].payload
+        if isinstance(payload, RunStarted):
+            try:
+                return reduce(select_machine(payload.state).apply, history.events[index + 1 :], payload.state)
+            except (IllegalTransition, ValueError, LookupError):
+                history.add_damage("the events of the history do not follow from each other")
+                return None
+    return None

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_loop.core.events.event import Event
-from pytest_loop.core.model.rules import Value
-from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.core.events.event import Event, TypedPayload
+from pytest_loop.core.events.run_payloads import EditPayload
 from pytest_loop.store import disk
 
-_ANSWERS = (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value)
 
-
-class PendingAnswer(Value):
-    """An answer: the text, and the event that will tell of it. `after` is the hash of the event before."""
+class PendingAnswer(TypedPayload):
+    """An answer: its text, and the payload of its event. `after` is the hash of the event before."""
 
     after: str
-    event: str
-    payload: dict[str, Any]
     text: str
+
+    @classmethod
+    def create(cls, after: str, payload: EditPayload, text: str) -> PendingAnswer:
+        return cls(after=after, event=payload.kind.value if payload.kind else "", payload=payload, text=text)
 
 
 class PendingAnswerFile:
@@ -32,7 +30,7 @@ class PendingAnswerFile:
         self._path = path
 
     def save(self, kept: PendingAnswer) -> None:
-        disk.write_atomically(self._path, json.dumps(kept.model_dump()).encode(), durable=False)
+        disk.write_atomically(self._path, json.dumps(kept.model_dump(mode="json")).encode(), durable=False)
 
     def load(self, last: str) -> PendingAnswer | None:
         """The answer that followed the last event, if there is one."""
@@ -51,4 +49,4 @@ class PendingAnswerFile:
 
     def is_told_by(self, events: list[Event]) -> bool:
         """Whether one of these events is the one that tells of an answer."""
-        return any(event.event in _ANSWERS for event in events)
+        return any(isinstance(event.payload, EditPayload) for event in events)

@@ -11,16 +11,16 @@ import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import EditPayload, RunAdopted
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store import disk, foreign_runs, history, snapshot
 from pytest_loop.store.append_only import AppendOnlyFile
 from pytest_loop.store.clock import read_clock
-from pytest_loop.store.history import ADOPTED, History
+from pytest_loop.store.history import History
 from pytest_loop.store.lock import Lock, Owner
 from pytest_loop.store.pending_answer import PendingAnswer, PendingAnswerFile
 from pytest_loop.store.run_log import RunLog
@@ -124,30 +124,31 @@ class RunFiles:
             self.folder.rmdir()
             self.folder.parent.rmdir()
 
-    def write_answer(self, kind: Kind, payload: dict[str, Any], text: str, path: Path) -> dict[str, Any]:
-        """Write what an agent answered; gives the payload of the event that is to tell of it."""
+    def write_answer(self, payload: EditPayload, text: str, path: Path) -> EditPayload:
+        """Write an agent's answer; returns the payload of its event, with the hash of the artifact."""
         data = text.encode("utf-8", "replace")
-        whole = {**payload, "artifact_hash": hashlib.sha256(data).hexdigest()}
+        payload = payload.model_copy(update={"artifact_hash": hashlib.sha256(data).hexdigest()})
         disk.make_folder(self.folder)
-        self._answer.save(PendingAnswer(after=self._last, event=kind.value, payload=whole, text=data.decode()))
+        self._answer.save(PendingAnswer.create(self._last, payload, data.decode()))
         self.write_artifact(text, path)
-        return whole
+        return payload
 
-    def recover_answer(self, kind: Kind, path: Path, before: str) -> dict[str, Any] | None:
+    def recover_answer(self, kind: Kind, path: Path, before: str) -> EditPayload | None:
         """The payload of an answer whose event a crash has prevented; its artifact is in place then.
 
         None where nothing was kept for this moment, or where the artifact (`before`: its hash as the run knows it) was
         edited since: then the step has to be done again.
         """
-        kept = self._answer.load(self._last)
-        if kept is None or kept.event != kind.value:
+        answer = self._answer.load(self._last)
+        payload = answer.payload if answer else None
+        if answer is None or not isinstance(payload, EditPayload) or payload.kind is not kind:
             return None
         with disk.translate_errors("read", path):
-            found = disk.hash_file(path)
-        if found not in ("", before, kept.payload.get("artifact_hash")):
+            current = disk.hash_file(path)
+        if current not in ("", before, payload.artifact_hash):
             return None
-        self.write_artifact(kept.text, path)
-        return kept.payload
+        self.write_artifact(answer.text, path)
+        return payload
 
     def append(self, events: Iterable[Event], state: RunState) -> None:
         """Add events, and then the state that they lead to."""
@@ -160,7 +161,7 @@ class RunFiles:
         self.write_snapshot(state)
         if self._answer.is_told_by(found):
             self._answer.discard_outdated(self._last)
-        if state.stop_asked:
+        if state.signals.stop_request:
             self.clear_requests()
         if trouble:
             raise StateError(
@@ -222,11 +223,11 @@ class RunFiles:
             data = disk.read_file(self.artifact)
             self._artifact = (self.artifact, data) if data is not None else None
         rules = self.folder / foreign_runs.RULE_FILE
-        if str(rules) in self._state.arguments and not rules.exists():
+        if str(rules) in self._state.setup.arguments and not rules.exists():
             disk.write_atomically(rules, foreign_runs.render_rule_file(self._state))
         self._answer.discard_outdated(self._last)
         if not self._is_founded:
-            self.append([_adoption(self._state, found)], self._state)
+            self.append([_make_adoption(self._state, found)], self._state)
         elif not self._is_shown:
             self.write_snapshot(self._state)
 
@@ -259,7 +260,6 @@ class RunFiles:
         disk.remove_file(self._pause)
 
 
-def _adoption(state: RunState, found: History) -> Event:
-    """From here on the history leads to the state, whatever is wrong with it before."""
-    payload = {"state": state.model_dump(mode="json"), "because": found.damage}
-    return Event.of(state, ADOPTED, payload, read_clock())
+def _make_adoption(state: RunState, history: History) -> Event:
+    """Return the event from which on the history leads to the state, whatever damage is before it."""
+    return Event.create(state, RunAdopted(state=state, because=tuple(history.damage)), read_clock())

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.workload.experiment_state import parse_state
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk, foreign_runs
 
@@ -70,7 +71,7 @@ def _understood(data: dict[str, Any], path: Path) -> Snapshot:
     is_foreign = "schema_version" not in data
     fields = {name: value for name, value in data.items() if name not in ("schema_version", "last_event")}
     try:
-        state = RunState.model_validate(foreign_runs.normalize_fields(fields) if is_foreign else fields)
+        state = parse_state(foreign_runs.normalize_fields(fields) if is_foreign else fields)
     except (ValidationError, RecursionError) as error:
         return Snapshot(problem=f"{path} is damaged{_first(error)}")
     return Snapshot(state, "", str(data.get("last_event") or ""), is_foreign, data)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.workload.hypotheses import Truth, trend
 from pytest_loop.core.workload.measurement import CaseOutcome, Measurement, compare_measurements
-from pytest_loop.workloads.experiment_history import Trail, trail
+from pytest_loop.workloads.experiment_history import ExperimentHistory, read_experiment
 from pytest_loop.workloads.report import report
 from pytest_loop.workloads.writing import code, names, plain, table
 
@@ -21,7 +21,7 @@ _TRUTHS = {
 
 def debrief(events: Iterable[Event]) -> str:
     """All sections, each with what there is to say; an experiment that came to nothing says so."""
-    found = trail(events)
+    found = read_experiment(events)
     sections = (
         ("Executive summary", _summary(found)),
         ("Manifest", _manifest(found)),
@@ -35,7 +35,7 @@ def debrief(events: Iterable[Event]) -> str:
         ("Recommendations", _recommendations(found)),
         ("Opinion", _opinion(found)),
     )
-    name = plain(found.settings.get("workloadId") or "workload")
+    name = plain(found.workload_id or "workload")
     parts = [f"# Debrief: {name}"]
     for title, lines in sections:
         parts.append(_section(f"## {title}", lines))
@@ -49,7 +49,7 @@ def _section(title: str, lines: Iterable[str]) -> str:
     return f"{title}\n\n" + ("\n".join(lines) or "None.")
 
 
-def status(found: Trail) -> str:
+def status(found: ExperimentHistory) -> str:
     """Converged, Improved, Reverted (all edits were taken back), or Inconclusive."""
     if found.baseline is None or found.final is None:
         return "Inconclusive"
@@ -60,7 +60,7 @@ def status(found: Trail) -> str:
     return "Reverted" if _is_reverted(found) else "Inconclusive"
 
 
-def _is_reverted(found: Trail) -> bool:
+def _is_reverted(found: ExperimentHistory) -> bool:
     left: list[tuple[str, str, str]] = []
     for option in found.edits.values():
         file, current, proposed = option.edit
@@ -71,10 +71,10 @@ def _is_reverted(found: Trail) -> bool:
     return bool(found.edits) and not left
 
 
-def _summary(found: Trail) -> Iterator[str]:
+def _summary(found: ExperimentHistory) -> Iterator[str]:
     yield f"- Status: {status(found)}"
-    yield f"- Workload: {plain(found.settings.get('workloadId') or 'unknown')}"
-    yield f"- Mode: {plain(found.settings.get('mode') or 'precision')}"
+    yield f"- Workload: {plain(found.workload_id or 'unknown')}"
+    yield f"- Mode: {plain(found.mode)}"
     yield f"- Iterations: {len(found.iterations)}"
     yield f"- Baseline: {found.baseline or 'not measured'}"
     yield f"- Final: {found.final or 'not measured'}"
@@ -83,18 +83,18 @@ def _summary(found: Trail) -> Iterator[str]:
     if found.held_out:
         yield f"- Held out, and seen by no composer: {found.held_out[0]}/{found.held_out[1]} passing"
     yield f"- Ended: {plain(found.reason or 'not yet')}"
-    if found.calibration and not found.calibration.get("passed"):
-        errors = found.calibration.get("errors") or ["unknown"]
+    if found.calibration and not found.calibration.passed:
+        errors = found.calibration.errors or ("unknown",)
         yield f"- Calibration failed {len(errors)} times, the last time with: {plain(errors[-1])}"
 
 
-def _manifest(found: Trail) -> Iterator[str]:
+def _manifest(found: ExperimentHistory) -> Iterator[str]:
     shown = {key: value for key, value in found.settings.items() if isinstance(value, (str, int, list)) and value}
     for key, value in shown.items():
         yield f"- `{key}`: {plain(', '.join(map(str, value)) if isinstance(value, list) else value)}"
 
 
-def _audit(found: Trail) -> Iterator[str]:
+def _audit(found: ExperimentHistory) -> Iterator[str]:
     rows = []
     for iteration, one in found.hypotheses.items():
         judgement = found.judgements.get(iteration)
@@ -106,7 +106,7 @@ def _audit(found: Trail) -> Iterator[str]:
     yield from table(["Iteration", "Hypothesis", "Prediction", "Outcome", "Mechanism"], rows)
 
 
-def _history(found: Trail) -> Iterator[str]:
+def _history(found: ExperimentHistory) -> Iterator[str]:
     rows = [["0", str(found.baseline), "", "", "Baseline"]] if found.baseline else []
     for before, after in found.pairs():
         happened = compare_measurements(before, after)
@@ -117,13 +117,13 @@ def _history(found: Trail) -> Iterator[str]:
     yield from table(["Iteration", "Passing", "Change", "Key edit", "Verdict"], rows)
 
 
-def _measured_edit(found: Trail, after: Measurement) -> str:
+def _measured_edit(found: ExperimentHistory, after: Measurement) -> str:
     """The edit that a measurement was made after: the last one of an earlier iteration."""
     before = [number for number in found.edits if number < after.iteration]
     return found.edits[max(before)].name if before else ""
 
 
-def _edits(found: Trail) -> Iterator[str]:
+def _edits(found: ExperimentHistory) -> Iterator[str]:
     for iteration, option in found.edits.items():
         place = f"{option.file}, {option.section}" if option.section else option.file
         yield f"- Iteration {iteration}, {plain(place)}: {plain(option.name)}"
@@ -131,7 +131,7 @@ def _edits(found: Trail) -> Iterator[str]:
         yield f"    - to: {code(option.proposed)}"
 
 
-def _composer(found: Trail) -> Iterator[str]:
+def _composer(found: ExperimentHistory) -> Iterator[str]:
     for iteration, analysis in found.analyses.items():
         decision = found.decisions.get(iteration)
         chosen = "nothing yet" if decision is None else "nothing" if decision.chosen is None else str(decision.chosen)
@@ -142,7 +142,7 @@ def _composer(found: Trail) -> Iterator[str]:
             yield f"    {number}. {plain(option.name)} ({option.confidence.value}; risk: {risk})"
 
 
-def _failures(found: Trail) -> Iterator[str]:
+def _failures(found: ExperimentHistory) -> Iterator[str]:
     for result in found.final.results if found.final else ():
         if result.outcome is not CaseOutcome.PASSED:
             said = (
@@ -152,18 +152,18 @@ def _failures(found: Trail) -> Iterator[str]:
             yield f"- {plain(result.id)}{apart}: {plain(said or 'no reason given')}"
 
 
-def _insights(found: Trail) -> Iterator[str]:
+def _insights(found: ExperimentHistory) -> Iterator[str]:
     for iteration, judgement in found.judgements.items():
         if judgement.truth is Truth.CONFIRMED and iteration in found.hypotheses:
             yield f"- {plain(found.hypotheses[iteration].mechanism)} It held for {names(judgement.improved)}."
 
 
-def _regressions(found: Trail) -> Iterator[str]:
+def _regressions(found: ExperimentHistory) -> Iterator[str]:
     for before, after in found.pairs():
         happened = compare_measurements(before, after)
         if happened.regressions:
-            noted = found.regressions.get(after.iteration, {})
-            action = f" Decided: {plain(noted['action'])}." if noted.get("action") else ""
+            noted = found.regressions.get(after.iteration)
+            action = f" Decided: {plain(noted.action.value)}." if noted else ""
             edit = _measured_edit(found, after)
             cause = f" after {plain(edit)}" if edit else ""
             better = names(happened.fixed) or "nothing"
@@ -171,7 +171,7 @@ def _regressions(found: Trail) -> Iterator[str]:
             yield f"- Iteration {after.iteration}{cause}: {worse}{action}"
 
 
-def _recommendations(found: Trail) -> Iterator[str]:
+def _recommendations(found: ExperimentHistory) -> Iterator[str]:
     if found.final is None:
         yield "- Make the pipeline work for one case, and start again."
         return
@@ -192,7 +192,7 @@ def _recommendations(found: Trail) -> Iterator[str]:
         yield "- Add cases that are harder than these before the next change."
 
 
-def _opinion(found: Trail) -> Iterator[str]:
+def _opinion(found: ExperimentHistory) -> Iterator[str]:
     judged = [one for one in found.judgements.values() if one.truth is not Truth.UNTESTED]
     right = sum(one.truth is Truth.CONFIRMED for one in judged)
     if not judged:

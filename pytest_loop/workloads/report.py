@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.workload.analysis import Analysis
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement
-from pytest_loop.workloads.experiment_history import Trail
+from pytest_loop.workloads.experiment_history import ExperimentHistory
 from pytest_loop.workloads.writing import code, names, plain, table
 
 _WORDS = {CaseOutcome.PASSED: "Passing", CaseOutcome.FAILED: "Failing", CaseOutcome.INFRASTRUCTURE: "Not measured"}
 
 
-def report(found: Trail, iteration: int) -> Iterator[tuple[str, list[str]]]:
+def report(found: ExperimentHistory, iteration: int) -> Iterator[tuple[str, list[str]]]:
     """The seven sections, each with its lines; an iteration that nobody analysed has none."""
     analysis, now = found.analyses.get(iteration), _measured(found, iteration)
     if analysis is None or now is None:
@@ -29,7 +29,7 @@ def report(found: Trail, iteration: int) -> Iterator[tuple[str, list[str]]]:
     yield "Reasoning trail", list(_trail(found, iteration))
 
 
-def _measured(found: Trail, iteration: int) -> Measurement | None:
+def _measured(found: ExperimentHistory, iteration: int) -> Measurement | None:
     """The first iteration looks at the baseline; one after a skipped one, at what was there before."""
     return next((one for one in reversed(found.measurements) if one.iteration <= iteration), None)
 
@@ -103,7 +103,7 @@ def _previous(before: CaseResult | None) -> str:
     return "New" if before is None else _WORDS[before.outcome]
 
 
-def _trail(found: Trail, iteration: int) -> Iterable[str]:
+def _trail(found: ExperimentHistory, iteration: int) -> Iterable[str]:
     for number, said in found.hypotheses.items():
         if number <= iteration:
             truth = found.judgements[number].truth.value if number in found.judgements else "untested"

@@ -371,7 +371,7 @@ def test_run_that_nobody_works_on_is_marked_as_stopped(command: Command, project
     Store(project).set_current_run(files.read()[0])
     assert command("--loop-stop=going home").lines() == ["stopped guide (going home)"]
     state, history = files.read()
-    assert (state.status.value, state.stop.reason, state.stop_asked) == ("stopped", "user_stop", "going home")
+    assert (state.status.value, state.stop.reason, state.signals.stop_request) == ("stopped", "user_stop", "going home")
     assert [one.event for one in history.events][-2:] == ["stop_requested", "stopped"]
     assert history.events[-1].payload["decision"]["action"] == "escalate"
     assert not Store(project).pointer.exists()

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_state import Event, Kind, RunCriteria, RunRule, RunState, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Task
+from pytest_loop.core.model.vocabulary import Kind
 
 
 def a_rule(name: str = "a.x.y", severity: Severity = Severity.FAIL, **fields: Any) -> RunRule:
@@ -85,7 +88,7 @@ class Story:
         if command.kind is Kind.EVALUATION_DONE:
             return self.judgement({})
         if command.kind is Kind.CRITIQUE_DONE and self.state.evaluation:
-            return build_critique(self.state.criteria, self.state.evaluation, self.state.attempts).model_dump(
+            return build_critique(self.state.criteria, self.state.evaluation, self.state.progress.attempts).model_dump(
                 mode="json"
             )
         return {"reason": command.reason.value} if command.reason else {}
@@ -102,7 +105,7 @@ class Story:
                 evidence = Evidence(outcome=Outcome.PASSED)
             reported[rule.id] = [evidence]
         state = self.state
-        one = assess(state.criteria, state.phase, reported, state.artifact_hash, state.evaluation)
+        one = assess(state.criteria, state.phase, reported, state.progress.artifact_hash, state.evaluation)
         return one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score, "passed": one.passed}
 
     def judged(self, *failing: str, assumed: tuple[str, ...] = (), message: str = "no", **payload: Any) -> Story:

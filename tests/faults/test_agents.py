@@ -19,11 +19,13 @@ import pytest
 from pytest_loop import hookspecs
 from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.protocol import Agent
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Evidence, Outcome, Plan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Task
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.model.vocabulary import Kind, Status
 from pytest_loop.processes import child
 from pytest_loop.run.context import RunSettings, Tools
 from pytest_loop.run.driver import Driver
@@ -446,7 +448,7 @@ def test_a_plan_that_is_none_fails_the_run(project: Project) -> None:
 def test_costs_that_cannot_be_true_are_unknown_and_not_nothing(project: Project, usage: str) -> None:
     told = project.run(project.function(f"def work(request): return {{'text': 'green', 'usage': {usage}}}"))
     assert told.state.status is Status.COMPLETED
-    assert (told.state.usage.tokens, told.state.usage.cost_usd) == (None, None)
+    assert (told.state.progress.usage.tokens, told.state.progress.usage.cost_usd) == (None, None)
 
 
 def test_exceptions_of_a_function_are_values(project: Project) -> None:
@@ -457,7 +459,7 @@ def test_exceptions_of_a_function_are_values(project: Project) -> None:
 
 def test_a_claim_that_names_no_rule_of_ours_ends_nothing(project: Project) -> None:
     told = project.run("command:echo 'BLOCKED a.other.rule: I am tired, and green'")
-    assert told.state.blocked is None
+    assert told.state.signals.blocked is None
 
 
 # -- all together, from the command line

@@ -6,11 +6,14 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_state import Event, Kind, RunCriteria, RunRule, RunState, Target, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Task
+from pytest_loop.core.model.vocabulary import Kind, Target
 
 MOMENT = "2026-01-02T03:04:05.678Z"
 HOSTILE = [
@@ -55,10 +58,10 @@ class Told:
     def refined(self, **payload: Any) -> Told:
         """The critique, an edit, and the next iteration."""
         assert self.state.evaluation is not None
-        made = build_critique(self.state.criteria, self.state.evaluation, self.state.attempts)
+        made = build_critique(self.state.criteria, self.state.evaluation, self.state.progress.attempts)
         self.happens(Kind.CRITIQUE_DONE, **made.model_dump(mode="json", exclude_defaults=True), seconds=0.002)
         edit = {
-            "previous_artifact_hash": self.state.artifact_hash,
+            "previous_artifact_hash": self.state.progress.artifact_hash,
             "artifact_hash": _hash(self.state.iteration + 1),
             "seconds": 2.0,
         }

@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.machine.progress import judged
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_state import Event, RunCriteria, RunRule, RunState, Status, Stop, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Stop, Task
+from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show.summary import VARIABLE, append, code, rounds, summary
 

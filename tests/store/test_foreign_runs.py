@@ -146,11 +146,11 @@ def _read(store: Store, **changes: Any) -> RunState:
 
 def test_foreign_run_has_the_place_of_its_artifact_and_a_name_for_each_rule(store: Store) -> None:
     state = _read(store)
-    assert state.artifact == ".ai-factory/evolution/courses-api/artifact.md"
-    assert state.artifact_hash == hashlib.sha256(ARTIFACT.encode()).hexdigest()
+    assert state.setup.artifact == ".ai-factory/evolution/courses-api/artifact.md"
+    assert state.progress.artifact_hash == hashlib.sha256(ARTIFACT.encode()).hexdigest()
     source = ".ai-factory/evolution/courses-api/criteria.rules.json"
     assert [rule.key for rule in state.criteria.rules] == [f"{source}::{rule['id']}" for rule in RULES]
-    assert state.arguments == ("--rootdir", str(store.project), str(store.project / source))
+    assert state.setup.arguments == ("--rootdir", str(store.project), str(store.project / source))
     assert state.current_step is Place.EVALUATE
 
 
@@ -180,7 +180,7 @@ def test_interrupted_step_begins_again_or_with_what_it_needs(
     store: Store, changes: dict[str, Any], place: Place, awaited: tuple[Step, ...]
 ) -> None:
     state = _read(store, **changes)
-    assert (state.current_step, state.awaited) == (place, awaited)
+    assert (state.current_step, state.progress.awaited) == (place, awaited)
 
 
 def test_prepared_checks_stand_together_by_rule_and_commands_run_in_the_project(store: Store) -> None:

@@ -11,7 +11,7 @@ from pytest_loop.core.judging.critique import render_critique
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Step
-from pytest_loop.core.reporting.outcome import attempt_line
+from pytest_loop.core.reporting.outcome import render_attempt
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.core.text.wording import limit_lines
@@ -57,7 +57,7 @@ def build_prompt(
     by the person, such as the critique, lessons, the artifact and the context, is marked as data.
     """
     values = {
-        "trouble": shorten(state.trouble_with(step), 1_000),
+        "trouble": shorten(state.error_of(step), 1_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
@@ -69,13 +69,13 @@ def build_prompt(
         if state.critique and state.critique.issues
         else "",
         "lessons": fence_text(lessons, nonce) if lessons else "",
-        "attempts": "\n".join(f"- {attempt_line(one)}" for one in state.attempts),
+        "attempts": "\n".join(f"- {render_attempt(one)}" for one in state.progress.attempts),
         "gate": gate,
         "context": fence_text(context, nonce) if context else "",
         "artifact": fence_text(artifact, nonce) if artifact else "",
         "artifact_path": artifact_path,
-        "sealed": ", ".join(state.sealed.patterns) if state.sealed else "",
-        "allowed": ", ".join(state.sealed.allow) if state.sealed else "",
+        "sealed": ", ".join(state.setup.seal.patterns) if state.setup.seal else "",
+        "allowed": ", ".join(state.setup.seal.allow) if state.setup.seal else "",
     }
     return render_template(template or step.value, values, folder)
 

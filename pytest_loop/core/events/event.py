@@ -59,18 +59,10 @@ def parse_payload(kind: str, data: Mapping[str, Any]) -> Payload:
     return OtherPayload.model_validate(data)
 
 
-class Event(Value):
-    """Something that happened in a run; unknown kinds and keys are kept and ignored."""
+class TypedPayload(Value):
+    """The name of a kind, and the payload that belongs to it."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
-
-    ts: str
-    run_id: str
-    iteration: int
-    phase: Phase
-    step: str
     event: str
-    status: str = "ok"
     payload: Payload = Field(default_factory=OtherPayload)
 
     @model_validator(mode="before")
@@ -83,6 +75,19 @@ class Event(Value):
     @field_serializer("payload")
     def _dump_payload(self, payload: Payload) -> dict[str, Any]:
         return payload.dump()
+
+
+class Event(TypedPayload):
+    """Something that happened in a run; unknown kinds and keys are kept and ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    ts: str
+    run_id: str
+    iteration: int
+    phase: Phase
+    step: str
+    status: str = "ok"
 
     @property
     def kind(self) -> Kind | None:

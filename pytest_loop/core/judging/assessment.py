@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_loop.core.judging.score import MISSING, apply_custom_score, evaluate_criteria
+from pytest_loop.core.model.evaluation import Assessment, Complaint, RuleResult
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Result, Verdict, sum_weights
-from pytest_loop.core.model.run_state import HASH_SHOWN, Assessment, Complaint, RuleResult, RunCriteria
+from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.core.model.run_state import HASH_SHOWN
 from pytest_loop.core.text.lengths import clip_text, shorten
 from pytest_loop.core.text.sanitizer import clean_text
 from pytest_loop.core.text.signature import compute_fingerprint

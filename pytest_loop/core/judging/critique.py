@@ -6,20 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from pytest_loop.core.judging.tampering import REPORTED_KINDS
+from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, Novelty, RuleResult, SealFinding
 from pytest_loop.core.model.rules import Severity, Verdict
-from pytest_loop.core.model.run_state import (
-    Assessment,
-    Attempt,
-    Critique,
-    Issue,
-    Novelty,
-    Opinion,
-    Review,
-    RuleResult,
-    RunCriteria,
-    RunRule,
-    SealFinding,
-)
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import Attempt, Review
+from pytest_loop.core.model.vocabulary import Opinion
 from pytest_loop.core.text.excerpt import find_calls, trim_excerpt
 from pytest_loop.core.text.lengths import estimate_tokens, fit_tokens, shorten
 from pytest_loop.core.text.signature import compute_fingerprint

@@ -18,9 +18,9 @@ This page is drawn from the tables of `pytest_loop/core/machine/`:
     python -c "from pytest_loop.core.machine.diagram import render_page; print(render_page(), end='')" > docs/machine.md
 
 A run stands at one of six places. `next_commands(state)` returns what must happen there: nothing exactly when the
-run is over. `apply(state, event)` returns the state after an event, and refuses one that cannot happen there. Where an arrow
-branches, a run goes to the first place that has something to do: `PRODUCE_PREPARE` and `PREPARE` are passed by where
-nothing is missing, and a phase B that adds no rules is not evaluated again.
+run is over. `apply(state, event)` returns the state after an event, and refuses one that cannot happen there. Where an
+arrow branches, a run goes to the first place that has something to do: `PRODUCE_PREPARE` and `PREPARE` are passed by
+where nothing is missing, and a phase B that adds no rules is not evaluated again.
 
 ```mermaid
 {run}

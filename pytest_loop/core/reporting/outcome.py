@@ -111,11 +111,11 @@ def _make_feedback(state: RunState) -> Feedback:
     """Return what to do next: the rules come before the review, and everything is short."""
     evaluation, review = state.evaluation, state.signals.review
     complaints = (evaluation.failed or evaluation.warnings) if evaluation else ()
-    items = [
-        shorten(f"{complaint.id}: {complaint.message}", LONGEST_ITEM) for complaint in complaints[:FEEDBACK_ITEMS]
-    ]
+    items = [shorten(f"{complaint.id}: {complaint.message}", LONGEST_ITEM) for complaint in complaints[:FEEDBACK_ITEMS]]
     items += [shorten(review.feedback, LONGEST_ITEM)] if review and review.feedback else []
-    summary = f"{format_count(len(complaints), 'rule')} to mend" if complaints else "nothing fails, and yet it is not done"
+    summary = (
+        f"{format_count(len(complaints), 'rule')} to mend" if complaints else "nothing fails, and yet it is not done"
+    )
     return Feedback(
         summary="the review asks for something else" if state.is_rejected else summary,
         actionable_items=tuple(_take_within(LONGEST_FEEDBACK, items)),

@@ -58,7 +58,7 @@ def test_a_void_evaluation_is_no_small_change(tell: Tell, rule: Make) -> None:
 
 def test_the_next_agent_has_its_turn_before_a_flat_score_ends_the_run(tell: Tell, rule: Make) -> None:
     story = told(tell, rule, (10, 10, 10), agents=("one", "two"))
-    assert (stop_reason(story.state), story.state.rung) == (None, 1)
+    assert (stop_reason(story.state), story.state.progress.agent_index) == (None, 1)
     for number in (3, 4, 5):
         assert stop_reason(story.state) is None
         story.judged(*NAMES[10:], message=f"{number}")

@@ -61,17 +61,17 @@ def test_a_rejected_result_is_no_success_and_its_words_are_the_critique(tell: Te
         "actionable_items": ["it is too long"],
         "priority": "medium",
     }
-    made = build_critique(story.state.criteria, story.state.evaluation, (), 2_000, story.state.review)
+    made = build_critique(story.state.criteria, story.state.evaluation, (), 2_000, story.state.signals.review)
     assert [issue.rule_id for issue in made.issues] == ["the review"]
     assert "it is too long" in render_critique(made)
     story.judged().until(Kind.STOPPED)
-    assert story.state.review is None
+    assert story.state.signals.review is None
     assert result(story.to_the_end().state, [], "")["status"] == "completed"
 
 
 def test_a_rejection_without_words_says_so(tell: Tell) -> None:
     story = tell().judged().until(Kind.STOPPED).happens(Kind.REVIEW_DONE, status="reject")
-    made = build_critique(story.state.criteria, story.state.evaluation, review=story.state.review)
+    made = build_critique(story.state.criteria, story.state.evaluation, review=story.state.signals.review)
     assert made.issues[0].problem == "a person does not accept it, and did not say why"
     assert decision(story.state, None)["feedback"]["actionable_items"] == []
 
@@ -92,7 +92,7 @@ def test_an_outstanding_review_holds_the_run_and_is_asked_for_again(tell: Tell) 
     assert (story.state.status.value, story.state.stop.reason) == ("stopped", "unconfirmed")
     assert result(story.state, [], "")["review"] == {"status": "pending", "feedback": ""}
     story.happens(Kind.LIMITS_RAISED).judged().until(Kind.STOPPED)
-    assert (story.state.review, stop_reason(story.state)) == (None, Reason.THRESHOLD_REACHED)
+    assert (story.state.signals.review, stop_reason(story.state)) == (None, Reason.THRESHOLD_REACHED)
 
 
 @pytest.mark.parametrize("failing", [(), ("a.x.y",)])

@@ -9,17 +9,9 @@ import pytest
 
 from pytest_loop.core.machine.stop_reasons import PREDICATES, stop_reason
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_state import (
-    Breakers,
-    Kind,
-    Limits,
-    Place,
-    Reason,
-    RunCriteria,
-    RunRule,
-    Status,
-    build_levels,
-)
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, build_levels
+from pytest_loop.core.model.run_state import Breakers, Limits
+from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status
 from tests.core.laboratory import Experiment
 
 if TYPE_CHECKING:
@@ -364,7 +356,7 @@ def test_where_b_adds_no_rules_nothing_comes_between_a_pass_and_success(tell: Te
     story = tell(rule(), **OVER_TIME).until(Kind.EVALUATION_DONE).happens(Kind.STOP_REQUESTED)
     story.happens(Kind.EVALUATION_DONE, **story.judgement({}), seconds=624)
     state = story.to_the_end().state
-    assert (state.stop.reason, state.evaluations) == ("threshold_reached", 1)
+    assert (state.stop.reason, state.progress.evaluations) == ("threshold_reached", 1)
 
 
 def test_a_request_ends_a_run_before_b_is_judged(tell: Tell) -> None:
@@ -539,12 +531,12 @@ def test_the_next_agent_takes_over_where_the_one_before_makes_no_progress(tell: 
     story = tell(agents=("small", "large"), max_iterations=20)
     for _ in range(3):
         story.judged("a.x.y")
-    assert (story.state.rung, story.state.rung_since, story.state.iteration) == (1, 4, 3)
+    assert (story.state.progress.agent_index, story.state.progress.agent_since, story.state.iteration) == (1, 4, 3)
     for _ in range(2):
         story.judged("a.x.y")
         assert not story.state.is_over
     story.judged("a.x.y").to_the_end()
-    assert (story.state.rung, story.state.iteration, story.state.stop.reason) == (1, 6, "same_error")
+    assert (story.state.progress.agent_index, story.state.iteration, story.state.stop.reason) == (1, 6, "same_error")
 
 
 def test_an_agent_alone_has_nobody_who_takes_over(tell: Tell) -> None:
@@ -558,4 +550,4 @@ def test_a_new_agent_has_undone_nothing_yet(tell: Tell) -> None:
     story = tell(agents=("small", "large"), max_iterations=20)
     for text in ("one", "two", "one"):
         story.judged("a.x.y", message=text, artifact_hash=text, artifact_sha256=text)
-    assert (story.state.rung, story.todo) == (1, [Kind.CRITIQUE_DONE])
+    assert (story.state.progress.agent_index, story.todo) == (1, [Kind.CRITIQUE_DONE])

@@ -16,7 +16,7 @@ from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.core.reporting.outcome import (
     ArtifactStatus,
     artifact_status,
-    attempt_line,
+    render_attempt,
     budget_report,
     decision,
     distance_to_success,
@@ -42,16 +42,16 @@ def the_result(story: Story) -> dict[str, Any]:
 
 def test_an_artifact_is_evaluated_only_until_it_changes(tell: Tell) -> None:
     story = tell()
-    assert artifact_status(story.state) is ArtifactStatus.NOT_CREATED
-    assert artifact_status(story.does(Kind.ARTIFACT_CREATED).state) is ArtifactStatus.UNEVALUATED
-    assert artifact_status(story.judged("a.x.y").state) is ArtifactStatus.EVALUATED
-    assert artifact_status(story.does(Kind.REFINEMENT_DONE).state) is ArtifactStatus.STALE
+    assert get_artifact_status(story.state) is ArtifactStatus.NOT_CREATED
+    assert get_artifact_status(story.does(Kind.ARTIFACT_CREATED).state) is ArtifactStatus.UNEVALUATED
+    assert get_artifact_status(story.judged("a.x.y").state) is ArtifactStatus.EVALUATED
+    assert get_artifact_status(story.does(Kind.REFINEMENT_DONE).state) is ArtifactStatus.STALE
 
 
 def test_a_refinement_that_changes_nothing_leaves_the_artifact_evaluated(tell: Tell) -> None:
     story = tell().judged("a.x.y")
-    story.does(Kind.REFINEMENT_DONE, artifact_hash=story.state.artifact_hash)
-    assert artifact_status(story.state) is ArtifactStatus.EVALUATED
+    story.does(Kind.REFINEMENT_DONE, artifact_hash=story.state.progress.artifact_hash)
+    assert get_artifact_status(story.state) is ArtifactStatus.EVALUATED
 
 
 def test_a_stop_after_refine_has_no_final_score(tell: Tell) -> None:
@@ -84,12 +84,12 @@ def test_the_distance_to_success(tell: Tell, rule: Make, failing: list[str], exp
     """Vector 8."""
     rules = [rule("a.x.y", WARN), *(rule(f"b.x.y{number}", WARN) for number in range(11)), rule("b.x.light", weight=0)]
     story = tell(*rules).judged().judged(*failing)
-    assert distance_to_success(story.state) == {"threshold": 0.9, "rules_total": 13, **expected}
+    assert compute_distance(story.state) == {"threshold": 0.9, "rules_total": 13, **expected}
 
 
 def test_a_success_has_no_distance(tell: Tell) -> None:
-    assert distance_to_success(tell().judged().judged().to_the_end().state) is None
-    assert distance_to_success(tell().state) is None
+    assert compute_distance(tell().judged().judged().to_the_end().state) is None
+    assert compute_distance(tell().state) is None
 
 
 # -- the budget
@@ -215,7 +215,9 @@ def test_an_escalation_tells_the_attempts_the_pattern_and_asks_one_question(tell
 )
 def test_an_attempt_in_one_line(fields: dict[str, Any], line: str) -> None:
     assert (
-        attempt_line(Attempt.model_validate({"iteration": 1, "phase": "A", "score": 2 / 3, "passed": False, **fields}))
+        render_attempt(
+            Attempt.model_validate({"iteration": 1, "phase": "A", "score": 2 / 3, "passed": False, **fields})
+        )
         == line
     )
 
