@@ -210,7 +210,8 @@ def status_rows(states: Iterable[tuple[RunState, str]], *, whole: bool) -> list[
 def history_lines(events: Iterable[Event]) -> Iterator[str]:
     """One line for each event."""
     for event in events:
-        yield f"{event.ts}  {event.iteration:>3} {event.phase.value} {event.event:<18}  {_summarise_payload(event.payload)}"
+        summary = _summarise_payload(event.payload)
+        yield f"{event.ts}  {event.iteration:>3} {event.phase.value} {event.event:<18}  {summary}"
 
 
 def _summarise_payload(payload: Payload) -> str:

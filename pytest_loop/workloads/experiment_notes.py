@@ -88,7 +88,7 @@ def end_experiment(command: Command, state: ExperimentState) -> Payload:
     proof = LoopProof(
         iterations_completed=len(state.experiment.hypotheses),
         log_entries=state.progress.evaluations,
-        exit_condition=ending.reason,
+        exit_condition=ending.reason or "",
     )
     held_out = state.experiment.count_held_out()
     count = {"held_out": HeldOutCount(passing=held_out[0], total=held_out[1])} if held_out else {}

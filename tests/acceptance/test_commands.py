@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
@@ -84,15 +84,16 @@ def make(project: Path) -> Make:
     def write(
         alias: str = "guide", steps: int = 8, reason: str = "", updated: str = "2026-01-02", **state: Any
     ) -> RunFiles:
-        fields = {"run_id": f"{alias}-1", "task_alias": alias, "task": {"prompt": "Write"}, "artifact": "guide.md"}
+        fields = {"run_id": f"{alias}-1", "task_alias": alias, "task": {"prompt": "Write"}}
         is_good = reason == "threshold_reached"
-        first = RunState.model_validate({**fields, "phase": "B" if is_good else "A", **state})
+        first = RunState.model_validate({**fields, "phase": "B" if is_good else "A"})
+        first = first.replace(**{"artifact": "guide.md", **state})
         events = [_event(first, "run_started", {"state": first.model_dump(mode="json")}, updated)]
-        now = run_machine.started(events[0])
+        now = first
         told = [*STEPS[:2], GOOD] if is_good else STEPS[:steps]
         for kind, payload in [*told, *([("stopped", {"reason": reason})] if reason else [])]:
             events.append(_event(now, kind, payload, updated))
-            now = run_machine.step(now, events[-1])
+            now = RUN_MACHINE.apply(now, events[-1])
         files = Store(project).get_run(alias)
         files.acquire()
         files.append(events, now)
@@ -373,7 +374,7 @@ def test_run_that_nobody_works_on_is_marked_as_stopped(command: Command, project
     state, history = files.read()
     assert (state.status.value, state.stop.reason, state.signals.stop_request) == ("stopped", "user_stop", "going home")
     assert [one.event for one in history.events][-2:] == ["stop_requested", "stopped"]
-    assert history.events[-1].payload["decision"]["action"] == "escalate"
+    assert history.events[-1].payload.dump()["decision"]["action"] == "escalate"
     assert not Store(project).pointer.exists()
     again = command("--loop-stop", "--loop-alias", "guide").lines()
     assert again == ["guide is over already: stopped, user_stop"]
@@ -555,7 +556,7 @@ def test_raised_limit_opens_a_run_that_it_has_stopped(
     files = make(reason=reason, agents=("command:no-such-program",))
     assert command("--loop-resume=guide", limit).code != 0
     raised = [one for one in files.read_history().events if one.event == "limits_raised"]
-    assert [list(one.payload) for one in raised] == [[name]]
+    assert [list(one.payload.dump()) for one in raised] == [[name]]
 
 
 def test_stop_from_another_terminal_ends_a_working_agent_at_once_and_another_run_goes_on(project: Path) -> None:
@@ -579,7 +580,7 @@ def test_stop_from_another_terminal_ends_a_working_agent_at_once_and_another_run
         "sleeping": "user_stop",
         "judging": "threshold_reached",
     }
-    assert states["sleeping"].stop_asked == "enough"
+    assert states["sleeping"].signals.stop_request == "enough"
     assert sorted(one.name for one in store.root.iterdir()) == ["judging", "sleeping"]
     assert sorted(one.name for one in (store.root / "sleeping").iterdir()) == ["history.jsonl", "run.json"]
 

@@ -12,7 +12,7 @@ from pytest_loop.agents import prompts
 from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Task
@@ -69,7 +69,7 @@ def after(state: RunState, *happened: tuple[Kind, dict[str, Any]]) -> RunState:
             event=kind.value,
             payload=payload,
         )
-        state = run_machine.step(state, event)
+        state = RUN_MACHINE.apply(state, event)
     return state
 
 

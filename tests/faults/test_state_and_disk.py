@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from pytest_loop.store.history import ADOPTED
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 
@@ -124,7 +124,7 @@ def _gist(told: Told) -> tuple[Any, ...]:
     events = [
         (one["event"], one["iteration"], one["phase"], [one["payload"].get(name) for name in names])
         for one in told["events"]
-        if one["event"] != ADOPTED
+        if one["event"] != Kind.RUN_ADOPTED.value
     ]
     state = told["state"]
     return events, state["status"], state["usage"], state["evaluations"], told["artifact"], told["files"]

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.events.run_payloads import ArtifactCreated
+from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.errors import BusyError, StateError
-from pytest_loop.store.history import ADOPTED
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
@@ -139,8 +139,8 @@ def test_lost_history_is_noticed_and_the_run_goes_on_from_run_json(
     again = _again(again)
     state, history = again.read()
     assert (state.plan, history.damage) == (("one", "two"), [])
-    assert [one.event for one in history.events][-2:] == [ADOPTED, "coffee_made"]
-    assert history.events[-2].payload["because"] == ["the history lacks events that run.json was made from"]
+    assert [one.event for one in history.events][-2:] == [Kind.RUN_ADOPTED.value, "coffee_made"]
+    assert history.events[-2].payload.dump()["because"] == ["the history lacks events that run.json was made from"]
     again.release()
 
 
@@ -198,8 +198,8 @@ def test_text_that_no_file_can_hold_does_no_harm(files: RunFiles, planned: RunSt
 
 
 def test_answer_whose_event_was_prevented_is_found_again_with_all_it_said(files: RunFiles, planned: RunState) -> None:
-    said = files.write_answer(PRODUCED, {"exit_signal": True, "usage": {"tokens": 7}}, "# Guide\n", files.artifact)
-    assert said["artifact_hash"] == hashlib.sha256(b"# Guide\n").hexdigest()
+    said = files.write_answer(ArtifactCreated(exit_signal=True, usage=Usage(tokens=7)), "# Guide\n", files.artifact)
+    assert said.artifact_hash == hashlib.sha256(b"# Guide\n").hexdigest()
     files.artifact.unlink()
     again = _again(files)
     again.read()
@@ -209,16 +209,16 @@ def test_answer_whose_event_was_prevented_is_found_again_with_all_it_said(files:
 
 
 def test_answer_is_forgotten_once_its_event_is_on_disk(files: RunFiles, planned: RunState, event: MakeEvent) -> None:
-    said = files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    said = files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
     left = (files.folder / ".answer.json").read_bytes()
-    files.append([event("artifact_created", **said)], planned)
+    files.append([event("artifact_created", **said.dump())], planned)
     assert not (files.folder / ".answer.json").exists()
     (files.folder / ".answer.json").write_bytes(left)
     assert files.recover_answer(PRODUCED, files.artifact, "") is None
 
 
 def test_answer_that_waits_for_its_event_stays_when_the_files_are_mended(files: RunFiles, planned: RunState) -> None:
-    said = files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    said = files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
     again = _again(files)
     again.repair(again.read()[1])
     assert again.recover_answer(PRODUCED, files.artifact, "") == said
@@ -238,12 +238,12 @@ def test_snapshot_that_a_crash_left_behind_is_brought_up_to_date(
 
 
 def test_answer_to_another_step_is_not_taken(files: RunFiles, planned: RunState) -> None:
-    files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
     assert files.recover_answer(Kind.REFINEMENT_DONE, files.artifact, "") is None
 
 
 def test_edit_of_a_person_is_never_replaced_by_a_kept_answer(files: RunFiles, planned: RunState) -> None:
-    files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
     files.artifact.write_text("mine")
     assert files.recover_answer(PRODUCED, files.artifact, "") is None
     assert files.artifact.read_text() == "mine"
@@ -272,7 +272,7 @@ def test_artifact_of_a_resumed_run_is_saved_with_its_folder(
 
 
 def test_folder_of_an_artifact_elsewhere_is_made(files: RunFiles, planned: RunState, tmp_path: Path) -> None:
-    files.write_answer(PRODUCED, {}, "# Guide\n", tmp_path / "docs" / "new" / "guide.md")
+    files.write_answer(ArtifactCreated(), "# Guide\n", tmp_path / "docs" / "new" / "guide.md")
     assert (tmp_path / "docs" / "new" / "guide.md").read_text() == "# Guide\n"
 
 
@@ -327,7 +327,7 @@ def test_history_that_somebody_else_writes_into_ends_the_run_with_a_message(
     state, history = files.read()
     assert state == planned
     assert history.damage == ["line 4 of the history cannot be read"]
-    assert history.events[-1].payload == {"cups": 3}
+    assert history.events[-1].payload.dump() == {"cups": 3}
 
 
 def test_pipe_in_place_of_a_history_is_refused_and_nobody_waits(
@@ -352,7 +352,7 @@ def test_request_to_stop_is_heard_until_it_is_in_the_history(
     assert files.read_stop_request() == "going home"
     files.append([event("coffee_made")], planned)
     assert files.read_stop_request() == "going home"
-    files.append([event("stop_requested")], planned.model_copy(update={"stop_asked": "going home"}))
+    files.append([event("stop_requested")], planned.replace(stop_request="going home"))
     assert files.read_stop_request() is None
 
 

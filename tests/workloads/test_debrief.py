@@ -8,7 +8,7 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement, Remark
 from pytest_loop.workloads.debrief import debrief, status
-from pytest_loop.workloads.experiment_history import trail
+from pytest_loop.workloads.experiment_history import read_experiment
 
 OUTCOMES = {".": CaseOutcome.PASSED, "F": CaseOutcome.FAILED, "E": CaseOutcome.INFRASTRUCTURE}
 SECTIONS = [
@@ -37,7 +37,8 @@ def measured(letters: str, iteration: int = 0) -> Event:
         for at, one in enumerate(letters)
     )
     found = Measurement(iteration=iteration, results=results).model_dump(mode="json")
-    return event("evaluation_done" if iteration else "baseline_done", iteration, measurement=found)
+    kind = "evaluation_done" if iteration else "baseline_done"
+    return event(kind, iteration, score=0.5, passed=False, measurement=found)
 
 
 def option(name: str = "Edit", current: str = "a", proposed: str = "b", **fields: Any) -> dict[str, Any]:
@@ -95,7 +96,7 @@ def test_a_calibration_that_failed_is_all_there_is_to_say() -> None:
     ],
 )
 def test_the_status_says_what_it_came_to(events: list[Event], expected: str) -> None:
-    assert status(trail(events)) == expected
+    assert status(read_experiment(events)) == expected
 
 
 def test_regressions_are_all_named_with_what_was_gained_and_decided() -> None:

@@ -11,13 +11,13 @@ import pytest
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.errors import StateError
 from pytest_loop.workloads.prompting import MOST_CASES, compose_prompt
-from tests.core.laboratory import Experiment
+from tests.core.laboratory import ExperimentStory
 
 GOLDEN = Path(__file__).parent / "golden" / "compose.md"
 FILES = {"p.md": "# Prompt\n\nLabels: `Total`\n"}
 
 
-def told(story: Experiment, letters: str, **fields: Any) -> Experiment:
+def told(story: ExperimentStory, letters: str, **fields: Any) -> ExperimentStory:
     """A measurement in which every case that fails says so."""
     story.until(Kind.BASELINE_DONE, Kind.EVALUATION_DONE)
     payload = story.measurement(letters)
@@ -32,12 +32,12 @@ def told(story: Experiment, letters: str, **fields: Any) -> Experiment:
     return story
 
 
-def prompt(story: Experiment, **more: Any) -> str:
-    return compose_prompt(story.state, story.book, FILES, more.pop("docs", {}), "5f3a9c01", **more)
+def prompt(story: ExperimentStory, **more: Any) -> str:
+    return compose_prompt(story.state, FILES, more.pop("docs", {}), "5f3a9c01", **more)
 
 
 def test_a_composer_reads_the_files_the_cases_and_what_was_believed() -> None:
-    story = Experiment(5, on_regression="different", hidden="e", guards="b")
+    story = ExperimentStory(5, on_regression="different", hidden="e", guards="b")
     told(told(story, "F.FFF"), ".FFEF")
     story.until(Kind.CRITIQUE_DONE).happens(Kind.PHASE_ERROR, step="CRITIQUE", reason="expected a mechanism, found ''")
     text = prompt(story, docs={"docs/labels.md": "Amount due is a label."})
@@ -47,33 +47,33 @@ def test_a_composer_reads_the_files_the_cases_and_what_was_believed() -> None:
 
 
 def test_a_case_that_is_held_out_is_not_even_named() -> None:
-    text = prompt(told(Experiment(3, hidden="c"), "FFF"))
+    text = prompt(told(ExperimentStory(3, hidden="c"), "FFF"))
     assert "no a" in text
     assert "no c" not in text
     assert "Fail: a, b\n" in text
 
 
 def test_no_more_is_said_than_anybody_reads() -> None:
-    text = prompt(told(Experiment(60), "F" * 60, difference="x" * 5_000))
+    text = prompt(told(ExperimentStory(60), "F" * 60, difference="x" * 5_000))
     assert f"and {60 - MOST_CASES} more cases fail" in text
     assert len(text) < 100_000
 
 
 def test_the_words_of_a_person_who_skipped_reach_the_composer() -> None:
-    story = told(Experiment(), "F..").until(Kind.REFINEMENT_DONE)
+    story = told(ExperimentStory(), "F..").until(Kind.REFINEMENT_DONE)
     story.happens(Kind.REFINEMENT_DONE, decision={"chosen": None, "feedback": "look at dates"}, option=None)
-    assert isinstance(story, Experiment)
+    assert isinstance(story, ExperimentStory)
     assert "## What is wanted\nlook at dates\n" in prompt(story)
 
 
 def test_a_prompt_of_ones_own_is_filled_and_an_unknown_word_is_named(tmp_path: Path) -> None:
     own = tmp_path / "composer.md"
     own.write_text("Mend $workload_id.\n\n$artifact_content\n\n$domain_docs\n")
-    assert prompt(told(Experiment(), "F.."), own=own).startswith("Mend letters.\n\n<<<data")
+    assert prompt(told(ExperimentStory(), "F.."), own=own).startswith("Mend letters.\n\n<<<data")
     own.write_text("Mend $what.")
     with pytest.raises(StateError, match=r"found \$what"):
-        prompt(told(Experiment(), "F.."), own=own)
+        prompt(told(ExperimentStory(), "F.."), own=own)
 
 
 def test_before_anything_is_measured_there_is_nothing_to_say() -> None:
-    assert "0/0 passing (0%)." in prompt(Experiment())
+    assert "0/0 passing (0%)." in prompt(ExperimentStory())

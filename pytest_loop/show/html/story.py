@@ -147,7 +147,7 @@ class Ledger:
 
 def ledger(events: Sequence[Event], agents: Sequence[str]) -> Ledger:
     """What each step took; `agents` are those that the run was given."""
-    steps = [event for event in events if isinstance(event.payload, StepPayload)]
+    steps = [event for event in events if event.completes or event.kind is Kind.PHASE_ERROR]
     entries = [_entry(one, after, agents) for one, after in pairwise([*steps, None]) if one is not None]
     payloads = [event.payload for event in steps if isinstance(event.payload, StepPayload)]
     return Ledger(
@@ -176,7 +176,7 @@ def _entry(event: Event, following: Event | None, agents: Sequence[str]) -> Entr
         seconds=f"with {beside}" if beside else _seconds(payload.seconds),
         tokens=_tokens(usage.tokens) if is_asked else NOBODY,
         cost=_cost(usage.cost_usd) if is_asked else NOBODY,
-        is_error=payload.is_error,
+        is_error=event.kind is Kind.PHASE_ERROR,
     )
 
 
@@ -200,8 +200,7 @@ def _step(event: Event) -> str:
     payload = event.payload
     if isinstance(payload, PhaseError):
         return payload.step or event.step
-    step = payload.completes if isinstance(payload, StepPayload) else None
-    return step.value if step else event.step
+    return event.completes.value if event.completes else event.step
 
 
 def _sum(numbers: Iterable[float | None]) -> float | None:
