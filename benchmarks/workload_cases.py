@@ -80,8 +80,8 @@ def as_a_run(folder: Path, count: int, rounds: int) -> list[float]:
         if number:  # the first one starts its server
             faster.append(took["-n0"] / took["-n2"])
     for one in sessions.values():
-        if one.warm:
-            one.warm.close()
+        if one.launcher:
+            one.launcher.close()
     return faster
 
 

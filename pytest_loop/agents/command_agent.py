@@ -31,11 +31,11 @@ _TOO_LONG = f"expected an answer of at most {MAX_ANSWER_BYTES // 1024**2} MB, fo
 
 
 class CommandAgent:
-    """Run a command for every request, in the workspace and without a shell."""
+    """Run a command for every request, in the workspace and without a shell; `root` is where it is checked."""
 
     is_serial = False
 
-    def __init__(self, words: str, name: str = "") -> None:
+    def __init__(self, words: str, root: Path, name: str = "") -> None:
         self.name = name or f"command:{words}"
         try:
             self.words = shlex.split(words)
@@ -44,11 +44,9 @@ class CommandAgent:
         if not self.words:
             raise AgentUnavailableError("expected a command after `command:`, found nothing")
         self._placeholders = {name for word in self.words for name in PLACEHOLDER.findall(word)}
-
-    def find_problem(self, workspace: Path) -> str | None:
-        """Return why the program cannot be run, without running it."""
-        [program] = fill_placeholders(self.words[:1], {"workspace": workspace})
-        return find_program_problem(program, workspace)
+        [program] = fill_placeholders(self.words[:1], {"workspace": root})
+        if problem := find_program_problem(program, root):
+            raise AgentUnavailableError(problem)
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         before = read_content(request.artifact)

@@ -90,38 +90,16 @@ def make_agent(spec: str, root: Path, declared: dict[str, str]) -> Agent:
     if make := _MAKERS.get(kind):
         return make(argument, root, spec)
     if preset := load_presets().get(kind):
-        agent = ClientAgent(preset, argument, spec)
-        _refuse(f"{problem} (--loop-agents lists those that are)" if (problem := agent.find_problem()) else None)
-        return agent
+        return ClientAgent(preset, argument, spec)
     names = ", ".join(sorted({*declared, *load_presets()}))
     raise AgentUnavailableError(f"expected {KINDS} or one of {names} for an agent, found {spec!r}")
 
 
-def _refuse(problem: str | None) -> None:
-    if problem:
-        raise AgentUnavailableError(problem)
-
-
-def _make_command(words: str, root: Path, name: str) -> Agent:
-    agent = CommandAgent(words, name)
-    _refuse(agent.find_problem(root))
-    return agent
-
-
 def _make_acp(words: str, root: Path, name: str) -> Agent:
-    _refuse(None if words.strip() else "expected a command after `acp:`, found nothing")
-    _refuse(CommandAgent(words).find_problem(root))
+    if not words.strip():
+        raise AgentUnavailableError("expected a command after `acp:`, found nothing")
+    CommandAgent(words, root)  # raises if the command cannot be run
     return ClientAgent(acp_bridge.make_preset(), words, name)
-
-
-def _make_python(reference: str, root: Path, name: str) -> Agent:
-    agent = PythonAgent(reference, root, name)
-    _refuse(agent.find_problem())
-    return agent
-
-
-def _make_replay(path: str, root: Path, name: str) -> Agent:
-    return ReplayAgent(root / path, name)
 
 
 def _make_builtin(seconds: str, _root: Path, name: str) -> Agent:
@@ -131,9 +109,9 @@ def _make_builtin(seconds: str, _root: Path, name: str) -> Agent:
 
 
 _MAKERS: dict[str, Callable[[str, Path, str], Agent]] = {
-    "command": _make_command,
+    "command": CommandAgent,
     "acp": _make_acp,
-    "python": _make_python,
-    "replay": _make_replay,
+    "python": PythonAgent,
+    "replay": ReplayAgent,
     BUILTIN: _make_builtin,
 }

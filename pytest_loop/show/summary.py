@@ -20,7 +20,7 @@ from pytest_loop.core.reporting.outcome import ask_question, describe_pattern
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count, limit_lines, list_names
 from pytest_loop.show.run import go_on
-from pytest_loop.show.terminal import decimal
+from pytest_loop.show.score_section import format_decimal
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
 # How much is told; with these a summary stays far below the megabyte that GitHub takes.
@@ -100,7 +100,7 @@ def _scores(told: Sequence[Round]) -> Iterator[str]:
         yield "|---:|:---:|---:|:---:|---:|---:|---:|"
     for one in shown:
         found = one.found
-        score = decimal(Fraction(repr(found.score)))
+        score = format_decimal(Fraction(repr(found.score)))
         counts = f"{found.passing} of {found.total} | {len(one.fixed)} | {len(found.regressions)}"
         yield f"| {one.iteration} | {found.phase.value} | {score} | {_verdict(found)} | {counts} |"
     if len(told) > len(shown):

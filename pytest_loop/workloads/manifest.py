@@ -14,9 +14,9 @@ from pydantic.alias_generators import to_camel
 from pytest_loop.errors import ManifestError, Problem
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.checks.command_checks import split_command
-from pytest_loop.rules.line_numbers import LineLookup, build_line_lookup
+from pytest_loop.rules.line_numbers import LineLookup, parse_with_lines
 from pytest_loop.rules.rule_schema import MAX_REPEATS, Need
-from pytest_loop.rules.syntax import FORMATS, ContentError, parse_with_nodes, read_text
+from pytest_loop.rules.syntax import FORMATS, ContentError, read_text
 from pytest_loop.rules.validation_messages import describe_errors
 from pytest_loop.workloads import placeholders
 
@@ -147,14 +147,11 @@ def form(path: Path, root: Path, model: type[Model], first: str) -> Form[Model]:
     if kind is None:
         problem = f"expected a .json, .yaml, .yml or .toml file, found {path.name!r}"
         raise ManifestError([Problem(name, 1, problem)])
-    twice: list[ContentError] = []
     try:
-        text = read_text(path)
-        data, node = parse_with_nodes(text, kind, twice)
+        data, duplicates, locate = parse_with_lines(read_text(path), kind)
     except ContentError as error:
         raise ManifestError([Problem(name, error.line, str(error))]) from None
-    locate = build_line_lookup(text, kind, node)
-    problems = [Problem(name, one.line, str(one)) for one in twice]
+    problems = [Problem(name, error.line, str(error)) for error in duplicates]
     if not isinstance(data, dict):
         found = "an empty file" if data is None else format_value(data)
         raise ManifestError([*problems, Problem(name, 1, f"expected a mapping with `{first}`, found {found}")])

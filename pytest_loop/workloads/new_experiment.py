@@ -9,23 +9,22 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 
 from pytest_loop.agents import prompts
-from pytest_loop.core.events.experiment_payloads import ExperimentStarted
 from pytest_loop.core.judging.draft import build_run_criteria
-from pytest_loop.core.model.evaluation import Sealed
 from pytest_loop.core.model.rules import Phase, Plan
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_state import Breakers, Limits, Setup, Task
+from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.core.model.vocabulary import Target
-from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
+from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import Policy
-from pytest_loop.core.workload.phase_proofs import StartProof
+from pytest_loop.core.workload.phase_proofs import PlanningProof, SetupProof
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.session.runner import Judgement, Session, SessionError
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import build_session_arguments
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import read_clock
@@ -42,10 +41,11 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 class NewExperiment:
     """What the words on a command line come to where a workload is to be tuned."""
 
-    config: pytest.Config
     settings: Settings
-    root: Path
-    paths: tuple[str, ...]
+
+    @property
+    def root(self) -> Path:
+        return self.settings.root
 
     @cached_property
     def found(self) -> Workload:
@@ -55,17 +55,17 @@ class NewExperiment:
 
     @cached_property
     def plan(self) -> planfile.Plan:
-        if not self.settings.workload.plan_file:
+        if not self.settings.workload.plan:
             return planfile.Plan()
-        return planfile.read_plan(self._inside("--loop-plan", self.settings.workload.plan_file), self.root)
+        return planfile.read_plan(self._inside("--loop-plan", self.settings.workload.plan), self.root)
 
     @cached_property
     def roles(self) -> Roles:
         return roles(
             [one.id for one in self.found.cases],
-            only=self.settings.workload.cases,
+            only=self.settings.workload.case,
             focus=self.settings.workload.focus or self.plan.focus,
-            guards=self.settings.workload.guards or self.plan.guards,
+            guards=self.settings.workload.guard or self.plan.guards,
             excluded=[one.case for one in self.plan.exclusions],
         )
 
@@ -79,7 +79,7 @@ class NewExperiment:
         return self.found.source.manifest.workload_id
 
     def _inside(self, option: str, name: str) -> Path:
-        path = (self.config.invocation_params.dir / name).resolve()
+        path = (self.settings.folder / name).resolve()
         root = self.root.resolve()
         if not path.is_relative_to(root):
             raise pytest.UsageError(f"{option}: expected a path inside {self.root}, found {name!r}")
@@ -87,44 +87,43 @@ class NewExperiment:
 
     def arguments(self) -> tuple[str, ...]:
         """The arguments of every session: the person's own, and all cases or those that are wanted."""
-        given = [str(word) for word in self.config.invocation_params.args]
-        place = ("--rootdir", str(self.root), "-c", str(self.config.inipath or os.devnull))
         path = str(self.found.source.path)
         is_whole = len(self.roles.run) == len(self.found.cases)
         cases = (path,) if is_whole else tuple(f"{path}::{case}" for case in self.roles.run)
-        return (*build_session_arguments(given, self.paths or ("",)), *place, *cases)
+        arguments = build_session_arguments(self.settings.arguments, self.settings.paths)
+        return (*arguments, *self.settings.location_arguments, *cases)
 
-    def begin(self, files: RunFiles, session: Session, agents: tuple[str, ...]) -> tuple[ExperimentState, SealedFiles]:
-        """Return the state that the experiment begins with, and the files as they are before the first edit."""
+    def begun(
+        self, files: RunFiles, session: Session, agents: tuple[str, ...]
+    ) -> tuple[RunState, Notebook, SealedFiles]:
+        """Where it begins, with an empty notebook, and the files of the project as they are before the first edit."""
         self._check_prompt()
-        judgement = self._collect_cases(session)
-        seal = self._make_seal(judgement)
-        project = SealedFiles(self.root, files.folder, seal.patterns, (), seal.outputs)
-        seal = seal.model_copy(update={"files": project.record_start()})
-        state = self._make_state(files, judgement.plan or Plan())
-        return state.replace(agents=agents, seal=seal, artifact_hash=project.digest), project
+        judgement = self._collected(session)
+        book, sealed = self._notebook(), self._sealing(judgement)
+        project = SealedFiles(self.root, files.folder, sealed.patterns, (), sealed.outputs)
+        sealed = sealed.model_copy(update={"files": project.record_start()})
+        state = self._state(files, judgement.plan or Plan())
+        beginning = {"agents": agents, "notebook": book, "sealed": sealed, "artifact_hash": project.digest}
+        return state.model_copy(update=beginning), book, project
 
-    def _make_state(self, files: RunFiles, plan: Plan) -> ExperimentState:
-        """Make every case a rule; the policies of an experiment take the place of breakers."""
+    def _state(self, files: RunFiles, plan: Plan) -> RunState:
+        """Every case is a rule, and the policies of an experiment take the place of breakers."""
         settings, created = self.settings, read_clock()
-        return ExperimentState(
+        return RunState(
             run_id=f"{files.alias}-{datetime.now(timezone.utc).strftime('%Y%m%d-%H%M%S')}",
             task_alias=files.alias,
             task=Task(prompt=settings.start.task or f"make all cases of {self.name} pass"),
-            max_iterations=self._max_iterations,
+            max_iterations=self._most,
             max_completed_phase_seconds=settings.limits.max_seconds,
-            criteria=self._make_criteria(plan),
+            criteria=self._criteria(plan),
             created_at=created,
             updated_at=created,
-            setup=Setup(
-                target=Target.WORKSPACE,
-                artifact=os.path.relpath(files.artifact, self.root),
-                judge=settings.agents.judge,
-                arguments=self.arguments(),
-                limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
-                breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
-            ),
-            experiment=self._make_experiment(),
+            target=Target.WORKSPACE,
+            artifact=os.path.relpath(files.artifact, self.root),
+            judge=settings.agents.judge,
+            arguments=self.arguments(),
+            limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
+            breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
         )
 
     def _check_prompt(self) -> None:
@@ -132,18 +131,18 @@ class NewExperiment:
         own = self.found.source.manifest.agents.composer.prompt_file
         if own:
             values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
-            prompts.render_template(COMPOSE, values, own=self.found.folder / own)
+            prompts.render_template(COMPOSE, values, template=self.found.folder / own)
 
     @property
-    def _max_iterations(self) -> int:
+    def _most(self) -> int:
         return (
             self.settings.limits.max_iterations
             if "--loop-max-iterations" in self.settings.flags
             else self.found.source.manifest.max_iterations
         )
 
-    def _collect_cases(self, session: Session) -> Judgement:
-        """Return what a session would judge; it has to include every case."""
+    def _collected(self, session: Session) -> SessionResult:
+        """What a session would judge; every case has to be among it."""
         try:
             order = SessionOrder(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
             found = session.evaluate(order, "--collect-only", "-q")
@@ -155,8 +154,8 @@ class NewExperiment:
             raise LoopError(f"expected {len(self.roles.run)} cases, and {missing[0]} is not collected: {why}")
         return found
 
-    def _make_criteria(self, plan: Plan) -> RunCriteria:
-        """Return the cases as rules; hidden ones are held out."""
+    def _criteria(self, plan: Plan) -> RunCriteria:
+        """The cases alone judge; those that no composer sees are told apart."""
         wanted = {f"{self.manifest}::{case}": case for case in self.roles.run}
         whole = build_run_criteria(plan, {}, {})
         rules = tuple(
@@ -166,7 +165,7 @@ class NewExperiment:
         )
         return RunCriteria(name=self.name, phase=whole.phase, rules=rules)
 
-    def _make_experiment(self) -> Experiment:
+    def _notebook(self) -> Notebook:
         settings, parts = self.settings, self.roles
         policy = {
             "mode": settings.workload.mode,
@@ -174,7 +173,7 @@ class NewExperiment:
             "on_regression": settings.workload.on_regression or None,
             "decide": settings.workload.decide,
         }
-        return Experiment(
+        return Notebook(
             manifest=self.manifest,
             workload=self.name,
             cases=parts.run,
@@ -189,8 +188,8 @@ class NewExperiment:
 
     # -- what stays as it is
 
-    def _make_seal(self, judgement: Judgement) -> Sealed:
-        """Seal the files that judge, but not the artifacts."""
+    def _sealing(self, judgement: SessionResult) -> Sealed:
+        """What judges is sealed, what may be edited is not."""
         plugins = tuple(sorted(judgement.plugins))
         return Sealed(patterns=self._sealed(), site=hash_site_files(), plugins=plugins, outputs=self._outputs())
 
@@ -221,16 +220,18 @@ class NewExperiment:
             return (f"{self._from_root(folder)}/",)
         return tuple(self._from_root(one.output) for one in self.found.cases)
 
-    def make_start(self, state: ExperimentState, approved: str) -> ExperimentStarted:
-        """Return the first event's payload: the state, the manifest, and the proofs of setup and planning."""
-        mode = self.settings.workload.mode
-        proof = StartProof(
-            mode=mode,
-            session_dir=self.settings.start.dir or ".loop",
+    def payload(self, approved: str) -> dict[str, Any]:
+        """What the first event says beside the state: the manifest, and what is stated before anything is run."""
+        manifest = self.found.source.manifest.model_dump(by_alias=True, exclude_defaults=True)
+        setup = SetupProof(mode=self.settings.workload.mode, session_dir=self.settings.start.dir or ".loop")
+        planning = PlanningProof(
             cases_selected=len(self.roles.run),
             hypotheses_ranked=len(self.plan.hypotheses),
-            plan_written=bool(self.settings.workload.plan_file),
+            plan_written=bool(self.settings.workload.plan),
             user_approved=approved,
         )
-        manifest = self.found.source.manifest.model_dump(by_alias=True, exclude_defaults=True)
-        return ExperimentStarted.model_validate({**manifest, "state": state, "mode": mode, "proof": proof})
+        return {
+            **manifest,
+            "mode": self.settings.workload.mode,
+            "proof": {**setup.model_dump(), **planning.model_dump()},
+        }

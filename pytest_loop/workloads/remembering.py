@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult
-from pytest_loop.rules.reuse import signature
+from pytest_loop.rules.reuse import get_signature
 from pytest_loop.workloads import placeholders
 from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.manifest import command_words
@@ -101,9 +101,9 @@ class Memory:
     def _content(self, name: str) -> str:
         """A hash of a file; of a program that is installed, what changes when it does; empty where there is none."""
         path = os.path.join(self._root, name)
-        stamp = signature(path)
+        stamp = get_signature(path)
         if not stamp:
-            return str(signature(program)) if (program := _program(name)) else ""
+            return str(get_signature(program)) if (program := _program(name)) else ""
         key = (name, stamp)
         if key not in self._hashes:
             try:

@@ -11,7 +11,7 @@ from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Rule
 from pytest_loop.rules.checks.check import Answer, Context
 from pytest_loop.rules.checks.registry import build_check
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.reuse import Reuse
+from pytest_loop.rules.reuse import VerdictCache
 from pytest_loop.rules.rule_files import LoadedRule
 
 NODE = "it.rules.yaml::a.it"
@@ -32,9 +32,9 @@ class Project:
         place = Path("artifact.md") if artifact else None
         context = Context(self.folder, self.folder, place, Documents(self.folder), ask=lambda _: Answer(passed=True))
 
-        reuse = Reuse(self.known)
-        inputs = reuse.inputs(judged, context)
-        if known := reuse.known(NODE, inputs):
+        reuse = VerdictCache(self.known)
+        inputs = reuse.hash_inputs(judged, context)
+        if known := reuse.find_evidence(NODE, inputs):
             return known.model_copy(update={"reused": True})
         self.judgings += 1
         found = (Finding(expected="a", found="b"),)

@@ -16,8 +16,9 @@ from textwrap import dedent
 import pytest
 
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.session.runner import ChildSession, Judgement
-from pytest_loop.session.warm.client import Warm
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import ColdLauncher, SubprocessSession
+from pytest_loop.session.warm.launcher import WarmLauncher
 
 TIMEOUT = 60.0
 
@@ -35,7 +36,7 @@ class Project:
         self.write("pytest.ini", "[pytest]\n")
         place = ("--rootdir", str(self.path), "-c", str(self.path / "pytest.ini"))
         self.words = ("-q", "-p", "no:cacheprovider", *self.words, *place)
-        self.warm = Warm(self.words, self.path, time.time(), say=self.said.append)
+        self.warm = WarmLauncher(self.words, self.path, time.time(), print_line=self.said.append)
 
     def write(self, name: str, text: str) -> Path:
         path = self.path / name
@@ -43,9 +44,11 @@ class Project:
         path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
         return path
 
-    def judge(self, *extra: str, is_warm: bool = True) -> Judgement:
-        warm = self.warm if is_warm else None
-        session = ChildSession(self.words, self.path, self.timeout, os.environ, lambda _data: None, warm=warm)
+    def judge(self, *extra: str, is_warm: bool = True) -> SessionResult:
+        launcher = self.warm if is_warm else ColdLauncher()
+        session = SubprocessSession(
+            self.words, self.path, self.timeout, os.environ, lambda _data: None, launcher=launcher
+        )
         return session.evaluate(SessionOrder(), *extra)
 
     def outcomes(self, *, is_warm: bool = True) -> dict[str, str]:
@@ -73,12 +76,12 @@ class Project:
         raise AssertionError("it never came true")
 
 
-def _outcomes(found: Judgement) -> dict[str, str]:
+def _outcomes(found: SessionResult) -> dict[str, str]:
     tests = {name.partition("::")[2]: one.outcome.value for name, one in found.evidence.items()}
     return tests | dict.fromkeys(found.problems, "problem")
 
 
-def _words(found: Judgement) -> dict[str, object]:
+def _words(found: SessionResult) -> dict[str, object]:
     """What a session says, without what differs between any two: times, processes and places in memory."""
     told = {name: one.model_dump(exclude={"seconds", "inputs"}) for name, one in found.evidence.items()}
     return {
@@ -86,7 +89,7 @@ def _words(found: Judgement) -> dict[str, object]:
         "problems": found.problems,
         "plan": sorted(found.plan.items) if found.plan else None,
         "plugins": found.plugins,
-        "finished": found.finished,
+        "finished": found.exit_status,
         "ending": found.ending,
     }
 

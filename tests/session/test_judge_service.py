@@ -26,21 +26,22 @@ from pytest_loop.agents.protocol import (
 )
 from pytest_loop.core.model.run_state import Usage
 from pytest_loop.errors import CheckError
-from pytest_loop.session import broker
-from pytest_loop.session.broker import Broker, ask
+from pytest_loop.rules.checks.check import Answer
+from pytest_loop.session import judge_service
+from pytest_loop.session.judge_service import JudgeService, ask_judge
 
 Judging = Callable[[str, Path | None], JudgeAnswer]
-Serve = Callable[[Judging], Broker]
+Serve = Callable[[Judging], JudgeService]
 
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """A broker that does not wait long between its tries."""
-    monkeypatch.setattr(broker, "BACKOFF", 0.05)
-    opened: list[Broker] = []
+    monkeypatch.setattr(judge_service, "BACKOFF", 0.05)
+    opened: list[JudgeService] = []
 
-    def make(judging: Judging) -> Broker:
-        opened.append(Broker(judging))
+    def make(judging: Judging) -> JudgeService:
+        opened.append(JudgeService(judging))
         return opened[-1]
 
     yield make
@@ -56,10 +57,10 @@ def test_a_question_of_another_process_gets_its_answer(serve: Serve, tmp_path: P
         return JudgeAnswer(passed=True, reason="Grüße", evidence="line 1")
 
     one = serve(judging)
-    script = "import sys\nfrom pathlib import Path\nfrom pytest_loop.session.broker import ask\nprint(ask(sys.argv[1], sys.argv[2], 'so?', Path('/x')).reason)"
+    script = "import sys\nfrom pathlib import Path\nfrom pytest_loop.session.judge_service import ask_judge\nprint(ask_judge(sys.argv[1], sys.argv[2], 'so?', Path('/x')).reason)"
     done = subprocess.run([sys.executable, "-c", script, one.address, one.key], capture_output=True, check=True)
     assert done.stdout.decode() == "Grüße\n"
-    assert ask(one.address, one.key, "and so?", None) == JudgeAnswer(passed=True, reason="Grüße", evidence="line 1")
+    assert ask_judge(one.address, one.key, "and so?", None) == Answer(passed=True, reason="Grüße", evidence="line 1")
     assert asked == [("so?", Path("/x")), ("and so?", None)]
 
 
@@ -73,7 +74,7 @@ def test_a_judge_that_errs_is_asked_again_a_little_later_each_time(serve: Serve)
         return JudgeAnswer(passed=False)
 
     one = serve(judging)
-    assert ask(one.address, one.key, "so?", None).passed is False
+    assert ask_judge(one.address, one.key, "so?", None).passed is False
     assert times[1] - times[0] >= 0.05
     assert times[2] - times[1] >= 0.1
 
@@ -91,7 +92,7 @@ def test_a_judge_without_an_answer_is_an_error_and_never_a_pass(serve: Serve, er
 
     one = serve(judging)
     with pytest.raises(CheckError) as raised:
-        ask(one.address, one.key, "so?", None)
+        ask_judge(one.address, one.key, "so?", None)
     assert str(raised.value) == message
 
 
@@ -101,7 +102,7 @@ def test_a_judge_that_breaks_is_an_error_too(serve: Serve) -> None:
 
     one = serve(judging)
     with pytest.raises(CheckError, match=r"the judge cannot be reached to answer 'so\?' \(EOFError\)"):
-        ask(one.address, one.key, "so?", None)
+        ask_judge(one.address, one.key, "so?", None)
 
 
 def test_who_is_gone_cannot_be_reached(serve: Serve) -> None:
@@ -109,7 +110,7 @@ def test_who_is_gone_cannot_be_reached(serve: Serve) -> None:
     one.close()
     one.close()
     with pytest.raises(CheckError, match="the judge cannot be reached"):
-        ask(one.address, one.key, "so?", None)
+        ask_judge(one.address, one.key, "so?", None)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_who_does_not_know_the_key_hears_nothing_and_holds_up_nobody(serve: Serv
             stranger.send_bytes(said)
         with pytest.raises((EOFError, OSError)):
             stranger.recv_bytes()
-        assert ask(one.address, one.key, "so?", None).passed
+        assert ask_judge(one.address, one.key, "so?", None).passed
         assert not silent.closed
 
 
@@ -142,7 +143,7 @@ def test_questions_are_answered_side_by_side(serve: Serve) -> None:
         return JudgeAnswer(passed=True)
 
     one = serve(judging)
-    threads = [threading.Thread(target=ask, args=(one.address, one.key, "so?", None)) for _ in range(2)]
+    threads = [threading.Thread(target=ask_judge, args=(one.address, one.key, "so?", None)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -157,9 +158,9 @@ def test_a_temporary_folder_with_a_long_name_is_no_obstacle(
 import sys, tempfile, pathlib
 tempfile.tempdir = sys.argv[1]
 pathlib.Path(sys.argv[1]).mkdir()
-from pytest_loop.session.broker import Broker, JudgeAnswer, ask
-one = Broker(lambda question, artifact: JudgeAnswer(passed=True, reason=question))
-print(ask(one.address, one.key, "so?", None).reason)
+from pytest_loop.session.judge_service import JudgeAnswer, JudgeService, ask_judge
+one = JudgeService(lambda question, artifact: JudgeAnswer(passed=True, reason=question))
+print(ask_judge(one.address, one.key, "so?", None).reason)
 one.close()
 """
     done = subprocess.run(
@@ -171,9 +172,9 @@ one.close()
 def test_a_broker_without_descriptors_answers_when_it_has_some_again() -> None:
     script = """
 import json, resource, sys, time
-from pytest_loop.session.broker import Broker, JudgeAnswer
+from pytest_loop.session.judge_service import JudgeAnswer, JudgeService
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-one = Broker(lambda question, artifact: JudgeAnswer(passed=True, reason="at last"))
+one = JudgeService(lambda question, artifact: JudgeAnswer(passed=True, reason="at last"))
 files = []
 for _ in range(3):
     try:
@@ -190,8 +191,8 @@ sys.stdin.readline()
         assert child.stdin
         assert child.stdout
         address, key = json.loads(child.stdout.readline())
-        answers: list[JudgeAnswer] = []
-        thread = threading.Thread(target=lambda: answers.append(ask(address, key, "so?", None)))
+        answers: list[Answer] = []
+        thread = threading.Thread(target=lambda: answers.append(ask_judge(address, key, "so?", None)))
         thread.start()
         time.sleep(0.3)
         child.stdin.write("free them\n")
@@ -282,7 +283,7 @@ def test_what_was_wrong_with_an_answer_is_told_with_the_next_try_only(tmp_path: 
 
 def test_a_judge_whom_nobody_waits_for_stops(serve: Serve, tmp_path: Path) -> None:
     judge = Judge(Spoken(YES), tmp_path, "nonce")
-    one = Broker(judge.answer, judge.dismiss)
+    one = JudgeService(judge.answer, judge.dismiss)
     one.close()
     with pytest.raises(StopRequestedError):
         judge.answer("Is it good?", None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_loop.session.warm.messages import receive, send
+from pytest_loop.session.warm.messages import receive_message, send_message
 
 Ends = tuple[socket.socket, socket.socket]
 
@@ -24,8 +24,8 @@ def opened() -> set[str]:
 
 def test_messages_of_any_length_arrive_with_their_files(ends: Ends) -> None:
     ours, theirs = os.pipe()
-    send(ends[0], {"text": "x" * 1_000_000}, [theirs])
-    message, files = receive(ends[1])
+    send_message(ends[0], {"text": "x" * 1_000_000}, [theirs])
+    message, files = receive_message(ends[1])
     assert len(message["text"]) == 1_000_000
     os.write(files[0], b"hello")
     assert os.read(ours, 5) == b"hello"
@@ -36,10 +36,10 @@ def test_messages_of_any_length_arrive_with_their_files(ends: Ends) -> None:
 def test_the_end_is_an_end(ends: Ends) -> None:
     ends[0].close()
     with pytest.raises(EOFError):
-        receive(ends[1])
+        receive_message(ends[1])
     ends[1].close()
     with pytest.raises(EOFError):
-        receive(ends[1])
+        receive_message(ends[1])
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[1]", b"7", b"\xff"])
@@ -50,11 +50,11 @@ def test_nonsense_is_an_end_and_leaves_nothing_open(ends: Ends, text: bytes) -> 
     socket.send_fds(ends[0], [b"\n"], [body, body])
     os.close(body)
     with pytest.raises(EOFError):
-        receive(ends[1])
+        receive_message(ends[1])
     assert opened() == before
 
 
 def test_a_message_without_a_file_is_an_end(ends: Ends) -> None:
     ends[0].send(b"hello")
     with pytest.raises(EOFError):
-        receive(ends[1])
+        receive_message(ends[1])

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.session.ordering import SLOW, Past, arranged, rules_arranged
+from pytest_loop.session.durations import SLOW_SECONDS
+from pytest_loop.session.ordering import PastResults, order_items, order_rule_items
 
 RULES = """
     criteria: mixed
@@ -46,45 +47,41 @@ def node(items: Sequence[pytest.Item], name: str) -> str:
 
 
 def test_what_blocks_from_the_first_phase_on_comes_first(items: Sequence[pytest.Item]) -> None:
-    found, is_uneven = arranged(items, Past(), is_spread=False)
+    found = order_items(items, PastResults(), is_distributed=False)
     assert names(found) == [
         "a.cheap.one", "a.cheap.two", "a.slow.one", "a.slow.two", "test_one", "test_two", "test_three", "b.late", "a.soft",
     ]  # fmt: skip
-    assert not is_uneven
 
 
 def test_what_failed_comes_first_and_tests_of_a_module_stay_together(items: Sequence[pytest.Item]) -> None:
     failed = [node(items, "test_two"), node(items, "a.soft")]
-    found, _ = arranged(items, Past(failed=failed), is_spread=False)
+    found = order_items(items, PastResults(failed=failed), is_distributed=False)
     assert names(found)[:3] == ["test_one", "test_two", "a.soft"]
 
 
 def test_among_workers_a_cheap_rule_stands_beside_every_slow_one(items: Sequence[pytest.Item]) -> None:
-    found, is_uneven = arranged(items, Past(), is_spread=True)
+    found = order_items(items, PastResults(), is_distributed=True)
     assert names(found)[:5] == ["a.slow.one", "a.cheap.one", "a.slow.two", "a.cheap.two", "test_one"]
-    assert is_uneven
 
 
 def test_what_took_longest_comes_first_and_what_was_quick_is_cheap(items: Sequence[pytest.Item]) -> None:
-    took = {"a.cheap.two": 3.0, "a.slow.one": 0.0, "a.slow.two": SLOW, "test_three": 9.0}
-    past = Past({node(items, name): seconds for name, seconds in took.items()})
-    found, _ = arranged(items, past, is_spread=True)
+    took = {"a.cheap.two": 3.0, "a.slow.one": 0.0, "a.slow.two": SLOW_SECONDS, "test_three": 9.0}
+    past = PastResults({node(items, name): seconds for name, seconds in took.items()})
+    found = order_items(items, past, is_distributed=True)
     assert names(found)[:6] == ["test_three", "a.cheap.one", "a.cheap.two", "a.slow.one", "a.slow.two", "test_one"]
 
 
 def test_where_there_are_only_slow_rules_their_order_is_by_time(items: Sequence[pytest.Item]) -> None:
     slow = [item for item in items if "slow" in item.name]
-    found, is_uneven = arranged(slow, Past({node(items, "a.slow.two"): 5.0}), is_spread=True)
+    found = order_items(slow, PastResults({node(items, "a.slow.two"): 5.0}), is_distributed=True)
     assert names(found) == ["a.slow.two", "a.slow.one"]
-    assert not is_uneven
 
 
 def test_a_plain_session_keeps_the_places_of_tests(items: Sequence[pytest.Item]) -> None:
-    found, is_uneven = rules_arranged(items, Past())
+    found = order_rule_items(items, PastResults())
     before = [item for item in items if item.path.suffix == ".py"]
     assert [items.index(item) for item in before] == [found.index(item) for item in before]
     assert [name for name in names(found) if not name.startswith("test")][:2] == ["a.slow.one", "a.cheap.one"]
-    assert is_uneven
 
 
 @pytest.mark.parametrize("slow", [1, pytest.param(2, marks=pytest.mark.thorough)])

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.processes import process_marks
-from pytest_loop.session.runner import ChildSession, SessionError
+from pytest_loop.session.runner import SessionError, SubprocessSession
 from tests.conftest import SELDOM_AMONG_WORKERS
 
 PASSES = "def test_it(): pass\n"
@@ -75,7 +75,9 @@ def test_a_session_that_dies_is_reported_where_it_died(project: Callable[..., An
     made.write("test_it.py", "import os, signal\ndef test_it(): os.kill(os.getpid(), signal.SIGKILL)\n")
     for _ in range(2):
         found = made.judge()
-        assert found.missing("test_it.py::test_it").text == "not verified: the session died here (signal 9)"
+        assert (
+            found.make_missing_evidence("test_it.py::test_it").text == "not verified: the session died here (signal 9)"
+        )
     made.write("test_it.py", "import os\ndef test_it(): os._exit(7)\n")
     assert made.judge().ending == "exit code 7"
 
@@ -419,7 +421,7 @@ def test_a_plugin_that_cannot_be_forked_makes_sessions_cold(
 def test_who_insists_hears_why_not(project: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     made = project()
     made.write("test_it.py", PASSES)
-    made.warm.is_needed = True
+    made.warm.is_required = True
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(SessionError, match="--loop-session=warm: forked processes cannot be trusted on win32"):
         made.judge()
@@ -470,7 +472,7 @@ def test_a_session_with_other_words_is_forked_too(project: Callable[..., Any]) -
 def test_cold_is_cold(project: Callable[..., Any]) -> None:
     made = project()
     made.write("test_it.py", PASSES)
-    session = ChildSession(made.words, made.path, 60.0, os.environ, lambda _data: None)
-    assert session.evaluate(SessionOrder()).finished == 0
+    session = SubprocessSession(made.words, made.path, 60.0, os.environ, lambda _data: None)
+    assert session.evaluate(SessionOrder()).exit_status == 0
     assert made.server is None
     assert sys.platform != "linux" or process_marks.MARK not in os.environ

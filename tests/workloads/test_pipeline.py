@@ -9,7 +9,7 @@ import pytest
 from pytest_loop.core.workload.measurement import CaseOutcome
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.check import Answer
-from pytest_loop.workloads.build import Once
+from pytest_loop.workloads.build import BuildOnce
 from pytest_loop.workloads.cases import Workload
 from pytest_loop.workloads.pipeline import Calibration, Pipeline, calibrated
 from pytest_loop.workloads.remembering import Memory
@@ -196,11 +196,11 @@ def test_what_is_done_once_is_done_once_also_where_it_failed(tmp_path: Path, is_
         calls.append("breaks")
         raise CheckError("no compiler")
 
-    workers = [Once(folder), Once(folder)] if is_shared else [Once()]
+    workers = [BuildOnce(folder), BuildOnce(folder)] if is_shared else [BuildOnce()]
     for one in (*workers, *workers):
-        one.done("a", works)
+        one.run("a", works)
         with pytest.raises(CheckError, match="no compiler"):
-            one.done("b", breaks)
+            one.run("b", breaks)
     assert calls == ["works", "breaks"]
 
 

@@ -22,8 +22,8 @@ from pytest_loop.show.html.grid import grid, plain
 from pytest_loop.show.html.story import UNKNOWN, edits, ledger, remarks
 from pytest_loop.show.html.verdict import exact, verdict
 from pytest_loop.show.run import go_on
+from pytest_loop.show.score_section import format_decimal
 from pytest_loop.show.summary import rounds
-from pytest_loop.show.terminal import decimal
 
 FOLDER = Path(__file__).parent
 MISSING = "the report needs Jinja2: pip install 'pytest-agent-loop[report]'"
@@ -89,7 +89,7 @@ def _template() -> Any:
         undefined=StrictUndefined,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    environment.filters["score"] = lambda score: decimal(exact(score))
+    environment.filters["score"] = lambda score: format_decimal(exact(score))
     return environment.get_template("report.html.j2")
 
 

@@ -11,8 +11,8 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.show.html.verdict import exact
+from pytest_loop.show.score_section import format_decimal
 from pytest_loop.show.summary import Round
-from pytest_loop.show.terminal import decimal
 
 HEIGHT = 270
 NARROWEST = 340
@@ -99,7 +99,9 @@ def _height(score: float) -> float:
 def _point(x: float, told: Sequence[Round], at: int, *, is_best: bool, is_labelled: bool) -> Point:
     found = told[at].found
     word = "void" if found.void else "passes" if found.passed else "fails"
-    said = f"iteration {told[at].iteration}, phase {found.phase.value}: score {decimal(exact(found.score))}, {word}"
+    said = (
+        f"iteration {told[at].iteration}, phase {found.phase.value}: score {format_decimal(exact(found.score))}, {word}"
+    )
     return Point(
         x=round(x, 1),
         y=_height(found.score),
@@ -137,6 +139,6 @@ def _thresholds(state: RunState, switch: float | None, end: float) -> Iterator[L
 
 
 def _said(told: Sequence[Round], best: int | None) -> str:
-    scores = list_names([f"{decimal(exact(one.found.score))} in iteration {one.iteration}" for one in told], 20)
+    scores = list_names([f"{format_decimal(exact(one.found.score))} in iteration {one.iteration}" for one in told], 20)
     highest = f" The best is iteration {told[best].iteration}." if best is not None else ""
     return f"Score over {len(told)} evaluations: {scores}.{highest}"
