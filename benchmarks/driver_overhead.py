@@ -18,11 +18,13 @@ from typing import Any
 from side_by_side import arguments, spread, table
 
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.judging.draft import build_run_criteria
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Phase, Plan, Rule
-from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunState, Task
+from pytest_loop.core.model.run_state import Breakers, RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
 from pytest_loop.session.result import SessionResult

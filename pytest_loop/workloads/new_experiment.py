@@ -15,10 +15,12 @@ import pytest
 
 from pytest_loop.agents import prompts
 from pytest_loop.core.judging.draft import build_run_criteria
+from pytest_loop.core.model.evaluation import Sealed
 from pytest_loop.core.model.rules import Phase, Plan
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
+from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.workload.experiment_state import Notebook
 from pytest_loop.core.workload.hypotheses import Policy
 from pytest_loop.core.workload.phase_proofs import PlanningProof, SetupProof

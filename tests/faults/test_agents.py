@@ -19,11 +19,13 @@ import pytest
 from pytest_loop import hookspecs
 from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.protocol import Agent
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Evidence, Outcome, Plan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Task
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.model.vocabulary import Kind, Status
 from pytest_loop.processes import child
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
@@ -454,7 +456,7 @@ def test_a_malformed_plan_fails_the_run(project: Project) -> None:
 def test_impossible_costs_are_unknown_and_not_zero(project: Project, usage: str) -> None:
     outcome = project.run(project.function(f"def work(request): return {{'text': 'green', 'usage': {usage}}}"))
     assert outcome.state.status is Status.COMPLETED
-    assert (outcome.state.usage.tokens, outcome.state.usage.cost_usd) == (None, None)
+    assert (outcome.state.progress.usage.tokens, outcome.state.progress.usage.cost_usd) == (None, None)
 
 
 def test_an_exception_of_a_function_is_reported(project: Project) -> None:
@@ -465,7 +467,7 @@ def test_an_exception_of_a_function_is_reported(project: Project) -> None:
 
 def test_a_blocked_claim_about_an_unknown_rule_is_ignored(project: Project) -> None:
     outcome = project.run("command:echo 'BLOCKED a.other.rule: I am tired, and green'")
-    assert outcome.state.blocked is None
+    assert outcome.state.signals.blocked is None
 
 
 # -- all together, from the command line

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_loop.core.model.run_state import Kind
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
 from pytest_loop.run.questions import ask_about_plateau, ask_about_regression, ask_for_option
 from pytest_loop.workloads.experiment_notes import note

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pytest_loop.run.repair_case import suspects
 
 from pytest_loop.agents.protocol import RepairTask, StopRequestedError, Watch
-from pytest_loop.run.repair_case import suspects
 
 TESTS = "from shop import first, last\ndef test_first(): assert first('abc') == 'a'\ndef test_last(): assert last('abc') == 'c'\n"
 

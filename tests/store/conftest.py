@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Event, RunState, Task
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 

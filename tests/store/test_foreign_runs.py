@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.run_state import Place, RunState, Step
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Place, Step
 from pytest_loop.errors import StateError
 from pytest_loop.store.history import ADOPTED
 from pytest_loop.store.project_runs import Store
@@ -145,11 +146,11 @@ def _read_run(store: Store, **changes: Any) -> RunState:
 
 def test_foreign_run_has_the_path_of_its_artifact_and_a_key_for_each_rule(store: Store) -> None:
     state = _read_run(store)
-    assert state.artifact == ".ai-factory/evolution/courses-api/artifact.md"
-    assert state.artifact_hash == hashlib.sha256(ARTIFACT.encode()).hexdigest()
+    assert state.setup.artifact == ".ai-factory/evolution/courses-api/artifact.md"
+    assert state.progress.artifact_hash == hashlib.sha256(ARTIFACT.encode()).hexdigest()
     source = ".ai-factory/evolution/courses-api/criteria.rules.json"
     assert [rule.key for rule in state.criteria.rules] == [f"{source}::{rule['id']}" for rule in RULES]
-    assert state.arguments == ("--rootdir", str(store.project), str(store.project / source))
+    assert state.setup.arguments == ("--rootdir", str(store.project), str(store.project / source))
     assert state.current_step is Place.EVALUATE
 
 
@@ -179,7 +180,7 @@ def test_interrupted_step_restarts_or_the_step_that_makes_its_input(
     store: Store, changes: dict[str, Any], place: Place, awaited: tuple[Step, ...]
 ) -> None:
     state = _read_run(store, **changes)
-    assert (state.current_step, state.awaited) == (place, awaited)
+    assert (state.current_step, state.progress.awaited) == (place, awaited)
 
 
 def test_prepared_checks_are_grouped_by_rule_and_commands_run_in_the_project(store: Store) -> None:

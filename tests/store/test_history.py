@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.model.run_state import Event, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.store import history as histories
 from pytest_loop.store.run_files import RunFiles
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store.history import ADOPTED
 from pytest_loop.store.project_runs import Store
