@@ -76,7 +76,7 @@ def edit_artifact(folder: Path, number: int) -> None:
 
 
 CASES = (
-    Case("one test, source edited", 0.20, one_test, edit_source),
+    Case("one test, source edited", 0.22, one_test, edit_source),
     Case("200 tests, third-party imports", 0.40, many_tests, edit_source),
     Case("2,000 rules, artifact edited", 0.50, rules, edit_artifact),
     Case("one test, -n 2", 0.25, one_test, edit_source, ("-n2",)),

@@ -43,7 +43,7 @@ class AgentFactory:
     def check(self, spec: str) -> None:
         """Raise `AgentUnavailableError` if `spec` names no agent that can work here."""
         if spec not in self._agents:
-            self._agents[spec] = self._make_redacted(spec, self.root)
+            self._agents[spec] = self._make_redacted_agent(spec, self.root)
 
     def make(self, spec: str) -> Agent:
         """Return the agent of the project that `spec` names; every call shares one."""
@@ -52,17 +52,17 @@ class AgentFactory:
 
     def make_another(self, spec: str, folder: Path) -> Agent:
         """Return a new agent that works in another folder."""
-        return self._record(self._make_redacted(spec, folder))
+        return self._record(self._make_redacted_agent(spec, folder))
 
-    def _make_redacted(self, spec: str, folder: Path) -> Agent:
+    def _make_redacted_agent(self, spec: str, folder: Path) -> Agent:
         agent: Agent | None = self.hook.pytest_loop_make_agent(spec=spec)
-        return RedactedAgent(agent or make_agent(spec, folder, load_declared(self.root)), self.redact)
+        return RedactedAgent(agent or make_agent(spec, folder, load_declared_specs(self.root)), self.redact)
 
     def _record(self, agent: Agent) -> Agent:
         return RecordedAgent(agent, self.record) if self.record else agent
 
 
-def load_declared(root: Path) -> dict[str, str]:
+def load_declared_specs(root: Path) -> dict[str, str]:
     """Return the specs that pyproject.toml declares in `[tool.pytest-loop.agents.NAME]`, by their names."""
     path = root / "pyproject.toml"
     try:

@@ -70,5 +70,5 @@ def sum_at(value: Any, *names: str) -> Any:
 
 def sum_known(numbers: Iterable[Any]) -> Any:
     """Return the sum of the numbers that are not None, or None if all are."""
-    known = [number for number in numbers if number is not None]
-    return sum(known) if known else None
+    amounts = [number for number in numbers if number is not None]
+    return sum(amounts) if amounts else None

@@ -23,7 +23,7 @@ from pytest_loop.show import html
 from pytest_loop.store import disk
 from pytest_loop.store.history import History
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.workloads.debrief import debrief
+from pytest_loop.workloads.debrief import render_debrief
 
 
 def build_result(files: RunFiles, state: RunState, history: History) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def write_debrief(files: RunFiles, path: str, print_line: PrintLine) -> None:
     if not isinstance(state, ExperimentState):
         raise StateError(f"--loop-debrief: expected a run of a workload, found {files.alias}, which has no cases")
     try:
-        Path(path).write_text(debrief(history.events), encoding="utf-8", errors="replace")
+        Path(path).write_text(render_debrief(history.events), encoding="utf-8", errors="replace")
     except OSError as error:
         raise StateError(f"--loop-debrief: cannot write {path}: {error.strerror or error}") from None
     print_line(f"wrote {path}")

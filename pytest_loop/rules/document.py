@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from bisect import bisect_right
 from functools import cached_property
@@ -105,15 +106,19 @@ class Documents:
         self.root = root
         self._cache: dict[Path, tuple[tuple[int, ...], Document]] = {}
 
-    def read(self, path: Path, name: str = "") -> Document:
-        """Return the document at a path; `name` replaces its file name."""
+    def read(self, path: Path, name: str = "", link: Path | None = None) -> Document:
+        """Return the document at a path, which `link` may lead to; `name` replaces its file name."""
+        if document := self.find_unchanged(path):
+            return document
         stamp = _stat(path)
-        cached = self._cache.get(path)
-        if cached and stamp and cached[0] == stamp:
-            return cached[1]
         document = Document(path, self.display_path(path), read_text(path), name)
-        self._cache[path] = (stamp, document)
+        self._cache[path] = self._cache[link or path] = (stamp, document)
         return document
+
+    def find_unchanged(self, path: Path) -> Document | None:
+        """Return the cached document if the file that a path leads to is the same and has not changed."""
+        stamp, document = self._cache.get(path, (None, None))
+        return document if stamp and stamp == _stat(path) else None
 
     def display_path(self, path: Path) -> str:
         """Return the path as messages show it: relative to the project."""
@@ -122,7 +127,7 @@ class Documents:
 
 def _stat(path: Path) -> tuple[int, ...]:
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116 - a third of the time of Path.stat, and called for every rule
     except OSError:
         return ()
     return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev

@@ -17,10 +17,9 @@ from pytest_loop.rules.items import ASK, ORDER, RuleFailed, raise_collect_error,
 from pytest_loop.settings.options import WorkloadSettings
 from pytest_loop.settings.session_settings import read_group
 from pytest_loop.workloads.build import BuildOnce
-from pytest_loop.workloads.cases import Case, Workload, workload
-from pytest_loop.workloads.manifest import load
+from pytest_loop.workloads.case_cache import CaseCache
+from pytest_loop.workloads.cases import Case, Workload, load_workload
 from pytest_loop.workloads.pipeline import Pipeline
-from pytest_loop.workloads.remembering import Memory
 
 PROPERTY = "loop.case"
 _BUILDS = pytest.StashKey[BuildOnce]()
@@ -33,7 +32,7 @@ class ManifestFile(pytest.File):
     def collect(self) -> Iterable[pytest.Item]:
         root = self.config.rootpath if self.path.is_relative_to(self.config.rootpath) else self.path.parent
         try:
-            runner = CaseRunner(self.config, workload(load(self.path, root), root))
+            runner = CaseRunner(self.config, load_workload(self.path, root))
         except ManifestError as error:
             raise_collect_error(self, error)
         for case in runner.workload.cases:
@@ -60,21 +59,21 @@ class CaseRunner:
         except CheckError as error:
             return CaseResult(id=case.id, outcome=CaseOutcome.INFRASTRUCTURE, text=str(error)), ""
         if self._cache is None:
-            return self._pipeline.voted(case), ""
-        key = self._cache.key(case)
-        result = self._cache.known(case, key)
+            return self._pipeline.evaluate_case(case), ""
+        key = self._cache.compute_key(case)
+        result = self._cache.find_result(case, key)
         if result is None:
-            result = self._pipeline.voted(case)
-            self._cache.keep(case, key, result)
+            result = self._pipeline.evaluate_case(case)
+            self._cache.store_result(case, key, result)
         return result, key
 
 
-def _open_cache(config: pytest.Config, workload: Workload) -> Memory | None:
+def _open_cache(config: pytest.Config, workload: Workload) -> CaseCache | None:
     """Return the results of earlier sessions; None in a run, where an agent could have written them."""
     cache = getattr(config, "cache", None)
     if cache is None or ORDER in config.stash or workload.source.manifest.cache_strategy == "force":
         return None
-    return Memory(cache.mkdir(_CACHE_FOLDER), workload)
+    return CaseCache(cache.mkdir(_CACHE_FOLDER), workload)
 
 
 class CaseItem(pytest.Item):

@@ -31,10 +31,10 @@ from pytest_loop.settings.command_line import build_session_arguments
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.workloads import planfile
-from pytest_loop.workloads.cases import Roles, Workload, roles, workload
-from pytest_loop.workloads.manifest import command_words, load
-from pytest_loop.workloads.prompting import COMPOSE
+from pytest_loop.workloads import plan_file
+from pytest_loop.workloads.cases import CaseRoles, Workload, assign_roles, load_workload
+from pytest_loop.workloads.composer_prompt import COMPOSE
+from pytest_loop.workloads.manifest import split_manifest_command
 from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -53,17 +53,17 @@ class NewExperiment:
     def found(self) -> Workload:
         """The workload; what is wrong with its manifest is an error with one line for each problem."""
         path = self._inside("--loop-manifest", self.settings.workload.manifest)
-        return workload(load(path, self.root), self.root)
+        return load_workload(path, self.root)
 
     @cached_property
-    def plan(self) -> planfile.Plan:
+    def plan(self) -> plan_file.Plan:
         if not self.settings.workload.plan:
-            return planfile.Plan()
-        return planfile.read_plan(self._inside("--loop-plan", self.settings.workload.plan), self.root)
+            return plan_file.Plan()
+        return plan_file.read_plan(self._inside("--loop-plan", self.settings.workload.plan), self.root)
 
     @cached_property
-    def roles(self) -> Roles:
-        return roles(
+    def roles(self) -> CaseRoles:
+        return assign_roles(
             [one.id for one in self.found.cases],
             only=self.settings.workload.case,
             focus=self.settings.workload.focus or self.plan.focus,
@@ -161,7 +161,9 @@ class NewExperiment:
         wanted = {f"{self.manifest}::{case}": case for case in self.roles.run}
         whole = build_run_criteria(plan, {}, {})
         rules = tuple(
-            rule.model_copy(update={"holdout": wanted[rule.id] in self.found.hidden, "description": wanted[rule.id]})
+            rule.model_copy(
+                update={"holdout": wanted[rule.id] in self.found.hidden_cases, "description": wanted[rule.id]}
+            )
             for rule in whole.rules
             if rule.id in wanted
         )
@@ -184,7 +186,7 @@ class NewExperiment:
             focus=parts.focus,
             guards=parts.guards,
             excluded=parts.excluded,
-            hidden=self.found.hidden & frozenset(parts.run),
+            hidden=self.found.hidden_cases & frozenset(parts.run),
             plan=str(self.plan),
         )
 
@@ -206,7 +208,7 @@ class NewExperiment:
         for case in self.found.cases:
             yield from filter(None, (case.id, case.expected))
         commands = (manifest.build_command, manifest.run_command, manifest.evaluate_command, manifest.review_command)
-        words = {word for command in commands if command for word in command_words(command)}
+        words = {word for command in commands if command for word in split_manifest_command(command)}
         named = (*sorted(words), manifest.reviewer)
         yield from (word for word in named if word and (self.found.folder / word).is_file())
 

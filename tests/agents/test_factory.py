@@ -8,7 +8,7 @@ import pytest
 
 from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.command_agent import CommandAgent
-from pytest_loop.agents.factory import KINDS, AgentFactory, load_declared, make_agent
+from pytest_loop.agents.factory import KINDS, AgentFactory, load_declared_specs, make_agent
 from pytest_loop.agents.presets import load_presets
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, AgentUnavailableError, Watch
 from pytest_loop.agents.python_agent import PythonAgent
@@ -83,11 +83,11 @@ def test_presets_take_a_model_and_may_be_redeclared(tmp_path: Path, monkeypatch:
 
 
 def test_pyproject_declares_names_for_specs(tmp_path: Path) -> None:
-    assert load_declared(tmp_path) == {}
+    assert load_declared_specs(tmp_path) == {}
     (tmp_path / "pyproject.toml").write_text('[tool.pytest-loop.agents.mine]\nspec = "command:cat"\n')
-    assert load_declared(tmp_path) == {"mine": "command:cat"}
+    assert load_declared_specs(tmp_path) == {"mine": "command:cat"}
     (tmp_path / "pyproject.toml").write_text("[tool.pytest-loop]\nagents = 5\n")
-    assert load_declared(tmp_path) == {}
+    assert load_declared_specs(tmp_path) == {}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_pyproject_declares_names_for_specs(tmp_path: Path) -> None:
 def test_a_malformed_declaration_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(AgentUnavailableError, match=message):
-        load_declared(tmp_path)
+        load_declared_specs(tmp_path)
 
 
 SECRET = "s3cr3t-value"

@@ -1,3 +1,5 @@
+"""The bytecode cache of sessions."""
+
 from __future__ import annotations
 
 import shutil
@@ -11,14 +13,14 @@ import pytest
 from pytest_loop.session.bytecode import BytecodeCache
 
 
-def test_modules_of_the_interpreter_are_there_and_those_of_the_project_are_not(tmp_path: Path) -> None:
+def test_only_bytecode_of_installed_modules_stays(tmp_path: Path) -> None:
     bytecode = BytecodeCache(tmp_path, is_new=True)
     folder = bytecode.prepare()
-    known = list(folder.rglob("json/*.pyc"))
-    assert known or not list(Path(sys.base_prefix).rglob("json/__pycache__/*.pyc"))
-    own = folder / tmp_path.relative_to(tmp_path.anchor)
-    own.mkdir(parents=True)
-    (own / "shop.cpython-311.pyc").write_bytes(b"forged")
+    installed = list(folder.rglob("json/*.pyc"))
+    assert installed or not list(Path(sys.base_prefix).rglob("json/__pycache__/*.pyc"))
+    project_folder = folder / tmp_path.relative_to(tmp_path.anchor)
+    project_folder.mkdir(parents=True)
+    (project_folder / "shop.cpython-311.pyc").write_bytes(b"forged")
     library = folder / Path(sys.base_prefix).resolve().relative_to("/") / "lib"
     library.mkdir(parents=True, exist_ok=True)
     (library / "learned.cpython-311.pyc").write_bytes(b"learned")
@@ -33,12 +35,12 @@ def test_modules_of_the_interpreter_are_there_and_those_of_the_project_are_not(t
     bytecode.prepare()
     assert list(folder.rglob("late*")) == []
     assert list(folder.rglob("learned*")) == []
-    assert list(folder.rglob("json/*.pyc")) == known
+    assert list(folder.rglob("json/*.pyc")) == installed
     bytecode.close()
     assert not folder.exists()
 
 
-def test_who_has_loaded_them_finds_none_and_who_has_not_finds_them_as_they_were(
+def test_a_full_cache_has_the_bytecode_that_was_loaded_when_the_run_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled = tmp_path / "site" / "__pycache__" / "tool.pyc"
@@ -54,23 +56,23 @@ def test_who_has_loaded_them_finds_none_and_who_has_not_finds_them_as_they_were(
     folder = bytecode.prepare(is_full=False)
     assert list(folder.iterdir()) == []
     for _ in range(2):
-        [found] = bytecode.prepare().rglob("tool.pyc")
-        assert found.read_bytes() == b"true"
-        assert found == folder / tmp_path.relative_to("/") / "site" / "tool.pyc"
+        [compiled_file] = bytecode.prepare().rglob("tool.pyc")
+        assert compiled_file.read_bytes() == b"true"
+        assert compiled_file == folder / tmp_path.relative_to("/") / "site" / "tool.pyc"
     shutil.rmtree(folder)
-    [found] = bytecode.prepare().rglob("tool.pyc")
-    assert found.read_bytes() == b"true"
+    [compiled_file] = bytecode.prepare().rglob("tool.pyc")
+    assert compiled_file.read_bytes() == b"true"
     bytecode.close()
 
 
-def test_a_project_inside_the_folder_of_the_interpreter_is_none_of_it() -> None:
-    bytecode = BytecodeCache(Path(sys.base_prefix) / "projects" / "mine", is_new=True)
+def test_a_project_inside_the_interpreters_folder_is_not_installed() -> None:
+    bytecode = BytecodeCache(Path(sys.base_prefix) / "projects" / "linked", is_new=True)
     assert list(bytecode.prepare().rglob("json/*.pyc")) == []
     bytecode.close()
 
 
-def test_folders_that_a_session_has_put_in_place_are_gone(tmp_path: Path) -> None:
-    """Python would follow a link, and read what it knows by name in a folder that lists nothing."""
+def test_links_and_unreadable_folders_of_a_session_are_deleted(tmp_path: Path) -> None:
+    """Python follows links, and reads files by name in folders that cannot be listed."""
     bytecode = BytecodeCache(tmp_path, is_new=True)
     folder = bytecode.prepare()
     elsewhere = tmp_path / "elsewhere"
@@ -89,7 +91,7 @@ def test_folders_that_a_session_has_put_in_place_are_gone(tmp_path: Path) -> Non
     bytecode.close()
 
 
-def test_what_a_session_of_an_older_run_compiles_is_not_believed(tmp_path: Path) -> None:
+def test_bytecode_of_a_resumed_runs_session_is_not_trusted(tmp_path: Path) -> None:
     bytecode = BytecodeCache(tmp_path, is_new=False)
     library = bytecode.prepare() / Path(sys.base_prefix).resolve().relative_to("/") / "lib"
     library.mkdir(parents=True, exist_ok=True)
@@ -98,19 +100,19 @@ def test_what_a_session_of_an_older_run_compiles_is_not_believed(tmp_path: Path)
     bytecode.close()
 
 
-def test_a_folder_that_a_session_has_replaced_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_a_session_replaced_by_a_link_is_not_followed(tmp_path: Path) -> None:
     bytecode = BytecodeCache(tmp_path, is_new=True)
     folder = bytecode.prepare()
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "letter.txt").write_text("dear")
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "letter.txt").write_text("dear")
     shutil.rmtree(folder)
-    folder.symlink_to(mine)
+    folder.symlink_to(linked)
     another = bytecode.prepare()
     assert another != folder
     assert another.is_dir()
     shutil.rmtree(another)
     assert bytecode.prepare().is_dir()
-    assert (mine / "letter.txt").read_text() == "dear"
+    assert (linked / "letter.txt").read_text() == "dear"
     folder.unlink()
     bytecode.close()

@@ -29,7 +29,7 @@ def test_each_installed_client_has_a_line_and_the_others_share_one() -> None:
     ]
 
 
-def test_where_all_are_installed_none_is_missing() -> None:
+def test_no_missing_line_if_all_clients_are_installed() -> None:
     assert list(
         render_client_lines([Client(name="aider", checked="0.86.2", path="/a", version="0.86.2", reports_cost=True)])
     ) == ["aider  0.86.2: cost", OURS]

@@ -45,7 +45,7 @@ def finding(where: str, found: str = "no", **fields: Any) -> Finding:
     return Finding(expected=fields.pop("expected", ""), found=found, where=where, **fields)
 
 
-def test_a_failing_line_is_marked_with_its_rule_and_what_was_found() -> None:
+def test_failing_line_is_annotated_with_rule_and_finding() -> None:
     assert annotated(
         {
             "tests/test_a.py::test_x[1,2]": finding("shop/cart.py:12", "KeyError: 'currency'"),
@@ -69,24 +69,24 @@ def test_a_failing_line_is_marked_with_its_rule_and_what_was_found() -> None:
         ("one\r\ntwo\n::error::three", "::error title=x::one two ::error::three"),
     ],
 )
-def test_it_says_what_is_known(said: Finding | str, line: str) -> None:
+def test_annotation_contains_the_known_fields(said: Finding | str, line: str) -> None:
     assert annotated({"x": said}) == [line]
 
 
-def test_a_project_in_a_folder_of_the_checkout_is_found_there() -> None:
+def test_paths_are_relative_to_the_checkout() -> None:
     assert annotated({"x": finding("a.py:1")}, "services/shop") == [
         "::error file=services/shop/a.py,line=1,title=x::no"
     ]
 
 
-def test_what_only_warns_is_a_warning_and_comes_last() -> None:
+def test_warnings_come_last() -> None:
     lines = annotated(
         {"w": finding("a.py:1"), "i": finding("b.py:1"), "f": finding("c.py:1")}, w=Severity.WARN, i=Severity.INFO
     )
     assert lines == ["::error file=c.py,line=1,title=f::no", "::warning file=a.py,line=1,title=w::no"]
 
 
-def test_every_cause_is_marked_before_any_is_marked_twice() -> None:
+def test_every_cause_is_annotated_before_any_is_annotated_twice() -> None:
     failing: Failing = {f"k{number}": finding(f"t{number}.py:1", "KeyError: 'x'") for number in range(40)}
     failing |= {"last": finding("shop.py:9", "TypeError: no")}
     lines = annotated(failing)
@@ -97,13 +97,13 @@ def test_every_cause_is_marked_before_any_is_marked_twice() -> None:
     ]
 
 
-def test_a_line_is_marked_once() -> None:
+def test_line_is_annotated_once() -> None:
     assert (
         len(annotated({"x": finding("a.py:1", "one"), "y": finding("a.py:1", "two"), "z": "three", "u": "four"})) == 3
     )
 
 
-def test_nothing_judged_marks_nothing() -> None:
+def test_run_without_evaluation_has_no_annotations() -> None:
     assert list(render_annotations(RunState(run_id="x", task_alias="x", task=Task(prompt="x")))) == []
 
 
@@ -113,7 +113,7 @@ HOSTILE = st.sampled_from(
 
 
 @given(*[st.lists(HOSTILE | st.text(max_size=4), max_size=12).map("".join)] * 3)
-def test_whatever_a_test_says_is_one_command(name: str, where: str, found: str) -> None:
+def test_any_text_stays_within_one_command(name: str, where: str, found: str) -> None:
     lines = annotated({f"x{name}": finding(where, found)})
     assert len(lines) == 1
     assert COMMAND.fullmatch(lines[0])
@@ -123,7 +123,7 @@ def test_whatever_a_test_says_is_one_command(name: str, where: str, found: str) 
 @pytest.mark.parametrize(
     ("environment", "answer"), [({}, False), ({"GITHUB_ACTIONS": "1"}, False), ({"GITHUB_ACTIONS": "true"}, True)]
 )
-def test_only_github_reads_them(environment: dict[str, str], answer: bool) -> None:
+def test_github_is_detected_by_its_variable(environment: dict[str, str], answer: bool) -> None:
     assert is_on_github(environment) is answer
 
 
@@ -131,10 +131,10 @@ def test_only_github_reads_them(environment: dict[str, str], answer: bool) -> No
     ("top", "folder"),
     [("", "."), ("/w/shop", "."), ("/w/shop/", "."), ("/w", "shop"), ("/elsewhere", "."), ("/w/sh", ".")],
 )
-def test_the_folder_is_that_below_the_checkout(top: str, folder: str) -> None:
+def test_folder_is_relative_to_the_checkout(top: str, folder: str) -> None:
     assert find_folder_in_checkout(Path("/w/shop"), {"GITHUB_WORKSPACE": top}) == folder
     assert find_folder_in_checkout(Path("/w/shop"), {}) == "."
 
 
-def test_in_between_nothing_is_obeyed() -> None:
+def test_commands_are_muted_between_the_nonces() -> None:
     assert (format_mute_command("abc"), format_unmute_command("abc")) == ("::stop-commands::abc", "::abc::")

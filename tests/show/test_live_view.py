@@ -42,7 +42,7 @@ class Window:
 # -- a log
 
 
-def test_a_log_gets_whole_lines_with_a_prefix_and_no_reminders() -> None:
+def test_log_gets_complete_lines_with_a_prefix() -> None:
     stream, clock = io.StringIO(), Clock()
     live = LiveView(stream, clock=clock)
     with live.show_work("REFINE by me") as worker:
@@ -53,7 +53,7 @@ def test_a_log_gets_whole_lines_with_a_prefix_and_no_reminders() -> None:
     assert stream.getvalue() == "REFINE by me ...\n  | thinking\n  | red\n  | unfinished\nREFINE by me took 5.0 s\n"
 
 
-def test_a_log_gets_what_a_session_says_as_it_comes() -> None:
+def test_log_gets_session_output_at_once() -> None:
     stream = io.StringIO()
     live = LiveView(stream)
     live.update(Told(*RULES).judged(["a.x.y"]).state)
@@ -69,7 +69,7 @@ def test_a_log_gets_what_a_session_says_as_it_comes() -> None:
     [(-1, "..F.\nIteration 1/4\n  1. a.x.y\nREFINE by me took 0.0 s\n"), (-2, "Iteration 1/4\n")],
     ids=["-q", "-qq"],
 )
-def test_quiet_leaves_out_what_agents_say_and_more_of_it_what_sessions_say(verbosity: int, said: str) -> None:
+def test_verbosity_decides_what_is_printed(verbosity: int, said: str) -> None:
     stream = io.StringIO()
     live = LiveView(stream, OutputStyle(verbosity), clock=Clock())
     with live.show_work("REFINE by me") as worker:
@@ -80,7 +80,7 @@ def test_quiet_leaves_out_what_agents_say_and_more_of_it_what_sessions_say(verbo
     assert stream.getvalue() == said
 
 
-def test_a_line_without_an_end_is_cut() -> None:
+def test_line_without_an_end_is_split() -> None:
     stream = io.StringIO()
     with LiveView(stream).show_work("REFINE") as worker:
         worker.write(b"x" * 100_000)
@@ -88,7 +88,7 @@ def test_a_line_without_an_end_is_cut() -> None:
     assert len(stream.getvalue()) < 2_000
 
 
-def test_who_never_stops_talking_is_not_shown_for_ever() -> None:
+def test_output_of_an_agent_is_limited() -> None:
     stream = io.StringIO()
     with LiveView(stream).show_work("REFINE") as worker:
         for _ in range(3 * MAX_BYTES // 1000):
@@ -101,7 +101,7 @@ def test_who_never_stops_talking_is_not_shown_for_ever() -> None:
 # -- a terminal
 
 
-def test_a_terminal_has_a_region_that_stands_still_below_the_log() -> None:
+def test_terminal_has_a_fixed_region_below_the_log() -> None:
     window = Window()
     window.live.update(Told(*RULES).judged(["a.x.y"]).state)
     with window.live.show_work("REFINE by me") as worker:
@@ -121,7 +121,7 @@ def test_a_terminal_has_a_region_that_stands_still_below_the_log() -> None:
     assert window.seen == ["REFINE by me ...", "  | thinking", "  | about it", "REFINE by me took 65.0 s"]
 
 
-def test_the_region_is_drawn_once_a_second() -> None:
+def test_region_is_drawn_once_a_second() -> None:
     window = Window()
     window.live.update(Told(*RULES).state)
     before = len(window.stream.getvalue())
@@ -133,7 +133,7 @@ def test_the_region_is_drawn_once_a_second() -> None:
     assert len(window.stream.getvalue()) > before
 
 
-def test_what_a_session_has_not_finished_saying_stands_in_the_region() -> None:
+def test_unfinished_line_of_a_session_is_shown_in_the_region() -> None:
     window = Window()
     window.live.update(Told(*RULES).state)
     window.live.write_session_output(b"two\rtests\n\x1b[32m..\x1b[0m\x1b[2J")
@@ -148,7 +148,7 @@ def test_what_a_session_has_not_finished_saying_stands_in_the_region() -> None:
     assert window.seen == ["tests", "..."]
 
 
-def test_two_at_work_keep_their_own_words_and_times() -> None:
+def test_overlapping_work_keeps_its_own_output_and_time() -> None:
     window = Window()
     window.live.update(Told(*RULES).state)
     with window.live.show_work("PRODUCE") as one:
@@ -172,7 +172,7 @@ def test_two_at_work_keep_their_own_words_and_times() -> None:
     ]
 
 
-def test_a_terminal_that_becomes_narrow_is_left_clean() -> None:
+def test_terminal_that_becomes_narrow_is_left_clean() -> None:
     window = Window(columns=60)
     window.live.update(Told(*RULES).judged(["a.x.y"]).state)
     frame = window.stream.getvalue()
@@ -185,14 +185,14 @@ def test_a_terminal_that_becomes_narrow_is_left_clean() -> None:
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(60, 11), (19, 24)])
-def test_a_terminal_without_room_has_a_log_alone(columns: int, lines: int) -> None:
+def test_small_terminal_has_only_a_log(columns: int, lines: int) -> None:
     window = Window(columns=columns, lines=lines)
     window.live.update(Told(*RULES).state)
     window.live.write("a line")
     assert window.stream.getvalue() == "a line\n"
 
 
-def test_a_terminal_that_does_not_say_how_large_it_is_has_a_log_alone() -> None:
+def test_terminal_of_unknown_size_has_only_a_log() -> None:
     stream = Terminal()
     live = LiveView(stream)
     live.update(Told(*RULES).state)
@@ -200,7 +200,7 @@ def test_a_terminal_that_does_not_say_how_large_it_is_has_a_log_alone() -> None:
     assert stream.getvalue() == "a line\n"
 
 
-def test_somebody_else_may_have_the_terminal_for_a_while() -> None:
+def test_region_can_be_hidden_and_shown_again() -> None:
     window = Window()
     window.live.update(Told(*RULES).state)
     window.live.write_session_output(b"half")
@@ -226,21 +226,21 @@ def test_somebody_else_may_have_the_terminal_for_a_while() -> None:
         ({"CI": "true"}, 0, "auto", OutputStyle(0, True, False)),
     ],
 )
-def test_the_person_and_the_environment_say_how_it_looks(
+def test_style_depends_on_options_and_environment(
     environment: dict[str, str], verbosity: int, colour: str, expected: OutputStyle
 ) -> None:
     assert choose_style(environment, verbosity, colour) == expected
 
 
 @pytest.mark.parametrize("is_coloured", [True, False])
-def test_without_colours_nothing_is_styled(is_coloured: bool) -> None:
+def test_no_styles_without_colours(is_coloured: bool) -> None:
     window = Window(OutputStyle(is_coloured=is_coloured))
     window.live.update(Told(*RULES).state)
     assert ("\x1b[1m" in window.stream.getvalue()) is is_coloured
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "no such encoding"])
-def test_a_terminal_without_such_characters_gets_others(encoding: str) -> None:
+def test_stream_that_cannot_encode_bars_gets_digits(encoding: str) -> None:
     window = Window()
     window.stream.encoding = encoding
     window.live.update(Told(*RULES).judged(["a.x.y"]).state)

@@ -20,11 +20,11 @@ from pytest_loop.show.score_section import MAX_WIDTH, format_decimal, render_hea
         (Fraction(13, 2), "6.5"),
     ],
 )
-def test_numbers_are_rounded_towards_failure(number: Fraction, text: str) -> None:
+def test_numbers_are_rounded_down(number: Fraction, text: str) -> None:
     assert format_decimal(number) == text
 
 
-def test_a_long_reason_is_cut_and_put_on_one_line() -> None:
+def test_long_reason_is_cut_and_put_on_one_line() -> None:
     rule = Rule(id="a.x.y", description="x")
     criteria = Criteria(name="x", source="x", rules=(rule,))
     one = evaluate_criteria(criteria, Phase.B, {"a.x.y": [Evidence(outcome=Outcome.FAILED, text="no\nway " * 100)]})
@@ -33,7 +33,7 @@ def test_a_long_reason_is_cut_and_put_on_one_line() -> None:
     assert lines[1].startswith("  blocks: a.x.y: no way no way")
 
 
-def test_a_reason_may_be_missing() -> None:
+def test_reason_may_be_missing() -> None:
     criteria = Criteria(name="x", source="x", rules=(Rule(id="a.x.y", description="x"),))
     one = evaluate_criteria(criteria, Phase.B, {"a.x.y": [Evidence(outcome=Outcome.FAILED)]})
     assert [line.text for line in render_score_section([one])][1] == "  blocks: a.x.y"

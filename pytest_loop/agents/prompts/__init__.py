@@ -9,9 +9,8 @@ from string import Template
 
 from pytest_loop.core.judging.critique import render_critique
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Step
-from pytest_loop.core.reporting.outcome import render_attempt
+from pytest_loop.core.model.run_state import RunState, Step
+from pytest_loop.core.reporting.outcome import attempt_line
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.core.text.wording import limit_lines
@@ -55,8 +54,12 @@ def build_prompt(
 
     Text that the user did not write (critique, lessons, artifact, context of the project) is fenced as data.
     """
+
+    def fence(text: str) -> str:
+        return fence_text(text, nonce) if text else ""
+
     values = {
-        "trouble": shorten(state.error_of(step), 1_000),
+        "trouble": shorten(state.trouble_with(step), 1_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
@@ -64,17 +67,15 @@ def build_prompt(
         "task": state.task.prompt,
         "rules": _list_rules_by_id(state, rule_ids) if rule_ids else _list_rules(state),
         "plan": "\n".join(f"{number}. {line}" for number, line in enumerate(state.plan, 1)),
-        "critique": fence_text(render_critique(state.critique), nonce)
-        if state.critique and state.critique.issues
-        else "",
-        "lessons": fence_text(lessons, nonce) if lessons else "",
-        "attempts": "\n".join(f"- {render_attempt(one)}" for one in state.progress.attempts),
+        "critique": fence(render_critique(state.critique)) if state.critique and state.critique.issues else "",
+        "lessons": fence(lessons),
+        "attempts": "\n".join(f"- {attempt_line(attempt)}" for attempt in state.attempts),
         "gate": gate,
-        "context": fence_text(context, nonce) if context else "",
-        "artifact": fence_text(artifact, nonce) if artifact else "",
+        "context": fence(context),
+        "artifact": fence(artifact),
         "artifact_path": artifact_path,
-        "sealed": ", ".join(state.setup.seal.patterns) if state.setup.seal else "",
-        "allowed": ", ".join(state.setup.seal.allow) if state.setup.seal else "",
+        "sealed": ", ".join(state.sealed.patterns) if state.sealed else "",
+        "allowed": ", ".join(state.sealed.allow) if state.sealed else "",
     }
     return render_template(template or step.value, values, folder)
 
@@ -145,6 +146,6 @@ def _fill(block: str, values: dict[str, str], path: Path) -> str:
     try:
         return Template(block).substitute(values)
     except (KeyError, ValueError) as error:
-        known = ", ".join(f"${name}" for name in sorted(values))
-        found = f"${error.args[0]}" if isinstance(error, KeyError) else "a single $"
-        raise StateError(f"{path}: expected only {known} (and $$ for a dollar), found {found}") from None
+        names = ", ".join(f"${name}" for name in sorted(values))
+        problem = f"${error.args[0]}" if isinstance(error, KeyError) else "a single $"
+        raise StateError(f"{path}: expected only {names} (and $$ for a dollar), found {problem}") from None

@@ -58,7 +58,12 @@ class Context:
 
     def document(self) -> Document:
         """Return the artifact, read once per session."""
-        return self.documents.read(self.resolve_artifact(), self.name)
+        path = self._artifact_path  # resolving it for every rule would cost more than a check
+        return self.documents.find_unchanged(path) or self.documents.read(self.resolve_artifact(), self.name, path)
+
+    @cached_property
+    def _artifact_path(self) -> Path:
+        return self.folder / (self.artifact or "")
 
     def resolve_artifact(self) -> Path:
         """Return the artifact's path with links resolved; raises `CheckError` outside the project."""

@@ -1,4 +1,4 @@
-"""Markdown with words of somebody else in it: nothing of theirs is read as Markdown or HTML of ours."""
+"""Write untrusted text into Markdown so that none of it is read as Markdown or HTML."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pytest_loop.core.text.lengths import shorten
 LONGEST = 200
 
 
-def plain(value: object) -> str:
-    """Words of somebody else on one line, without what a reader would take for Markdown of ours."""
+def escape(value: object) -> str:
+    """Return a value on one line, shortened, with HTML tags escaped."""
     return shorten(str(value), LONGEST).replace("<", "&lt;")
 
 
-def names(cases: Iterable[str]) -> str:
-    """All of them: what became worse is never cut."""
-    return ", ".join(plain(case) for case in cases)
+def join_names(cases: Iterable[str]) -> str:
+    """Return all names; a list of regressions is never cut."""
+    return ", ".join(map(escape, cases))
 
 
-def code(text: str) -> str:
-    """A piece of a file as code; with backticks in it the fence is longer than they are."""
+def format_code(text: str) -> str:
+    """Return a text as inline code, in a fence that is longer than the backticks in it."""
     shown = shorten(text, LONGEST)
     fence = "`" * (max((len(run) for run in re.findall(r"`+", shown)), default=0) + 1)
     pad = " " if "`" in shown else ""
     return f"{fence}{pad}{shown}{pad}{fence}" if shown else "(nothing)"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A table; nothing where it would be empty."""
+def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table; none without rows."""
     if not rows:
         return
     yield f"| {' | '.join(head)} |"

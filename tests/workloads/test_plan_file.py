@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.errors import ManifestError
-from pytest_loop.workloads.planfile import read_plan
+from pytest_loop.workloads.plan_file import read_plan
 
 PLAN: dict[str, Any] = {
     "problem": "5 of 20 receipts have no total.",
@@ -28,20 +28,20 @@ PLAN: dict[str, Any] = {
 }
 
 
-def test_a_plan_is_told_with_its_hypotheses_in_their_order(tmp_path: Path) -> None:
+def test_a_plan_renders_its_hypotheses_by_rank(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(PLAN))
-    found = read_plan(tmp_path / "plan.json", tmp_path)
-    assert str(found).splitlines() == [
+    plan = read_plan(tmp_path / "plan.json", tmp_path)
+    assert str(plan).splitlines() == [
         "5 of 20 receipts have no total.",
         "1. (high priority, medium confidence) Labels are missing. Services say so. Mechanism: each. Predicted: cases/a.txt.",
         "2. (low priority, high confidence) Dates are anywhere.",
         "Minimum: 3 more, no loss",
         "Stretch: all",
     ]
-    assert (found.focus, found.guards, found.exclusions[0].case) == (["a.txt"], ["b.txt"], "c.txt")
+    assert (plan.focus, plan.guards, plan.exclusions[0].case) == (["a.txt"], ["b.txt"], "c.txt")
 
 
-def test_a_plan_in_words_is_left_as_it_stands(tmp_path: Path) -> None:
+def test_a_plan_in_prose_is_unchanged(tmp_path: Path) -> None:
     (tmp_path / "plan.md").write_text("# Plan\n\nLook at labels.\n")
     assert str(read_plan(tmp_path / "plan.md", tmp_path)) == "# Plan\n\nLook at labels."
     with pytest.raises(ManifestError, match=r"^none.md:1: expected a file, found none$"):
@@ -49,7 +49,7 @@ def test_a_plan_in_words_is_left_as_it_stands(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"hypothesis": []}, "expected `hypotheses`, found the unknown key `hypothesis`"),
         ({"focus": "a"}, "expected a list for `focus`, found 'a'"),
@@ -57,8 +57,8 @@ def test_a_plan_in_words_is_left_as_it_stands(tmp_path: Path) -> None:
         ({"exclusions": [{"case": "a"}]}, "expected the key `reason`, found none"),
     ],
 )
-def test_what_is_wrong_with_a_plan_is_one_line(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+def test_a_problem_of_a_plan_is_one_line(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(fields))
     with pytest.raises(ManifestError) as caught:
         read_plan(tmp_path / "plan.json", tmp_path)
-    assert str(caught.value) == f"plan.json:1: {said}"
+    assert str(caught.value) == f"plan.json:1: {message}"
