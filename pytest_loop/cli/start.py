@@ -29,14 +29,17 @@ from pytest_loop.core.machine.experiment_machine import EXPERIMENT_MACHINE
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.run_state import RunState, State
 from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, parse_task
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run import worktree
 from pytest_loop.run.console import Console
+from pytest_loop.run.context import RunContext
 from pytest_loop.run.runner import Runner
 from pytest_loop.run.sessions import SessionFactory
+from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.settings.command_line import find_unknown_flag
 from pytest_loop.settings.settings import Settings, read_settings
 from pytest_loop.show import run as show
@@ -44,6 +47,7 @@ from pytest_loop.show import workload
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
+from pytest_loop.workloads.experiment_steps import ExperimentSteps
 from pytest_loop.workloads.new_experiment import NewExperiment
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -68,6 +72,11 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)
     except LoopError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _choose_steps(state: RunState, context: RunContext) -> Steps:
+    """Return the steps of a run or of an experiment."""
+    return ExperimentSteps(context.ask) if isinstance(state, ExperimentState) else RunSteps()
 
 
 @dataclass

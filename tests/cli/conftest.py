@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, RunState
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 

@@ -217,7 +217,7 @@ def test_stop_of_an_idle_run_writes_the_stop(command: Command, project: Path, ma
     Store(project).set_current_run(files.read()[0])
     assert command("--loop-stop=going home").get_lines() == ["stopped guide (going home)"]
     state, history = files.read()
-    assert (state.status.value, state.stop.reason, state.stop_asked) == ("stopped", "user_stop", "going home")
+    assert (state.status.value, state.stop.reason, state.signals.stop_request) == ("stopped", "user_stop", "going home")
     assert [event.event for event in history.events][-2:] == ["stop_requested", "stopped"]
     assert history.events[-1].payload["decision"]["action"] == "escalate"
     assert not Store(project).pointer.exists()

@@ -27,7 +27,7 @@ def ended(story: ExperimentStory) -> ExperimentStory:
     return story
 
 
-def test_the_draft_tells_the_part_of_each_case() -> None:
+def test_draft_counts_the_roles_of_cases() -> None:
     story = ExperimentStory(hidden="c", guards="a", agents=("codex",), judge="claude", on_regression="accept")
     assert list(draft_lines(story.state)) == [
         "workload    letters (loop.manifest.json)",
@@ -43,7 +43,7 @@ def test_the_draft_tells_the_part_of_each_case() -> None:
     assert "cases       3" in list(draft_lines(plain.state))
 
 
-def test_a_story_with_a_loss_and_an_error_of_the_infrastructure() -> None:
+def test_regression_and_infrastructure_error_are_shown() -> None:
     story = ended(ExperimentStory(4).measures(".FFE", "F..E"))
     assert told(story) == [
         "Calibration with a: the pipeline works",
@@ -68,7 +68,7 @@ def test_a_story_with_a_loss_and_an_error_of_the_infrastructure() -> None:
     assert go_on(story.state) == "pytest --loop-resume=it -o loop_on_regression=accept"
 
 
-def test_a_standstill_a_broken_answer_and_a_failed_calibration_are_told() -> None:
+def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
     still = ended(ExperimentStory().measures("F..", "F..", "F.."))
     assert "  PLATEAU: 2 times no better than the best; decided: stop" in told(still)
     assert go_on(still.state) == "pytest --loop-resume=it -o loop_on_plateau=continue"
@@ -83,7 +83,7 @@ def test_a_standstill_a_broken_answer_and_a_failed_calibration_are_told() -> Non
     assert go_on(over).startswith("pytest --loop-manifest loop.manifest.json (a new run; this one is failed)")
 
 
-def test_what_was_tampered_with_and_what_was_skipped_are_told() -> None:
+def test_tampering_and_skipped_edits_are_shown() -> None:
     sign: dict[str, Any] = {"kind": "sealed", "path": "judge.py", "detail": "was changed, and was put back"}
     story = ExperimentStory().measures("F..", void=True, findings=[sign])
     assert told(story)[-3:] == [
@@ -100,7 +100,7 @@ def test_what_was_tampered_with_and_what_was_skipped_are_told() -> None:
     ]
 
 
-def test_the_gap_of_the_cases_that_were_held_out_is_told() -> None:
+def test_gap_of_held_out_cases_is_shown() -> None:
     story = ended(ExperimentStory(4, hidden="d").measures("F..F", "...F"))
     assert list(closing_lines(story.experiment))[-1] == (
         "held out: 0/1 passing that no composer has seen, a gap of 100 points"
@@ -108,7 +108,7 @@ def test_the_gap_of_the_cases_that_were_held_out_is_told() -> None:
     assert "letters: baseline 2/3 passing (67%), now 3/3 passing (100%), net +1" in list(end_lines(story.state))
 
 
-def test_options_that_may_break_something_say_so() -> None:
+def test_options_show_the_cases_they_may_break() -> None:
     story = ExperimentStory().measures("F..")
     options = [
         {
@@ -125,7 +125,7 @@ def test_options_that_may_break_something_say_so() -> None:
     assert told(story)[-2:] == ["  3. o3 [p.md, Total]", "     improves a, may break b; risk: some"]
 
 
-def test_other_events_say_nothing_and_the_history_has_the_gist() -> None:
+def test_other_events_have_no_lines_and_history_shows_key_fields() -> None:
     story = ended(ExperimentStory(on_regression="accept", max_iterations=2).measures(".FF", "F.."))
     assert list(event_lines(story.events[0], story.state)) == []
     empty = ExperimentStory()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.run_state import Kind
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.errors import StateError
 from pytest_loop.workloads.composer_prompt import MOST_CASES, render_compose_prompt
 from tests.core.laboratory import Experiment

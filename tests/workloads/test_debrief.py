@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Event
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement, Remark
 from pytest_loop.workloads.debrief import classify_status, render_debrief
 from pytest_loop.workloads.experiment_history import trail
