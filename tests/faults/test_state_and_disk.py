@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from pytest_loop.store.history import ADOPTED
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 
@@ -124,7 +124,7 @@ def _summarize(report: Report) -> tuple[Any, ...]:
     events = [
         (event["event"], event["iteration"], event["phase"], [event["payload"].get(name) for name in names])
         for event in report["events"]
-        if event["event"] != ADOPTED
+        if event["event"] != Kind.RUN_ADOPTED.value
     ]
     state = report["state"]
     return events, state["status"], state["usage"], state["evaluations"], report["artifact"], report["files"]

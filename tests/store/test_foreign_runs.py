@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Place, Step
+from pytest_loop.core.model.vocabulary import Kind, Place, Step
 from pytest_loop.errors import StateError
-from pytest_loop.store.history import ADOPTED
 from pytest_loop.store.project_runs import Store
 from tests.calling import Caller
 
@@ -194,7 +193,10 @@ def test_prepared_checks_are_grouped_by_rule_and_commands_run_in_the_project(sto
     ours = {"rule_id": "b.style.naming", "check": [{"contains": "x"}]}
     state = _read_run(store, prepared_checks={"checks": [*CHECKS, ours, command, "nonsense", {"rule_id": 3}]})
     both = [content, {"type": "executable", "command": "cd {workspace} && make lint", "expected": "nothing"}]
-    assert state.prepared_checks == {"checks": [{"rule_id": "a.correctness.endpoints", "check": both}, ours]}
+    assert state.prepared_checks
+    assert state.prepared_checks.model_dump(mode="json") == {
+        "checks": [{"rule_id": "a.correctness.endpoints", "check": both}, ours]
+    }
 
 
 def test_missing_fields_of_a_rule_follow_from_its_id_and_severity(store: Store) -> None:
@@ -224,7 +226,7 @@ def test_rules_of_a_foreign_run_become_a_rule_file(store: Store) -> None:
         ["check", "description", "id", "phase", "severity", "weight"],
     ]
     assert data["rules"][0]["check"] == RULES[0]["check"]
-    assert files.read()[1].events[-1].event == ADOPTED
+    assert files.read()[1].events[-1].event == Kind.RUN_ADOPTED.value
 
 
 def test_foreign_run_is_listed_and_resumed_and_keeps_unknown_keys(store: Store, caller: Caller) -> None:
@@ -249,7 +251,7 @@ def test_foreign_run_is_listed_and_resumed_and_keeps_unknown_keys(store: Store, 
         "prep_dispatched",
         "artifact_created",
         "checks_prepared",
-        ADOPTED,
+        Kind.RUN_ADOPTED.value,
     ]
     assert names[-2:] == ["evaluation_done", "stopped"]
     assert files.history.read_text().splitlines()[:5] == HISTORY
@@ -266,4 +268,4 @@ def test_foreign_run_is_resumed_at_its_critique(store: Store, caller: Caller) ->
     process = caller.call("--loop-resume=courses-api", "--loop-agent", "python:writers:writer", folder=store.project)
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
     names = [event.event for event in store.get_existing_run("courses-api").read()[1].events]
-    assert names[5:9] == [ADOPTED, "critique_done", "refinement_done", "iteration_advanced"]
+    assert names[5:9] == [Kind.RUN_ADOPTED.value, "critique_done", "refinement_done", "iteration_advanced"]
