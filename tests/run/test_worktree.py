@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, RunState, Sealed, Stop, Target, Task
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import RunStarted
+from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.model.run_state import RunState, Stop, Task
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import StateError
 from pytest_loop.run.worktree import get_branch, hand_over, refuse_overlap
 from pytest_loop.store.project_runs import Store
@@ -19,20 +22,15 @@ from pytest_loop.workspace.git_worktree import Worktree
 
 
 def make_state(alias: str, allow: tuple[str, ...] = (), **fields: Any) -> RunState:
-    sealed = Sealed(patterns=(), allow=allow)
-    return RunState(
-        run_id=f"{alias}-1",
-        task_alias=alias,
-        task=Task(prompt="Fix it"),
-        **{"target": Target.WORKSPACE, "sealed": sealed, **fields},
-    )
+    state = RunState(run_id=f"{alias}-1", task_alias=alias, task=Task(prompt="Fix it"))
+    seal = Sealed(patterns=(), allow=allow)
+    return state.replace(**{"target": Target.WORKSPACE, "seal": seal, **fields})
 
 
 def start_run(store: Store, state: RunState) -> RunFiles:
     files = store.get_run(state.task_alias)
     files.acquire()
-    event = Event.of(state, "run_started", {"state": state.model_dump(mode="json")}, "2026-01-02T03:04:05.678Z")
-    files.append([event], run_machine.started(event))
+    files.append([Event.create(state, RunStarted(state=state), "2026-01-02T03:04:05.678Z")], state)
     return files
 
 
