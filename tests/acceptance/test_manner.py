@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.calling import Caller
+from tests.pytest_caller import PytestCaller
 
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
 RULES = """\
@@ -243,7 +243,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def call(shop: Path, caller: Caller) -> Pytest:
+def call(shop: Path, caller: PytestCaller) -> Pytest:
     """Calls pytest in the shop."""
     return partial(caller.call, folder=shop)
 

@@ -14,7 +14,7 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind, Place, Step
 from pytest_loop.errors import StateError
 from pytest_loop.store.project_runs import Store
-from tests.calling import Caller
+from tests.pytest_caller import PytestCaller
 
 ARTIFACT = "# Courses\n\nGET /courses\n"
 RULES: list[dict[str, Any]] = [
@@ -229,7 +229,7 @@ def test_rules_of_a_foreign_run_become_a_rule_file(store: Store) -> None:
     assert files.read()[1].events[-1].event == Kind.RUN_ADOPTED.value
 
 
-def test_foreign_run_is_listed_and_resumed_and_keeps_unknown_keys(store: Store, caller: Caller) -> None:
+def test_foreign_run_is_listed_and_resumed_and_keeps_unknown_keys(store: Store, caller: PytestCaller) -> None:
     _write_run(store)
     project = store.project
     (project / "writers.py").write_text(dedent(AGENT))
@@ -262,7 +262,7 @@ def test_foreign_run_is_listed_and_resumed_and_keeps_unknown_keys(store: Store, 
     assert not (store.root / "current.json").exists()
 
 
-def test_foreign_run_is_resumed_at_its_critique(store: Store, caller: Caller) -> None:
+def test_foreign_run_is_resumed_at_its_critique(store: Store, caller: PytestCaller) -> None:
     _write_run(store, current_step="CRITIQUE", evaluation=EVALUATION)
     (store.project / "writers.py").write_text(dedent(AGENT))
     process = caller.call("--loop-resume=courses-api", "--loop-agent", "python:writers:writer", folder=store.project)
