@@ -71,7 +71,7 @@ Format = Literal["auto", "json", "yaml", "toml", "python", "markdown", "xml"]
 
 
 class Syntax(StrictModel):
-    """A format, and optionally the fenced blocks (a language, or the n-th) that must parse instead of the whole file."""
+    """A format, and the fenced blocks (a language, or the n-th) that must parse instead of the whole file."""
 
     format: Format
     block: str | Annotated[int, Field(ge=1)] | None = None
