@@ -87,7 +87,7 @@ def _status(settings: Settings, store: Store, say: PrintLine) -> int:
         for line in render_status_block(state, show.following(state)):
             say(line)
         return 0
-    for line in show.table(show.status_rows([(state, shown_status(state, files))], whole=True)):
+    for line in show.table(show.status_rows([(state, shown_status(state, files))], is_detailed=True)):
         say(line)
     say(breaker_line(state))
     _say_damage(history, say)
@@ -120,7 +120,7 @@ def _list(settings: Settings, store: Store, say: PrintLine) -> int:
     if not found and not broken:
         say(f"there is no run in {store.root}")
     if found:
-        rows = show.status_rows(((state, shown_status(state, files)) for files, state, _ in found), whole=False)
+        rows = show.status_rows(((state, shown_status(state, files)) for files, state, _ in found), is_detailed=False)
         for line in show.table(rows):
             say(line)
     for alias, error in broken.items():

@@ -1,4 +1,4 @@
-"""The iterations of a run side by side, and what they say together."""
+"""The table of iterations and the trajectory of the score."""
 
 from __future__ import annotations
 
@@ -17,39 +17,40 @@ _WORDS = {
 }
 
 
-def analysis_lines(state: RunState, told: Sequence[IterationRecord]) -> Iterator[str]:
-    """A table of the iterations, where there are several, the best of them, and where the score tends to."""
-    if len(told) < 2:
+def analysis_lines(state: RunState, records: Sequence[IterationRecord]) -> Iterator[str]:
+    """Render the iterations as a table if there are several, the best one, and the trajectory."""
+    if len(records) < 2:
         return
     yield ""
-    yield from table([_HEAD, *map(_row, told)])
-    found = build_analysis(state, told)
-    if found["best_iteration"] is not None:
-        worse = ", and the last is worse" if found["degradation_detected"] else ""
-        yield f"best: iteration {found['best_iteration']} with {found['best_quality']:g} of 100{worse}"
-    if found["trajectory"]:
-        yield f"trajectory: {found['trajectory']} ({_WORDS[found['trajectory']]})"
-    if found["unobservable"]:
-        yield f"unobservable: nobody reports {' and '.join(found['unobservable'])}, so that this limit cannot end a run"
+    yield from table([_HEAD, *map(_build_row, records)])
+    analysis = build_analysis(state, records)
+    if analysis["best_iteration"] is not None:
+        worse = ", and the last is worse" if analysis["degradation_detected"] else ""
+        yield f"best: iteration {analysis['best_iteration']} with {analysis['best_quality']:g} of 100{worse}"
+    if analysis["trajectory"]:
+        yield f"trajectory: {analysis['trajectory']} ({_WORDS[analysis['trajectory']]})"
+    if analysis["unobservable"]:
+        names = " and ".join(analysis["unobservable"])
+        yield f"unobservable: nobody reports {names}, so that this limit cannot end a run"
 
 
-def _row(one: IterationRecord) -> list[str]:
+def _build_row(record: IterationRecord) -> list[str]:
     return [
-        str(one.iteration),
-        one.phase.value,
-        "unknown" if one.quality_score is None else f"{one.quality_score:g}",
-        f"{one.quality_delta:+g}" if one.baseline_comparison else "",
-        one.verification_status.value,
-        "unknown" if one.tokens_used is None else f"{one.tokens_used:,}",
-        "unknown" if one.token_cost_usd is None else f"{one.token_cost_usd:.4g}",
-        f"{one.execution_time_ms / 1000:.1f}",
+        str(record.iteration),
+        record.phase.value,
+        "unknown" if record.quality_score is None else f"{record.quality_score:g}",
+        f"{record.quality_delta:+g}" if record.baseline_comparison else "",
+        record.verification_status.value,
+        "unknown" if record.tokens_used is None else f"{record.tokens_used:,}",
+        "unknown" if record.token_cost_usd is None else f"{record.token_cost_usd:.4g}",
+        f"{record.execution_time_ms / 1000:.1f}",
     ]
 
 
-def tendency(state: RunState, told: Sequence[IterationRecord]) -> str:
-    """Where the score tends to, and whether the last is not the best; empty where there is too little to say so."""
-    found = build_analysis(state, told)
-    said = [f"{_WORDS[found['trajectory']].capitalize()}."] if found["trajectory"] else []
-    if found["degradation_detected"]:
-        said.append(f"The last iteration is worse than iteration {found['best_iteration']}.")
-    return " ".join(said)
+def tendency(state: RunState, records: Sequence[IterationRecord]) -> str:
+    """Describe the trajectory, and whether the last iteration is worse than the best; empty if too little is known."""
+    analysis = build_analysis(state, records)
+    sentences = [f"{_WORDS[analysis['trajectory']].capitalize()}."] if analysis["trajectory"] else []
+    if analysis["degradation_detected"]:
+        sentences.append(f"The last iteration is worse than iteration {analysis['best_iteration']}.")
+    return " ".join(sentences)

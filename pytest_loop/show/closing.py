@@ -15,19 +15,19 @@ SHOWN_NAMES = 3
 
 
 def closing_lines(state: RunState) -> Iterator[str]:
-    """The verdict, and the rules by what their verdicts rest on; the weakest come last, and are named."""
+    """Render the verdict, and the passed rules by their kind of proof."""
     word, because = decide_closing(state)
     yield f"verdict: {word.value}, because {because}"
     for kind, (passed, total) in count_evidence(state).items():
-        yield f"  {kind.value:<12} {passed} of {total} pass: {_names(state, kind)}"
+        yield f"  {kind.value:<12} {passed} of {total} pass: {_list_rules(state, kind)}"
 
 
-def _names(state: RunState, kind: Proof) -> str:
-    names = [shorten(rule.id, 60) for rule, found in list_judged_rules(state) if found is kind]
+def _list_rules(state: RunState, kind: Proof) -> str:
+    names = [shorten(rule.id, 60) for rule, proof in list_judged_rules(state) if proof is kind]
     return list_names(names, SHOWN_NAMES)
 
 
 def breaker_line(state: RunState) -> str:
-    """How near each breaker is to the end of its patience."""
+    """Render how often each breaker has counted, and its limit."""
     counts = [f"{name} {times} of {limit}" for name, (times, limit) in count_repetitions(state).items() if limit]
     return f"breakers: {', '.join(counts)}" if counts else "breakers: all are off"

@@ -1,4 +1,4 @@
-"""A run in words: the draft, one block an iteration, the end, and the tables of the commands."""
+"""A run as text: the draft, one block per iteration, the end, and the tables of the commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_loop.core.judging.critique import render_critique
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.machine.stop_reasons import find_row
-from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import HASH_SHOWN, RunState
 from pytest_loop.core.model.vocabulary import Reason, Target, parse_reason
 from pytest_loop.core.reporting.outcome import (
@@ -39,52 +39,51 @@ from pytest_loop.show.closing import closing_lines
 SHOWN_RULES = 12
 SHOWN_NAMES = 8
 SHOWN_FINDINGS = 5
-_TELLING_FIELDS = ("case", "score", "passed", "reason", "artifact_hash", "exit_signal", "truth", "action", "theory")
+_SUMMARY_FIELDS = ("case", "score", "passed", "reason", "artifact_hash", "exit_signal", "truth", "action", "theory")
 
 
 def draft_lines(state: RunState, origins: dict[str, str]) -> Iterator[str]:
-    """What is going to happen, on one screen."""
+    """Render the draft of a run on one screen."""
     levels = {phase.value: float(level.threshold) for phase, level in state.criteria.phase.items()}
     yield f"task        {shorten(state.task.prompt, 100)}"
     target = state.setup.artifact if state.setup.target is Target.ARTIFACT else "the files of the project"
     yield f"target      {target}"
-    yield f"agent       {' then '.join(state.setup.agents) or 'none'}" + (
-        f", judge {state.setup.judge}" if state.setup.judge else ""
-    )
+    judge = f", judge {state.setup.judge}" if state.setup.judge else ""
+    yield f"agent       {' then '.join(state.setup.agents) or 'none'}{judge}"
     yield f"thresholds  A {levels['A']:g}, B {levels['B']:g}"
-    yield f"limits      {state.max_iterations} iterations, {_limits(state)}"
+    yield f"limits      {state.max_iterations} iterations, {_format_limits(state)}"
     yield f"rules       {len(state.criteria.rules)}"
     if state.setup.seal and state.setup.seal.unstable:
         yield f"unstable    {list_names(state.setup.seal.unstable, 3)}: not the same twice, and do not block"
     if state.setup.seal and state.setup.seal.unjudged:
         yield f"not judged  {list_names(state.setup.seal.unjudged, 3)}: skipped or expected to fail already"
-    yield from _rule_lines(state.criteria, origins)
+    rules = [_format_rule(rule, origins.get(rule.key, "")) for rule in state.criteria.rules[: SHOWN_RULES + 1]]
+    yield from rules[:SHOWN_RULES]
+    if len(rules) > SHOWN_RULES:
+        yield f"  ... and {len(state.criteria.rules) - SHOWN_RULES} more"
 
 
-def _limits(state: RunState) -> str:
+def _format_limits(state: RunState) -> str:
     words = {"usd": "{:g} USD", "tokens": "{:,} tokens", "seconds": "{:g} s of completed steps"}
-    given = [words[name].format(limit) for name, (_, limit) in get_budgets(state).items() if limit is not None]
-    return ", ".join(given) or "no budget"
+    limits = [words[name].format(limit) for name, (_, limit) in get_budgets(state).items() if limit is not None]
+    return ", ".join(limits) or "no budget"
 
 
-def _rule_lines(criteria: RunCriteria, origins: dict[str, str]) -> Iterator[str]:
-    for rule in criteria.rules[:SHOWN_RULES]:
-        kind = ", ".join(filter(None, (origins.get(rule.key), "judged" if isinstance(rule.check, str) else "")))
-        weight = f"{rule.phase.value} {rule.severity.value:<4} {float(rule.weight):>4g}"
-        said = f"  {shorten(rule.description, 60)}" if rule.description != rule.id else ""
-        yield f"  {weight}  {shorten(rule.id, 60)}{said}" + (f"  [{kind}]" if kind else "")
-    if len(criteria.rules) > SHOWN_RULES:
-        yield f"  ... and {len(criteria.rules) - SHOWN_RULES} more"
+def _format_rule(rule: RunRule, origin: str) -> str:
+    kinds = ", ".join(filter(None, (origin, "judged" if isinstance(rule.check, str) else "")))
+    weight = f"{rule.phase.value} {rule.severity.value:<4} {float(rule.weight):>4g}"
+    description = f"  {shorten(rule.description, 60)}" if rule.description != rule.id else ""
+    return f"  {weight}  {shorten(rule.id, 60)}{description}" + (f"  [{kinds}]" if kinds else "")
 
 
 def event_lines(event: Event, state: RunState) -> Iterator[str]:
-    """Yield the lines about an event; most events have none."""
+    """Render the lines of an event; most events have none."""
     if isinstance(state, ExperimentState):
         yield from workload.event_lines(event, state)
         return
     match event.payload:
         case EvaluationDone():
-            yield from _iteration_lines(state)
+            yield from _render_evaluation(state)
         case PhaseSwitched():
             yield "phase A passes, phase B begins"
         case PhaseError(step=step, reason=reason):
@@ -95,63 +94,68 @@ def event_lines(event: Event, state: RunState) -> Iterator[str]:
             yield from (f"  {line}" for line in render_critique(state.critique).splitlines())
 
 
-def _iteration_lines(state: RunState) -> Iterator[str]:
-    one = state.evaluation
-    if one is None:
+def _render_evaluation(state: RunState) -> Iterator[str]:
+    evaluation = state.evaluation
+    if evaluation is None:
         return
-    verdict = "VOID" if one.void else "PASS" if one.passed else "FAIL"
+    verdict = "VOID" if evaluation.void else "PASS" if evaluation.passed else "FAIL"
     where = f"Iteration {state.iteration}/{state.max_iterations} | Phase {state.phase.value}"
-    yield f"{where} | Score {one.score:.3g} | {verdict}"
-    yield f"  hash {one.artifact_hash or '-'}, {one.passing} of {one.total} rules pass, {state.setup.artifact}"
-    for word, found in (("failed", one.failed), ("warnings", one.warnings)):
-        if found:
-            yield f"  {word}: {list_names([each.id for each in found], SHOWN_NAMES)}"
-    if one.regressions:
-        yield f"  passed before and fail now: {list_names(one.regressions, SHOWN_NAMES)}"
-    if one.assumptions:
-        yield f"  not confirmed: {list_names(one.assumptions, SHOWN_NAMES)}"
-    if state.progress.agent_since == state.iteration + 1 and not one.is_reached:
+    yield f"{where} | Score {evaluation.score:.3g} | {verdict}"
+    rules = f"{evaluation.passing} of {evaluation.total} rules pass"
+    yield f"  hash {evaluation.artifact_hash or '-'}, {rules}, {state.setup.artifact}"
+    lists = {
+        "failed": [complaint.id for complaint in evaluation.failed],
+        "warnings": [complaint.id for complaint in evaluation.warnings],
+        "passed before and fail now": evaluation.regressions,
+        "not confirmed": evaluation.assumptions,
+    }
+    yield from (f"  {title}: {list_names(names, SHOWN_NAMES)}" for title, names in lists.items() if names)
+    if state.progress.agent_since == state.iteration + 1 and not evaluation.is_reached:
         agent = state.setup.agents[state.progress.agent_index]
         yield f"  {agent} takes over: the agent before has stopped making progress"
-    findings = [f"  {sign.kind}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}" for sign in one.findings]
+    findings = [
+        f"  {sign.kind}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}" for sign in evaluation.findings
+    ]
     yield from limit_lines(findings, SHOWN_FINDINGS, "  ... and {} more findings")
 
 
 def end_lines(state: RunState) -> Iterator[str]:
-    """The final report; a stop that is not a success ends in an escalation."""
+    """Render the final report; a stop without success ends in an escalation."""
     status = get_artifact_status(state)
-    one = state.evaluation
+    evaluation = state.evaluation
     where = f"iteration {state.iteration} of {state.max_iterations}, phase {state.phase.value}"
     yield f"{state.status.value}: {state.stop.reason} after {where}"
-    if status is ArtifactStatus.EVALUATED and one:
+    if status is ArtifactStatus.EVALUATED and evaluation:
         digest = state.progress.artifact_hash[:HASH_SHOWN]
-        yield f"final_score: {one.score:.3g}, artifact: {state.setup.artifact} ({digest})"
+        yield f"final_score: {evaluation.score:.3g}, artifact: {state.setup.artifact} ({digest})"
     else:
-        last = f", last_evaluated_score: {one.score:.3g}" if one else ""
+        last = f", last_evaluated_score: {evaluation.score:.3g}" if evaluation else ""
         yield f"final_score: unavailable (the artifact is {status.value}){last}"
     if isinstance(state, ExperimentState):
         yield from workload.end_lines(state.experiment)
-    elif one and one.held_out is not None:
-        yield f"held out: the rules that no agent has seen score {one.held_out:.3g}, all of them {one.score:.3g}"
-    yield f"used: {_used(state)}"
+    elif evaluation and evaluation.held_out is not None:
+        scores = f"{evaluation.held_out:.3g}, all of them {evaluation.score:.3g}"
+        yield f"held out: the rules that no agent has seen score {scores}"
+    yield f"used: {_format_usage(state)}"
     yield from closing_lines(state)
     if not state.stop.passed:
-        yield from _escalation(state)
+        yield from _render_escalation(state)
 
 
-def _used(state: RunState) -> str:
-    tokens = "unknown" if state.progress.usage.tokens is None else f"{state.progress.usage.tokens:,}"
-    cost = "unknown" if state.progress.usage.cost_usd is None else f"{state.progress.usage.cost_usd:.4g} USD"
+def _format_usage(state: RunState) -> str:
+    usage = state.progress.usage
+    tokens = "unknown" if usage.tokens is None else f"{usage.tokens:,}"
+    cost = "unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4g} USD"
     return f"tokens {tokens}, cost {cost}, {state.completed_phase_seconds:.1f} s"
 
 
-def _escalation(state: RunState) -> Iterator[str]:
-    far = compute_distance(state)
-    if far:
+def _render_escalation(state: RunState) -> Iterator[str]:
+    distance = compute_distance(state)
+    if distance:
         yield (
-            f"distance: score {far['score']:.3g} of {far['threshold']:g} (gap {far['gap']:.3g}), "
-            f"{far['rules_passed']} of {far['rules_total']} rules pass, "
-            f"blocking: {list_names(far['blocking'], SHOWN_NAMES) or 'none'}"
+            f"distance: score {distance['score']:.3g} of {distance['threshold']:g} (gap {distance['gap']:.3g}), "
+            f"{distance['rules_passed']} of {distance['rules_total']} rules pass, "
+            f"blocking: {list_names(distance['blocking'], SHOWN_NAMES) or 'none'}"
         )
     for attempt in state.progress.attempts:
         yield f"  {render_attempt(attempt)}"
@@ -163,7 +167,7 @@ def _escalation(state: RunState) -> Iterator[str]:
 
 
 def go_on(state: RunState) -> str:
-    """The command that goes on from here."""
+    """Return the command that continues the run, or that starts a new one."""
     resume = f"pytest --loop-resume={state.task_alias}"
     if not state.is_over:
         return resume
@@ -179,7 +183,7 @@ def go_on(state: RunState) -> str:
 
 
 def following(state: RunState) -> str:
-    """What comes next, in a few words."""
+    """Describe the next step in a few words."""
     if state.is_over:
         return "nothing" if state.stop.passed else go_on(state)
     first = select_machine(state).next_commands(state)[0]
@@ -187,36 +191,44 @@ def following(state: RunState) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns as wide as they need to be."""
+    """Render rows in columns that are as wide as needed."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def status_rows(states: Iterable[tuple[RunState, str]], *, whole: bool) -> list[list[str]]:
-    """One row for each run; `whole` adds what only `status` shows."""
-    head = ["alias", "status", "iteration", *(["phase", "current_step"] if whole else []), "last_score", "updated_at"]
-    rows = [[*head, "seconds"] if whole else head]
-    for state, shown in states:
-        row = [state.task_alias, shown, str(state.iteration)]
-        row += [state.phase.value, state.current_step.value] if whole else []
+def status_rows(states: Iterable[tuple[RunState, str]], *, is_detailed: bool) -> list[list[str]]:
+    """Build one row for each run and its status; `is_detailed` adds the columns of `--loop-status`."""
+    head = [
+        "alias",
+        "status",
+        "iteration",
+        *(["phase", "current_step"] if is_detailed else []),
+        "last_score",
+        "updated_at",
+    ]
+    rows = [[*head, "seconds"] if is_detailed else head]
+    for state, status in states:
+        row = [state.task_alias, status, str(state.iteration)]
+        row += [state.phase.value, state.current_step.value] if is_detailed else []
         row += [f"{state.last_score:.3g}", state.updated_at]
         limit = state.max_completed_phase_seconds
-        row += [f"{state.completed_phase_seconds:.0f}/{limit or 'none'}"] if whole else []
+        row += [f"{state.completed_phase_seconds:.0f}/{limit or 'none'}"] if is_detailed else []
         rows.append(row)
     return rows
 
 
 def history_lines(events: Iterable[Event]) -> Iterator[str]:
-    """One line for each event."""
+    """Render one line for each event."""
     for event in events:
-        yield f"{event.ts}  {event.iteration:>3} {event.phase.value} {event.event:<18}  {_summarise_payload(event.payload)}"
+        place = f"{event.ts}  {event.iteration:>3} {event.phase.value}"
+        yield f"{place} {event.event:<18}  {_summarize_payload(event.payload)}"
 
 
-def _summarise_payload(payload: Payload) -> str:
-    """Return the most telling fields of a payload, also of those of other tools."""
+def _summarize_payload(payload: Payload) -> str:
+    """Return the most important fields of a payload, also of other tools."""
     parts = [payload.metrics] if isinstance(payload, MeasurementDone) else []
-    for name in _TELLING_FIELDS:
+    for name in _SUMMARY_FIELDS:
         value = getattr(payload, name, None)
         if value not in (None, ""):
             text = str(value.value if isinstance(value, Enum) else value)

@@ -1,6 +1,6 @@
-"""The job summary of a run in Markdown: score by iteration, what was fixed, what blocks, why it ended, how to go on.
+"""The job summary of a run in Markdown: scores, fixes, blockers, stop reason and next command.
 
-What comes from tests and agents stands in code spans only, one line each: nothing in it is read as Markdown or HTML.
+Foreign text appears only in code spans of one line, so that nothing in it is read as Markdown or HTML.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from pytest_loop.core.events.event import Event
@@ -20,10 +19,10 @@ from pytest_loop.core.reporting.outcome import ask_question, describe_pattern
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count, limit_lines, list_names
 from pytest_loop.show.run import go_on
-from pytest_loop.show.terminal import decimal
+from pytest_loop.show.terminal import format_score
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
-# How much is told; with these a summary stays far below the megabyte that GitHub takes.
+# With these limits a summary stays far below the megabyte that GitHub accepts.
 MOST_ROUNDS = 20
 MOST_NAMES = 5
 MOST_BLOCKING = 10
@@ -33,35 +32,41 @@ LONGEST_TEXT = 400
 
 @dataclass(frozen=True)
 class Round:
-    """One evaluation: where it stands in the run, what it found, and what changed since the one before."""
+    """One evaluation, and the rules that were fixed since the one before."""
 
     iteration: int
-    found: Assessment
+    assessment: Assessment
     fixed: tuple[str, ...] = ()
 
 
 def rounds(events: Iterable[Event]) -> list[Round]:
-    """The evaluations of a run; a void one has fixed nothing, and nothing is compared with it."""
-    told: list[Round] = []
+    """List the evaluations of a run; a void one fixes nothing, and nothing is compared with it."""
+    rounds: list[Round] = []
     unmet: frozenset[str] = frozenset()
     for event in events:
         if not isinstance(event.payload, EvaluationDone):
             continue
-        one = event.payload.in_phase(event.phase)
-        fixed = () if one.void else tuple(sorted(unmet - one.unmet))
-        told.append(Round(event.iteration, one, fixed))
-        unmet = unmet if one.void else one.unmet
-    return told
+        assessment = event.payload.in_phase(event.phase)
+        fixed = () if assessment.void else tuple(sorted(unmet - assessment.unmet))
+        rounds.append(Round(event.iteration, assessment, fixed))
+        unmet = unmet if assessment.void else assessment.unmet
+    return rounds
 
 
 def summary(state: RunState, events: Iterable[Event]) -> str:
-    """The whole summary."""
-    blocks = (_head(state), _scores(rounds(events)), _blocking(state), _findings(state), _end(state))
+    """Render the whole summary."""
+    blocks = (
+        _render_head(state),
+        _render_scores(rounds(events)),
+        _render_blockers(state),
+        _render_findings(state),
+        _render_end(state),
+    )
     return "\n\n".join("\n".join(lines) for block in blocks if (lines := list(block))) + "\n"
 
 
 def append(text: str, environment: Mapping[str, str]) -> str:
-    """Add it to the file that GitHub shows, where there is one; gives what went wrong, which ends no run."""
+    """Append to the file that GitHub shows, if there is one; return an error message, which ends no run."""
     if not environment.get(VARIABLE):
         return ""
     try:
@@ -73,18 +78,18 @@ def append(text: str, environment: Mapping[str, str]) -> str:
 
 
 def code(text: str, limit: int = LONGEST_NAME) -> str:
-    """A text as a code span: fenced by more backticks than it has in a row."""
+    """Format a text as a code span, fenced by more backticks than it contains in a row."""
     inside = shorten(text, limit) or " "
     fence = "`" * (max(map(len, re.findall("`+", inside)), default=0) + 1)
     space = " " if "`" in (inside[0], inside[-1]) else ""
     return f"{fence}{space}{inside}{space}{fence}"
 
 
-def _some(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return list_names([code(name) for name in names], MOST_NAMES)
 
 
-def _head(state: RunState) -> Iterator[str]:
+def _render_head(state: RunState) -> Iterator[str]:
     yield f"## pytest-loop: {state.status.value}"
     yield ""
     why = f" because of {code(state.stop.reason)}" if state.stop.reason else ""
@@ -92,34 +97,32 @@ def _head(state: RunState) -> Iterator[str]:
     yield f"{code(state.task_alias)} is {state.status.value}{why} in {where}. The task: {code(state.task.prompt)}"
 
 
-def _scores(told: Sequence[Round]) -> Iterator[str]:
-    """The table has no text in it but ours."""
-    shown = told[-MOST_ROUNDS:]
+def _render_scores(rounds: Sequence[Round]) -> Iterator[str]:
+    """Render the table, which has no foreign text."""
+    shown = rounds[-MOST_ROUNDS:]
     if shown:
         yield "| iteration | phase | score | verdict | rules that pass | fixed | broken |"
         yield "|---:|:---:|---:|:---:|---:|---:|---:|"
-    for one in shown:
-        found = one.found
-        score = decimal(Fraction(repr(found.score)))
-        counts = f"{found.passing} of {found.total} | {len(one.fixed)} | {len(found.regressions)}"
-        yield f"| {one.iteration} | {found.phase.value} | {score} | {_verdict(found)} | {counts} |"
-    if len(told) > len(shown):
+    for item in shown:
+        assessment = item.assessment
+        score = format_score(assessment.score)
+        counts = f"{assessment.passing} of {assessment.total} | {len(item.fixed)} | {len(assessment.regressions)}"
+        verdict = "void" if assessment.void else "pass" if assessment.passed else "fail"
+        yield f"| {item.iteration} | {assessment.phase.value} | {score} | {verdict} | {counts} |"
+    if len(rounds) > len(shown):
         yield ""
-        yield f"{len(told) - len(shown)} earlier evaluations are left out."
-    changed = [one for one in shown if one.fixed or one.found.regressions]
+        yield f"{len(rounds) - len(shown)} earlier evaluations are left out."
+    changed = [item for item in shown if item.fixed or item.assessment.regressions]
     if changed:
         yield ""
-    for one in changed:
-        fixed = f"fixed {_some(one.fixed)}" if one.fixed else ""
-        broken = f"passed before and fail now: {_some(one.found.regressions)}" if one.found.regressions else ""
-        yield f"- iteration {one.iteration}: {'; '.join(filter(None, (fixed, broken)))}"
+    for item in changed:
+        regressions = item.assessment.regressions
+        fixed = f"fixed {_list_names(item.fixed)}" if item.fixed else ""
+        broken = f"passed before and fail now: {_list_names(regressions)}" if regressions else ""
+        yield f"- iteration {item.iteration}: {'; '.join(filter(None, (fixed, broken)))}"
 
 
-def _verdict(one: Assessment) -> str:
-    return "void" if one.void else "pass" if one.passed else "fail"
-
-
-def _blocking(state: RunState) -> Iterator[str]:
+def _render_blockers(state: RunState) -> Iterator[str]:
     failed = state.evaluation.failed if state.evaluation else ()
     if not failed:
         return
@@ -132,13 +135,13 @@ def _describe_failure(complaint: Complaint) -> str:
     return f"- {code(complaint.id)}" + (f": {code(complaint.message, LONGEST_TEXT)}" if complaint.message else "")
 
 
-def _findings(state: RunState) -> Iterator[str]:
-    found = state.evaluation.findings if state.evaluation else ()
-    if not found:
+def _render_findings(state: RunState) -> Iterator[str]:
+    findings = state.evaluation.findings if state.evaluation else ()
+    if not findings:
         return
     yield "### The judge was tampered with"
     yield ""
-    yield from limit_lines([_describe_finding(finding) for finding in found], MOST_BLOCKING)
+    yield from limit_lines([_describe_finding(finding) for finding in findings], MOST_BLOCKING)
 
 
 def _describe_finding(finding: SealFinding) -> str:
@@ -146,7 +149,7 @@ def _describe_finding(finding: SealFinding) -> str:
     return f"- {' '.join(code(word, LONGEST_TEXT) for word in words if word)}"
 
 
-def _end(state: RunState) -> Iterator[str]:
+def _render_end(state: RunState) -> Iterator[str]:
     if state.stop.passed:
         return
     yield "### What comes next"

@@ -74,6 +74,11 @@ def _told(word: str, result: Result) -> str:
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
 
+def format_score(score: float) -> str:
+    """Format a score exactly as it was written, so that 0.9 is nine tenths."""
+    return decimal(Fraction(repr(score)))
+
+
 def decimal(number: Fraction) -> str:
     """At most three decimals; rounded towards failure, so that 0.8999 never reads as 0.9."""
     thousandths = number * 1000

@@ -1,4 +1,4 @@
-"""The report of a run: one page of HTML that needs nothing else, made from events and state alone."""
+"""The report of a run: one self-contained HTML page, made from events and state."""
 
 from __future__ import annotations
 
@@ -20,51 +20,51 @@ from pytest_loop.show.analysis import tendency
 from pytest_loop.show.html.chart import chart
 from pytest_loop.show.html.grid import grid, plain
 from pytest_loop.show.html.story import UNKNOWN, edits, ledger, remarks
-from pytest_loop.show.html.verdict import exact, verdict
+from pytest_loop.show.html.verdict import verdict
 from pytest_loop.show.run import go_on
 from pytest_loop.show.summary import rounds
-from pytest_loop.show.terminal import decimal
+from pytest_loop.show.terminal import format_score
 
 FOLDER = Path(__file__).parent
 MISSING = "the report needs Jinja2: pip install 'pytest-agent-loop[report]'"
 
 
 class ReportError(LoopError):
-    """The report cannot be made here."""
+    """The report cannot be made."""
 
 
 def report(state: RunState, events: Sequence[Event], status: str = "") -> str:
-    """The page; `status` is what became of the run in words, where somebody knows more than the state."""
+    """Render the page; `status` replaces the status of the state if more is known."""
     check()
-    told = rounds(events)
-    script = _part("report.js")
-    page: str = _template().render(
+    evaluations = rounds(events)
+    script = _read_part("report.js")
+    page: str = _load_template().render(
         state=state,
         status=status or state.status.value,
         has_files=state.setup.target is Target.WORKSPACE,
         verdict=verdict(state),
-        chart=chart(state, told, events),
+        chart=chart(state, evaluations, events),
         tendency=tendency(state, build_records(state, events)),
-        rounds=told,
-        tampered=[one for one in told if one.found.findings],
-        data=grid(state, told, events),
-        began=_moment(state.created_at),
-        changed=_moment(state.updated_at),
+        rounds=evaluations,
+        tampered=[item for item in evaluations if item.assessment.findings],
+        data=grid(state, evaluations, events),
+        began=_format_moment(state.created_at),
+        changed=_format_moment(state.updated_at),
         edits=edits(events, state.setup.agents),
         ledger=ledger(events, state.setup.agents),
         remarks=remarks(events),
-        worth=_worth(state),
-        escalation=_escalation(state),
+        worth=_describe_closing(state),
+        escalation=_build_escalation(state),
         go_on=go_on(state),
-        style=_markup(_part("report.css")),
-        script=_markup(script),
+        style=_mark_safe(_read_part("report.css")),
+        script=_mark_safe(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
     return page
 
 
 def check() -> None:
-    """Say what is missing before anybody has worked for a report."""
+    """Raise ReportError if Jinja2 is missing."""
     try:
         import jinja2  # noqa: F401
     except ImportError:
@@ -72,53 +72,52 @@ def check() -> None:
 
 
 @cache
-def _template() -> Any:
+def _load_template() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    def shown(value: Any) -> Any:
-        """What a text hides is written as codes, wherever it stands on the page."""
+    def reveal(value: Any) -> Any:
+        """Write hidden characters of every text on the page as codes."""
         return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     environment = Environment(
         autoescape=True,
-        finalize=shown,
+        finalize=reveal,
         loader=FileSystemLoader(FOLDER),
         lstrip_blocks=True,
         trim_blocks=True,
         undefined=StrictUndefined,
     )
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    environment.filters["score"] = lambda score: decimal(exact(score))
+    environment.filters["score"] = format_score
     return environment.get_template("report.html.j2")
 
 
-def _part(name: str) -> str:
+def _read_part(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def _markup(own: str) -> Any:
-    """A part of the page that is ours."""
+def _mark_safe(text: str) -> Any:
+    """Exempt a part of the page from escaping."""
     from markupsafe import Markup
 
-    return Markup(own)  # noqa: S704 - a file of this package
+    return Markup(text)  # noqa: S704 - a file of this package
 
 
-def _moment(text: str) -> str:
-    """A moment as a person writes it."""
+def _format_moment(text: str) -> str:
     return f"{text[:10]} {text[11:19]} UTC" if text.endswith("Z") and len(text) >= 20 else text or UNKNOWN
 
 
-def _worth(state: RunState) -> str:
-    """The closing word for a run that is over, and why it is that one."""
+def _describe_closing(state: RunState) -> str:
+    """Return the closing verdict of a run that is over, with the reason."""
     if not state.is_over:
         return ""
     word, because = decide_closing(state)
     return f"{word.value}: {because}"
 
 
-def _escalation(state: RunState) -> dict[str, Any] | None:
-    """What a person has to know and to answer where a run has ended without success."""
+def _build_escalation(state: RunState) -> dict[str, Any] | None:
+    """Build the escalation of a run that ended without success."""
     if not state.is_over or state.stop.passed:
         return None
     return {

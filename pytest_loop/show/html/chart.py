@@ -1,4 +1,4 @@
-"""The score over the evaluations of a run: where everything stands in the drawing."""
+"""The chart of the scores of a run: all positions in the drawing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.text.wording import list_names
-from pytest_loop.show.html.verdict import exact
 from pytest_loop.show.summary import Round
-from pytest_loop.show.terminal import decimal
+from pytest_loop.show.terminal import format_score
 
 HEIGHT = 270
 NARROWEST = 340
@@ -24,12 +23,12 @@ _LABEL_ROOM = 26
 
 @dataclass(frozen=True)
 class Point:
-    """One evaluation in the drawing; `label` stands below it, `said` is what it says in words."""
+    """One evaluation in the drawing, with the label below it and a description."""
 
     x: float
     y: float
     label: str
-    said: str
+    description: str
     is_passed: bool
     is_void: bool
     is_best: bool
@@ -37,7 +36,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Line:
-    """A level line: the threshold of a phase, as far as that phase goes."""
+    """A horizontal line: a grid line, or the threshold of a phase."""
 
     x: float
     end: float
@@ -47,7 +46,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """The whole drawing, in pixels; `switch` is where phase B begins."""
+    """The whole drawing in pixels; `switch` is the start of phase B."""
 
     width: float
     height: int
@@ -56,87 +55,92 @@ class Chart:
     thresholds: tuple[Line, ...]
     levels: tuple[Line, ...]
     switch: float | None
-    said: str
+    description: str
 
 
-def label(told: Sequence[Round], at: int) -> str:
-    """The number of an iteration, with its phase where it was judged in both."""
-    number = told[at].iteration
-    is_alone = sum(one.iteration == number for one in told[max(0, at - 2) : at + 3]) == 1
-    return str(number) if is_alone else f"{number}{told[at].found.phase.value}"
+def label(rounds: Sequence[Round], index: int) -> str:
+    """Return the number of an iteration, with its phase if it was judged in both."""
+    number = rounds[index].iteration
+    is_alone = sum(item.iteration == number for item in rounds[max(0, index - 2) : index + 3]) == 1
+    return str(number) if is_alone else f"{number}{rounds[index].assessment.phase.value}"
 
 
-def chart(state: RunState, told: Sequence[Round], events: Sequence[Event]) -> Chart | None:
-    """The drawing; None where nothing was judged."""
-    if not told:
+def chart(state: RunState, rounds: Sequence[Round], events: Sequence[Event]) -> Chart | None:
+    """Build the drawing, or return None if nothing was judged."""
+    if not rounds:
         return None
     room = WIDEST - _LEFT - _RIGHT
-    step = min(_WIDEST_STEP, max(_CLOSEST, room / len(told)))
-    width = max(NARROWEST, _LEFT + _RIGHT + step * len(told))
-    places = [_LEFT + step * (at + 0.5) for at in range(len(told))]
-    every = -(-_LABEL_ROOM // step) if step < _LABEL_ROOM else 1
-    best = _best(state, told)
+    step = min(_WIDEST_STEP, max(_CLOSEST, room / len(rounds)))
+    width = max(NARROWEST, _LEFT + _RIGHT + step * len(rounds))
+    positions = [_LEFT + step * (index + 0.5) for index in range(len(rounds))]
+    interval = -(-_LABEL_ROOM // step) if step < _LABEL_ROOM else 1
+    best = _find_best(state, rounds)
     points = tuple(
-        _point(places[at], told, at, is_best=at == best, is_labelled=at % every == 0) for at in range(len(told))
+        _build_point(positions[index], rounds, index, is_best=index == best, is_labelled=index % interval == 0)
+        for index in range(len(rounds))
     )
-    switch = _switch(told, events, places, step)
+    switch = _find_switch(rounds, events, positions, step)
     return Chart(
         width=round(width, 1),
         height=HEIGHT,
         points=points,
         path=" ".join(f"{point.x},{point.y}" for point in points if not point.is_void),
-        thresholds=tuple(_thresholds(state, switch, width - _RIGHT)),
-        levels=tuple(Line(_LEFT, width - _RIGHT, _height(level), f"{level:g}") for level in (0, 0.25, 0.5, 0.75, 1)),
+        thresholds=tuple(_list_thresholds(state, switch, width - _RIGHT)),
+        levels=tuple(Line(_LEFT, width - _RIGHT, _compute_y(level), f"{level:g}") for level in (0, 0.25, 0.5, 0.75, 1)),
         switch=switch,
-        said=_said(told, best),
+        description=_describe(rounds, best),
     )
 
 
-def _height(score: float) -> float:
+def _compute_y(score: float) -> float:
     return round(_TOP + (1 - score) * (HEIGHT - _TOP - _BOTTOM), 1)
 
 
-def _point(x: float, told: Sequence[Round], at: int, *, is_best: bool, is_labelled: bool) -> Point:
-    found = told[at].found
-    word = "void" if found.void else "passes" if found.passed else "fails"
-    said = f"iteration {told[at].iteration}, phase {found.phase.value}: score {decimal(exact(found.score))}, {word}"
+def _build_point(x: float, rounds: Sequence[Round], index: int, *, is_best: bool, is_labelled: bool) -> Point:
+    iteration, assessment = rounds[index].iteration, rounds[index].assessment
+    verdict = "void" if assessment.void else "passes" if assessment.passed else "fails"
+    score = f"score {format_score(assessment.score)}, {verdict}"
+    rules = f"{assessment.passing} of {assessment.total} rules pass" + (", the best" if is_best else "")
     return Point(
         x=round(x, 1),
-        y=_height(found.score),
-        label=label(told, at) if is_labelled else "",
-        said=f"{said}, {found.passing} of {found.total} rules pass" + (", the best" if is_best else ""),
-        is_passed=found.passed,
-        is_void=found.void,
+        y=_compute_y(assessment.score),
+        label=label(rounds, index) if is_labelled else "",
+        description=f"iteration {iteration}, phase {assessment.phase.value}: {score}, {rules}",
+        is_passed=assessment.passed,
+        is_void=assessment.void,
         is_best=is_best,
     )
 
 
-def _best(state: RunState, told: Sequence[Round]) -> int | None:
-    """Where the best evaluation stands, as the run itself counts it."""
+def _find_best(state: RunState, rounds: Sequence[Round]) -> int | None:
+    """Return the index of the best evaluation as recorded in the state."""
     if state.progress.best is None:
         return None
     best = (state.progress.best.iteration, state.progress.best.score)
-    return next((at for at in reversed(range(len(told))) if (told[at].iteration, told[at].found.score) == best), None)
+    keys = [(item.iteration, item.assessment.score) for item in rounds]
+    return len(keys) - 1 - keys[::-1].index(best) if best in keys else None
 
 
-def _switch(told: Sequence[Round], events: Sequence[Event], places: Sequence[float], step: float) -> float | None:
-    """Between the last evaluation of A and the first of B."""
-    judged = sum(one.found.phase is Phase.A for one in told)
-    if judged == len(told) and all(event.event != Kind.PHASE_SWITCHED.value for event in events):
+def _find_switch(
+    rounds: Sequence[Round], events: Sequence[Event], positions: Sequence[float], step: float
+) -> float | None:
+    """Return the position between the last evaluation of A and the first of B."""
+    count = sum(item.assessment.phase is Phase.A for item in rounds)
+    if count == len(rounds) and all(event.event != Kind.PHASE_SWITCHED.value for event in events):
         return None
-    return round((places[judged] if judged < len(places) else places[-1] + step) - step / 2, 1)
+    return round((positions[count] if count < len(positions) else positions[-1] + step) - step / 2, 1)
 
 
-def _thresholds(state: RunState, switch: float | None, end: float) -> Iterator[Line]:
+def _list_thresholds(state: RunState, switch: float | None, end: float) -> Iterator[Line]:
     first, second = (float(state.criteria.phase[phase].threshold) for phase in (Phase.A, Phase.B))
-    last_of_first = end if switch is None else switch
-    if last_of_first > _LEFT:
-        yield Line(_LEFT, last_of_first, _height(first), f"A {first:g}")
+    end_of_a = end if switch is None else switch
+    if end_of_a > _LEFT:
+        yield Line(_LEFT, end_of_a, _compute_y(first), f"A {first:g}")
     if switch is not None:
-        yield Line(switch, end, _height(second), f"B {second:g}")
+        yield Line(switch, end, _compute_y(second), f"B {second:g}")
 
 
-def _said(told: Sequence[Round], best: int | None) -> str:
-    scores = list_names([f"{decimal(exact(one.found.score))} in iteration {one.iteration}" for one in told], 20)
-    highest = f" The best is iteration {told[best].iteration}." if best is not None else ""
-    return f"Score over {len(told)} evaluations: {scores}.{highest}"
+def _describe(rounds: Sequence[Round], best: int | None) -> str:
+    scores = list_names([f"{format_score(item.assessment.score)} in iteration {item.iteration}" for item in rounds], 20)
+    highest = f" The best is iteration {rounds[best].iteration}." if best is not None else ""
+    return f"Score over {len(rounds)} evaluations: {scores}.{highest}"

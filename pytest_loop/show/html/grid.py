@@ -1,12 +1,12 @@
-"""The grid of rules and evaluations as the page reads it: small, with every text in it once."""
+"""The data of the grid of rules and evaluations; every text is stored once."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 
 from pytest_loop.core.events.event import Event
@@ -20,139 +20,125 @@ from pytest_loop.core.text.sanitizer import reveal_hidden
 from pytest_loop.show.html.chart import label
 from pytest_loop.show.summary import Round
 
-MOST_ROUNDS = 200
-MOST_FINDINGS = 5
-LONGEST_TEXT = 1_500
+MAX_ROUNDS = 200
+MAX_FINDINGS = 5
+MAX_TEXT = 1_500
 ROOM = 5 * 1024 * 1024
 PASSED, FAILED, TRACKED, WARNED, OPEN, INACTIVE = ".FiW- "
-LEFT_OUT = "left out of this page for its size"
-_SHORT = 0.35  # where so much of the room is left, it is short
+OMITTED = "left out of this page for its size"
+_SCARCE = 0.35  # room is scarce if less than this share is left
 _ORDER = {FAILED: 0, WARNED: 1, TRACKED: 2, OPEN: 3}
 
 
 def plain(text: str) -> str:
-    """A text of several lines in which nothing hides."""
+    """Write the hidden characters of a text as codes."""
     return "\n".join(map(reveal_hidden, text.split("\n")))
 
 
 def escaped_size(text: str) -> int:
-    """How many bytes a text takes on the page, where some characters are written as six."""
+    """Return the size of a text on the page, where some characters take six bytes."""
     return len(text.encode("utf-8", "replace")) + 5 * sum(map(text.count, "<>&'"))
 
 
 @dataclass
 class _Pool:
-    """Texts and what is made of them, each once, as far as there is room."""
+    """Entries that are stored once each, within a limit of bytes."""
 
-    whole: int
+    limit: int
     entries: list[Any] = field(default_factory=list)
-    known: dict[Any, int] = field(default_factory=dict)
+    indexes: dict[Any, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.room = self.whole
+        self.room = self.limit
 
     @property
-    def is_roomy(self) -> bool:
-        return self.room > self.whole * _SHORT
+    def has_room(self) -> bool:
+        return self.room > self.limit * _SCARCE
 
-    def place(self, key: Any, entry: Callable[[], Any]) -> int:
-        """The number of what is made for a key; -1 where there is no room for it any more."""
-        if key not in self.known:
-            made = entry() if self.room > 0 else None
-            self.room -= escaped_size(json.dumps(made, ensure_ascii=False))
-            self.known[key] = len(self.entries) if self.room >= 0 else -1
-            self.entries += [made] if self.room >= 0 else []
-        return self.known[key]
+    def add(self, key: Any, build: Callable[[], Any]) -> int:
+        """Return the index of the entry for a key, or -1 if there is no room for it."""
+        if key not in self.indexes:
+            entry = build() if self.room > 0 else None
+            self.room -= escaped_size(json.dumps(entry, ensure_ascii=False))
+            self.indexes[key] = len(self.entries) if self.room >= 0 else -1
+            self.entries += [entry] if self.room >= 0 else []
+        return self.indexes[key]
 
 
 def grid(
-    state: RunState, told: Sequence[Round], events: Iterable[Event], room: int = ROOM, most: int = MOST_ROUNDS
+    state: RunState, rounds: Sequence[Round], events: Iterable[Event], room: int = ROOM, limit: int = MAX_ROUNDS
 ) -> dict[str, Any]:
-    """What the page needs to draw the grid, and to tell what stands behind each cell.
-
-    `room` is how many bytes there may be of that, `most` how many evaluations.
-    """
-    shown = range(max(0, len(told) - most), len(told))
-    results = [_results(told[at].found) for at in shown]
-    rules = {**state.criteria.by_id, **_unknown(state, results)}
-    says, issues = _Pool(room), _Pool(room // 4)
-    places: dict[str, list[int]] = {name: [] for name in rules}
-    for found in reversed(results):  # where there is no room for all, the last ones are told
-        for name, one in found.items():
-            places[name].append(_place(one, says))
-    rows = [_row(rule, [told[at] for at in shown], results, places[rule.id][::-1]) for rule in rules.values()]
-    rows.sort(key=lambda row: _urgency(row["cells"]))
-    critiques = _critiques(events)
+    """Build the data of the last `limit` evaluations within `room` bytes."""
+    first = max(0, len(rounds) - limit)
+    shown = rounds[first:]
+    results = [_list_results(item.assessment) for item in shown]
+    rules = {**state.criteria.by_id, **_build_unknown_rules(state, results)}
+    findings, issues = _Pool(room), _Pool(room // 4)
+    indexes: dict[str, list[int]] = {name: [] for name in rules}
+    for found in reversed(results):  # the latest evaluations get room first
+        for name, result in found.items():
+            indexes[name].append(_add_findings(result, findings))
+    rows = [_build_row(rule, shown, results, indexes[rule.id][::-1]) for rule in rules.values()]
+    rows.sort(key=lambda row: _rank_urgency(row["cells"]))
+    critiques = _list_critiques(events)
     return {
         "rounds": [
             {
-                "label": label(told, at),
-                "iteration": told[at].iteration,
-                "phase": told[at].found.phase.value,
-                "void": told[at].found.void,
-                "issues": _issues(critiques.get((told[at].iteration, told[at].found.phase.value)), issues),
+                "label": label(rounds, first + number),
+                "iteration": item.iteration,
+                "phase": item.assessment.phase.value,
+                "void": item.assessment.void,
+                "issues": _index_issues(critiques.get((item.iteration, item.assessment.phase.value)), issues),
             }
-            for at in shown
+            for number, item in enumerate(shown)
         ],
         "rules": rows,
-        "says": says.entries,
+        "says": findings.entries,
         "issues": issues.entries,
-        "earlier": shown.start,
+        "earlier": first,
     }
 
 
-def _results(one: Assessment) -> dict[str, RuleResult]:
-    """What did not pass; tools that note complaints alone are understood too."""
-    found = {result.id: result for result in one.rule_results if result.verdict is not Verdict.PASS}
-    for verdict, complaints in ((Verdict.FAIL, one.failed), (Verdict.WARN, one.warnings)):
-        for each in complaints:
-            found.setdefault(each.id, RuleResult(id=each.id, verdict=verdict, details=each.message))
-    return found
+def _list_results(assessment: Assessment) -> dict[str, RuleResult]:
+    """List the results that did not pass; complaints count too, since some tools write only these."""
+    results = {result.id: result for result in assessment.rule_results if result.verdict is not Verdict.PASS}
+    for verdict, complaints in ((Verdict.FAIL, assessment.failed), (Verdict.WARN, assessment.warnings)):
+        for complaint in complaints:
+            result = RuleResult(id=complaint.id, verdict=verdict, details=complaint.message)
+            results.setdefault(complaint.id, result)
+    return results
 
 
-def _unknown(state: RunState, results: Iterable[dict[str, RuleResult]]) -> dict[str, RunRule]:
+def _build_unknown_rules(state: RunState, results: Iterable[dict[str, RuleResult]]) -> dict[str, RunRule]:
     names = dict.fromkeys(chain.from_iterable(results))
     return {name: RunRule(id=name, description=name) for name in names if name not in state.criteria.by_id}
 
 
-def _row(
-    rule: RunRule, told: Sequence[Round], results: Sequence[dict[str, RuleResult]], places: Sequence[int]
+def _build_row(
+    rule: RunRule, rounds: Sequence[Round], results: Sequence[dict[str, RuleResult]], indexes: Sequence[int]
 ) -> dict[str, Any]:
-    cells = "".join(_cell(rule, one, found) for one, found in zip(told, results, strict=True))
+    pairs = zip(rounds, results, strict=True)
     row = {
         "id": plain(rule.id),
         "severity": rule.severity.value,
         "weight": float(rule.weight),
         "phase": rule.phase.value,
-        "cells": cells,
-        "says": list(_runs(places)),
+        "cells": "".join(_choose_cell(rule, item.assessment, found.get(rule.id)) for item, found in pairs),
+        "says": [number for index, group in groupby(indexes) for number in (index, len(list(group)))],
     }
-    return row | ({"description": _text(rule.description)} if rule.description != rule.id else {})
+    return row | ({"description": _clean(rule.description)} if rule.description != rule.id else {})
 
 
-def _cell(rule: RunRule, one: Round, found: dict[str, RuleResult]) -> str:
-    if rule.id not in found:
-        return PASSED if one.found.phase.includes(rule.phase) else INACTIVE
-    verdict = found[rule.id].verdict
-    if verdict is Verdict.FAIL:
+def _choose_cell(rule: RunRule, assessment: Assessment, result: RuleResult | None) -> str:
+    if result is None:
+        return PASSED if assessment.phase.includes(rule.phase) else INACTIVE
+    if result.verdict is Verdict.FAIL:
         return FAILED if rule.is_blocking else TRACKED if rule.severity is Severity.INFO else WARNED
-    return OPEN if verdict is Verdict.NA else WARNED
+    return OPEN if result.verdict is Verdict.NA else WARNED
 
 
-def _runs(places: Iterable[int]) -> Iterator[int]:
-    """The same number again and again as the number and how often: most rules fail in the same way for a while."""
-    last, times = None, 0
-    for place in places:
-        if place != last and last is not None:
-            yield from (last, times)
-            times = 0
-        last, times = place, times + 1
-    if last is not None:
-        yield from (last, times)
-
-
-def _urgency(cells: str) -> tuple[int, int, int]:
-    """What fails now comes first, then what failed last, then what always passed."""
+def _rank_urgency(cells: str) -> tuple[int, int, int]:
+    """Sort rules that fail now first, then those that failed last, then those that always passed."""
     if not cells:
         return (9, 0, 0)
     now = _ORDER.get(cells[-1], 9)
@@ -160,23 +146,23 @@ def _urgency(cells: str) -> tuple[int, int, int]:
     return (now, -last, -sum(map(cells.count, (FAILED, WARNED, TRACKED))))
 
 
-def _place(one: RuleResult, says: _Pool) -> int:
-    kept = one.findings[:MOST_FINDINGS] or (Finding(expected="", found=one.details),)
-    more = max(0, len(one.findings) - len(kept)) + one.more
-    return says.place((kept, more), lambda: [[_finding(finding, has_room=says.is_roomy) for finding in kept], more])
+def _add_findings(result: RuleResult, pool: _Pool) -> int:
+    findings = result.findings[:MAX_FINDINGS] or (Finding(expected="", found=result.details),)
+    more = max(0, len(result.findings) - len(findings)) + result.more
+    return pool.add((findings, more), lambda: [[_build_finding(finding, pool.has_room) for finding in findings], more])
 
 
-def _finding(one: Finding, *, has_room: bool) -> list[str]:
-    """What is said, and the lines that explain it: where room is short, these go first."""
-    lines = one.detail if has_room or not one.detail else LEFT_OUT
-    return [_text(text) for text in (one.expected, one.found, one.where, lines)]
+def _build_finding(finding: Finding, has_room: bool) -> list[str]:
+    """Build the texts of a finding; without room the details are omitted first."""
+    detail = finding.detail if has_room or not finding.detail else OMITTED
+    return [_clean(text) for text in (finding.expected, finding.found, finding.where, detail)]
 
 
-def _text(text: str) -> str:
-    return plain(clip_text(text, LONGEST_TEXT))
+def _clean(text: str) -> str:
+    return plain(clip_text(text, MAX_TEXT))
 
 
-def _critiques(events: Iterable[Event]) -> dict[tuple[int, str], Critique]:
+def _list_critiques(events: Iterable[Event]) -> dict[tuple[int, str], Critique]:
     """Return the critique of each evaluation; those in the form of another tool are left out."""
     return {
         (event.iteration, event.phase.value): event.payload
@@ -185,22 +171,22 @@ def _critiques(events: Iterable[Event]) -> dict[tuple[int, str], Critique]:
     }
 
 
-def _issues(critique: Critique | None, issues: _Pool) -> dict[str, int]:
-    """Which issue of the critique speaks of which rule."""
-    named: dict[str, int] = {}
-    for one in critique.issues if critique else ():
-        place = issues.place(one, partial(_issue, one))
-        if place >= 0:
-            named = {plain(name): place for name in (one.rule_id, *one.also)} | named
-    return named
+def _index_issues(critique: Critique | None, pool: _Pool) -> dict[str, int]:
+    """Return the index of the first issue that names a rule, by rule."""
+    indexes: dict[str, int] = {}
+    for issue in critique.issues if critique else ():
+        index = pool.add(issue, partial(_build_issue, issue))
+        if index >= 0:
+            indexes = {plain(name): index for name in (issue.rule_id, *issue.also)} | indexes
+    return indexes
 
 
-def _issue(one: Issue) -> dict[str, Any]:
+def _build_issue(issue: Issue) -> dict[str, Any]:
     return {
-        "rule": plain(one.rule_id),
-        "problem": _text(one.problem),
-        "fix": _text(one.fix_instruction),
-        "effect": _text(one.expected_effect),
-        "lines": _text(one.lines),
-        "novelty": f"{one.novelty.value}, {one.times} times" if one.times > 1 else one.novelty.value,
+        "rule": plain(issue.rule_id),
+        "problem": _clean(issue.problem),
+        "fix": _clean(issue.fix_instruction),
+        "effect": _clean(issue.expected_effect),
+        "lines": _clean(issue.lines),
+        "novelty": f"{issue.novelty.value}, {issue.times} times" if issue.times > 1 else issue.novelty.value,
     }

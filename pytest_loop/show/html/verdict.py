@@ -1,4 +1,4 @@
-"""The verdict of a run in words: what became of it, why, and how far it is from success."""
+"""The verdict at the top of the report: what became of the run, why, and the distance to success."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_loop.core.model.evaluation import Complaint
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Reason, Status
 from pytest_loop.core.reporting.outcome import ArtifactStatus, get_artifact_status
-from pytest_loop.show.terminal import decimal
+from pytest_loop.show.terminal import decimal, format_score
 
 _TITLES = {
     Status.RUNNING: "Not over yet",
@@ -27,8 +27,8 @@ _DOUBTS = {
 
 
 @dataclass(frozen=True)
-class VerdictShown:
-    """What stands at the top; numbers are None where nothing was judged."""
+class VerdictPanel:
+    """The top of the report; numbers are None if nothing was judged."""
 
     title: str
     reason: str
@@ -49,36 +49,33 @@ class VerdictShown:
     held_out: str | None = None
 
 
-def verdict(state: RunState) -> VerdictShown:
-    """The verdict on the last evaluation, whatever the run was doing since."""
-    words = find_row(state.stop.reason).sentence if state.stop.reason else ""
-    if state.stop.reason and state.stop.reason not in [reason.value for reason in Reason]:
-        words = "The run has been asked to end in words of its own."
-    head = (_TITLES[state.status], state.stop.reason, words, _DOUBTS[get_artifact_status(state)])
-    one = state.evaluation
-    if one is None:
-        return VerdictShown(*head)
-    threshold = state.criteria.phase[one.phase].threshold
-    score = exact(one.score)
-    shown = decimal(score)
-    return VerdictShown(
+def verdict(state: RunState) -> VerdictPanel:
+    """Build the panel from the last evaluation."""
+    head = (_TITLES[state.status], state.stop.reason, _explain_stop(state), _DOUBTS[get_artifact_status(state)])
+    evaluation = state.evaluation
+    if evaluation is None:
+        return VerdictPanel(*head)
+    threshold = state.criteria.phase[evaluation.phase].threshold
+    score = format_score(evaluation.score)
+    return VerdictPanel(
         *head,
-        phase=one.phase.value,
-        score=shown,
+        phase=evaluation.phase.value,
+        score=score,
         threshold=decimal(threshold),
-        gap=decimal(threshold - Fraction(shown)) if score < threshold else None,
-        share=one.score,
+        gap=decimal(threshold - Fraction(score)) if Fraction(repr(evaluation.score)) < threshold else None,
+        share=evaluation.score,
         mark=float(threshold),
-        passing=one.passing,
-        total=one.total or len(state.criteria.get_active_rules(one.phase)),
-        is_void=one.void,
-        blocking=one.failed,
-        warnings=one.warnings,
-        assumptions=one.assumptions,
-        held_out=None if one.held_out is None else decimal(exact(one.held_out)),
+        passing=evaluation.passing,
+        total=evaluation.total or len(state.criteria.get_active_rules(evaluation.phase)),
+        is_void=evaluation.void,
+        blocking=evaluation.failed,
+        warnings=evaluation.warnings,
+        assumptions=evaluation.assumptions,
+        held_out=None if evaluation.held_out is None else format_score(evaluation.held_out),
     )
 
 
-def exact(score: float) -> Fraction:
-    """The number that was written down, so that 0.9 is nine tenths."""
-    return Fraction(repr(score))
+def _explain_stop(state: RunState) -> str:
+    if state.stop.reason and state.stop.reason not in [reason.value for reason in Reason]:
+        return "The run has been asked to end in words of its own."
+    return find_row(state.stop.reason).sentence if state.stop.reason else ""
