@@ -148,21 +148,15 @@ class Ledger:
 def ledger(events: Sequence[Event], agents: Sequence[str]) -> Ledger:
     """Build the ledger of all steps; `agents` are those of the run."""
     steps = [event for event in events if isinstance(event.payload, StepPayload)]
-    entries = [
-        _build_entry(event, next_event, agents) for event, next_event in pairwise([*steps, None]) if event is not None
-    ]
+    entries = [_build_entry(event, next_event, agents) for event, next_event in zip_longest(steps, steps[1:])]
     payloads = [event.payload for event in steps if isinstance(event.payload, StepPayload)]
     tokens = _sum(payload.usage.tokens for payload in payloads)
     cost = _sum(payload.usage.cost_usd for payload in payloads)
     return Ledger(
         tuple(entries),
         seconds=_format_seconds(_sum(payload.seconds for payload in payloads)),
-        tokens=_mark_partial(
-            _format_tokens(_sum(payload.usage.tokens for payload in payloads)), [entry.tokens for entry in entries]
-        ),
-        cost=_mark_partial(
-            _format_cost(_sum(payload.usage.cost_usd for payload in payloads)), [entry.cost for entry in entries]
-        ),
+        tokens=_mark_partial(_format_tokens(tokens), [entry.tokens for entry in entries]),
+        cost=_mark_partial(_format_cost(cost), [entry.cost for entry in entries]),
     )
 
 
