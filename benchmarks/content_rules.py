@@ -9,7 +9,7 @@ from pathlib import Path
 
 from side_by_side import Candidate, arguments, comparison, measure, pytest_command
 
-TARGET = 0.6
+TARGET = 1.0
 RULES = 2_000
 LINES = 1_000
 WIDTH = 50

@@ -21,7 +21,7 @@ from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Step, Target
 from pytest_loop.core.text.lengths import estimate_tokens
 from pytest_loop.core.text.sanitizer import fence_text
-from pytest_loop.session.runner import ChildSession
+from pytest_loop.session.runner import SubprocessSession
 
 TARGET = 0.03
 FAILING = 200
@@ -134,12 +134,12 @@ def printed(folder: Path) -> str:
 def criticised(folder: Path) -> tuple[Critique, RunState]:
     """The critique of the same suite, judged as in a run, and the run that would ask for its repair."""
     words = pytest_command("-p", "no:cacheprovider")[3:]
-    session = ChildSession(words, folder, 600, dict(os.environ), lambda _data: None)
+    session = SubprocessSession(words, folder, 600, dict(os.environ), lambda _data: None)
     judgement = session.evaluate(SessionOrder())
     if judgement.plan is None or len(judgement.evidence) != FAILING:
         raise SystemExit(f"expected {FAILING} reports, found {len(judgement.evidence)}:\n{judgement.output[-4000:]}")
     criteria = build_run_criteria(judgement.plan, {}, {})
-    one = assess(criteria, Phase.A, judgement.by_rule(), "")
+    one = assess(criteria, Phase.A, judgement.group_by_rule(), "")
     made = build_critique(criteria, one)
     state = RunState(
         run_id="green-1",

@@ -127,10 +127,16 @@ def failing(folder: Path) -> set[int]:
 
 
 def engine(folder: Path, seconds: float, seed: int, workers: int | None) -> dict[str, Any]:
-    order = {"folder": str(folder), "words": WORDS, "seconds": seconds, "seed": seed, "allow": ["solution.py"]}
+    request = {
+        "folder": str(folder),
+        "pytest_arguments": WORDS,
+        "seconds": seconds,
+        "seed": seed,
+        "allow": ["solution.py"],
+    }
     if workers is not None:
-        order["workers"] = workers
-    (folder / "order.json").write_text(json.dumps(order), encoding="utf-8")
+        request["workers"] = workers
+    (folder / "order.json").write_text(json.dumps(request), encoding="utf-8")
     out = folder / "result.jsonl"
     subprocess.run(
         [sys.executable, "-m", "pytest_loop.repair", str(folder / "order.json"), str(out)],
@@ -139,7 +145,7 @@ def engine(folder: Path, seconds: float, seed: int, workers: int | None) -> dict
     )  # fmt: skip
     lines = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
     nothing: dict[str, Any] = {name: [] for name in ("localised", "patches", "steps", "remaining")}
-    empty = {**nothing, "tried": 0, "seconds": 0.0, "ended": "crashed"}
+    empty = {**nothing, "tried": 0, "seconds": 0.0, "end_reason": "crashed"}
     return next((one for line in lines if (one := json.loads(line))["kind"] == "result"), empty)
 
 
@@ -177,7 +183,7 @@ def line(one: Outcome) -> str:
     steps = one.result["steps"]
     word = "green" if one.is_green else ("partly" if steps else "-")
     right = {None: "", True: " right", False: " WRONG"}[one.is_right]
-    what = ", then ".join(f"{step['template']}: {step['description']}" for step in steps) or one.result["ended"]
+    what = ", then ".join(f"{step['template']}: {step['description']}" for step in steps) or one.result["end_reason"]
     return (
         f"{one.bug.name:11} {word:6}{right} line {one.place or '-':>2}  tried {one.result['tried']:5} "
         f"in {one.result['seconds']:5.1f} s  {what[:110]}"

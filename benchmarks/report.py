@@ -14,7 +14,7 @@ from side_by_side import arguments, table
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pytest_loop.show.html import report
-from tests.browser.chromium import VARIABLE, Page, chromium
+from tests.browser.chromium import VARIABLE, Page, start_chromium
 from tests.show.runs import Told, large
 
 TARGET_SECONDS = 2.0
@@ -50,8 +50,8 @@ def _written(path: Path, told: Told) -> tuple[float, float]:
 def _opened(paths: list[Path], rounds: int, profile: Path) -> list[list[float]]:
     """How long each took to be seen, in interleaved rounds; the first is not counted."""
     found: list[list[float]] = [[] for _ in paths]
-    with chromium(os.environ.get(VARIABLE, "chromium"), profile) as page:
-        page.size(1100, 800)
+    with start_chromium(os.environ.get(VARIABLE, "chromium"), profile) as page:
+        page.set_size(1100, 800)
         for number in range(rounds + 1):
             for path, times in zip(paths, found, strict=True):
                 seconds = _seen(page, path)

@@ -10,8 +10,8 @@ from statistics import median
 from side_by_side import arguments, clean_environment, pytest_command, spread, table
 
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.session.runner import ChildSession
-from pytest_loop.session.warm.client import Warm
+from pytest_loop.session.runner import SubprocessSession
+from pytest_loop.session.warm.launcher import WarmLauncher
 
 TARGET = 1.8
 SECONDS = 3
@@ -30,17 +30,17 @@ def write(folder: Path) -> None:
     (folder / "mixed.rules.yaml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def session(folder: Path, *words: str) -> ChildSession:
+def session(folder: Path, *words: str) -> SubprocessSession:
     command = pytest_command(*words, "-p", "no:cacheprovider")
     given = (*command[3:], "--rootdir", str(folder), "-c", str(folder / "pytest.ini"))
-    warm = Warm(given, folder, time.time())
-    return ChildSession(given, folder, 600.0, clean_environment(), lambda _data: None, warm=warm)
+    warm = WarmLauncher(given, folder, time.time())
+    return SubprocessSession(given, folder, 600.0, clean_environment(), lambda _data: None, launcher=warm)
 
 
-def seconds(one: ChildSession, count: int) -> float:
+def seconds(one: SubprocessSession, count: int) -> float:
     started = time.perf_counter()
     found = one.evaluate(SessionOrder())
-    assert found.finished == 0, found.output
+    assert found.exit_status == 0, found.output
     assert len(found.evidence) == count
     return time.perf_counter() - started
 
@@ -58,8 +58,8 @@ def main() -> None:
                 if number:  # the first one starts its server
                     times[way].append(took)
         for one in sessions.values():
-            if one.warm:
-                one.warm.close()
+            if one.launcher:
+                one.launcher.close()
     rows = [[way, f"{median(times[way]):.2f}"] for way in WAYS]
     faster = [slow / quick for slow, quick in zip(times["-n0"], times["-n2"], strict=True)]
     rows.append(["times faster (quartiles)", spread(faster)])

@@ -16,8 +16,8 @@ from content_rules import write_artifact, write_rules
 from side_by_side import arguments, clean_environment, pytest_command, spread, table
 
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.session.runner import ChildSession
-from pytest_loop.session.warm.client import Warm
+from pytest_loop.session.runner import SubprocessSession
+from pytest_loop.session.warm.launcher import WarmLauncher
 
 LEARNING = 8.0
 MODULES = 20
@@ -76,7 +76,7 @@ def edit_artifact(folder: Path, number: int) -> None:
 
 
 CASES = (
-    Case("one test, source edited", 0.20, one_test, edit_source),
+    Case("one test, source edited", 0.22, one_test, edit_source),
     Case("200 tests, third-party imports", 0.40, many_tests, edit_source),
     Case("2,000 rules, artifact edited", 0.50, rules, edit_artifact),
     Case("one test, -n 2", 0.25, one_test, edit_source, ("-n2",)),
@@ -98,12 +98,12 @@ def measured(case: Case, rounds: int) -> tuple[list[float], list[float]]:
     with project(case) as folder:
         command = pytest_command("-p", "no:cacheprovider", *case.words)
         words = (*command[3:], "--rootdir", str(folder), "-c", str(folder / "pytest.ini"))
-        server = Warm(words, folder, time.time(), is_needed=True)
-        session = ChildSession(words, folder, 600.0, environment, lambda _data: None, warm=server)
+        server = WarmLauncher(words, folder, time.time(), is_required=True)
+        session = SubprocessSession(words, folder, 600.0, environment, lambda _data: None, launcher=server)
 
         def warm() -> None:
             found = session.evaluate(SessionOrder())
-            assert found.finished == 0, found.output
+            assert found.exit_status == 0, found.output
 
         def cold() -> None:
             subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)

@@ -1,8 +1,9 @@
-"""pytest's front door: wires, decides nothing, and imports what is heavy only when a rule or a run asks for it."""
+"""pytest's hooks, each delegated in a few lines; heavy modules are imported only for rules and runs."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pytest_loop.settings.session_settings import read_session_settings
 
 RULE_FILES = (".rules.yaml", ".rules.yml", ".rules.json", ".rules.toml")
 MANIFESTS = ("loop.manifest.json", "loop.manifest.yaml", "loop.manifest.yml", "loop.manifest.toml")
-ORDERED = "PYTEST_LOOP_SESSION"
+SESSION_VARIABLE = "PYTEST_LOOP_SESSION"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,13 +29,13 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """A run takes over before any conftest file is loaded: this process never imports the code under test."""
-    if ordered := os.environ.pop(ORDERED, ""):
-        from pytest_loop.session.judge import summoned
+    """Start a run before any conftest file is loaded: its process never imports the code under test."""
+    values = early_config.known_args_namespace
+    if text := os.environ.pop(SESSION_VARIABLE, ""):
+        from pytest_loop.session.judge import join_run
 
-        summoned(early_config, ordered)
-    elif command_line.takes_over(early_config.known_args_namespace):
-        values = early_config.known_args_namespace
+        join_run(early_config, text)
+    elif command_line.takes_over(values):
         capture: Any = early_config.pluginmanager.getplugin("capturemanager")
         capture.suspend_global_capture(in_=True)
         if values.loop_gate:
@@ -52,33 +53,22 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", command_line.RULE_MARK)
-    config.add_cleanup(_wake)  # the first one that is added comes last
-    worker = getattr(config, "workerinput", {})
-    left = worker.get("loop_order")
-    asked = read_session_settings(config)
-    if asked.baseline is not None or asked.judge or left or "loop_judge" in worker or _belongs_to_a_run(config):
+    worker_input = getattr(config, "workerinput", {})
+    order_path = worker_input.get("loop_order")
+    settings = read_session_settings(config)
+    has_judge = settings.judge or "loop_judge" in worker_input
+    if settings.baseline is not None or has_judge or order_path or _belongs_to_run(config):
         from pytest_loop.session import judge
 
-        if left:
-            judge.obey(config, Path(left))
-        session = judge.judging(config)
-        session.join()
-        _ = session.baseline
+        if order_path:
+            judge.load_order(config, Path(order_path))
+        judge.get_session(config).start()
 
 
-def _wake() -> None:
-    import sys
-
-    if found := sys.modules.get("pytest_loop.rules.garbage"):
-        found.wake()
-
-
-def _belongs_to_a_run(config: pytest.Config) -> bool:
-    """Asked without importing anything: an order is only there where `obey` was."""
-    import sys
-
-    found = sys.modules.get("pytest_loop.session.judge")
-    return found is not None and found.ORDER_PATH in config.stash
+def _belongs_to_run(config: pytest.Config) -> bool:
+    """Return whether a run started this session, without importing anything."""
+    judge = sys.modules.get("pytest_loop.session.judge")
+    return judge is not None and judge.ORDER_PATH in config.stash
 
 
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
@@ -97,60 +87,64 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         from pytest_loop.rules.items import RuleFile
 
         return RuleFile.from_parent(parent, path=file_path)
-    if file_path.name in MANIFESTS or _is_ordered(parent.config, file_path):
+    if file_path.name in MANIFESTS or _is_ordered_manifest(parent.config, file_path):
         from pytest_loop.workloads.items import ManifestFile
 
         return ManifestFile.from_parent(parent, path=file_path)
     return None
 
 
-def _is_ordered(config: pytest.Config, path: Path) -> bool:
-    """Whether a run tunes the workload of this manifest, whatever its name."""
-    if not _belongs_to_a_run(config):
+def _is_ordered_manifest(config: pytest.Config, path: Path) -> bool:
+    """Return whether a run tunes the workload of this manifest, which may have any name."""
+    if not _belongs_to_run(config):
         return False
-    from pytest_loop.session.judge import judging
+    from pytest_loop.session.judge import get_session
 
-    order = judging(config).order
+    order = get_session(config).order
     return order is not None and bool(order.manifest) and path == config.rootpath / order.manifest
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the rules that are not active in the phase asked for, and put the others in order."""
+    """Deselect the rules of phase B in phase A, and order the others."""
     if read_session_settings(config).phase != "B":
-        config.hook.pytest_deselected(items=[item for item in items if _phase(item) == "B"])
-        items[:] = [item for item in items if _phase(item) != "B"]
-    is_spread = hasattr(config, "workerinput")
-    if _belongs_to_a_run(config) or (is_spread and any(item.path.name.endswith(RULE_FILES) for item in items)):
-        from pytest_loop.session.judge import judging
+        late = [item for item in items if _is_phase_b(item)]
+        config.hook.pytest_deselected(items=late)
+        excluded = set(late)
+        items[:] = [item for item in items if item not in excluded]
+    is_worker = hasattr(config, "workerinput")
+    if _belongs_to_run(config) or (is_worker and any(item.path.name.endswith(RULE_FILES) for item in items)):
+        from pytest_loop.session.judge import get_session
 
-        judging(config).arrange(items)
+        get_session(config).order_items(items)
 
 
-def _phase(item: pytest.Item) -> str:
-    mark = item.get_closest_marker("loop_rule")
-    name = str(mark.args[0]) if mark and mark.args else ""
-    return str(mark.kwargs.get("phase") or ("B" if name.startswith("b.") else "A")) if mark else ""
+def _is_phase_b(item: pytest.Item) -> bool:
+    if item.get_closest_marker("loop_rule") is None:
+        return False
+    from pytest_loop.rules.binding import find_phase
+
+    return find_phase(item) == "B"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    if _belongs_to_a_run(session.config) or any(item.get_closest_marker("loop_rule") for item in session.items):
-        from pytest_loop.session.judge import judging
+    if _belongs_to_run(session.config) or any(item.get_closest_marker("loop_rule") for item in session.items):
+        from pytest_loop.session.judge import get_session
 
-        judging(session.config).begin(session)
+        get_session(session.config).make_plan(session)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    from pytest_loop.session.judge import judging
+    from pytest_loop.session.judge import get_session
 
-    judging(node.config).introduce(node)
+    get_session(node.config).configure_worker(node)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """A bad rule file is an error of its own: the rest is judged all the same."""
+    """Judge the rest if only rule files could not be collected."""
     if session.testsfailed:
         from pytest_loop.rules.items import BAD_FILES
 
@@ -160,11 +154,11 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport, config: pytest.Config) -> Any:
-    noted = getattr(report, "loop", None)
-    if noted is None:
+    note = getattr(report, "loop", None)
+    if note is None:
         return None
-    if noted["shown"] == "passed" and _belongs_to_a_run(config):
-        return "passed", "", ""  # nobody watches the letters of such a session
-    from pytest_loop.show.status import status
+    if note["shown"] == "passed" and _belongs_to_run(config):
+        return "passed", "", ""  # a run does not show the letters of a session
+    from pytest_loop.show.report_status import choose_report_status
 
-    return status(noted, config.get_verbosity())
+    return choose_report_status(note, config.get_verbosity())

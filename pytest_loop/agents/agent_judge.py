@@ -1,4 +1,4 @@
-"""The judge: puts the questions of rules to an agent, and takes nothing but a plain answer."""
+"""The judge: ask an agent the questions of rules, and accept only plain answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_loop.core.text.sanitizer import fence_text
 
 @dataclass
 class Judge:
-    """Asks an agent. It gets a copy of the document: nothing that it does there counts."""
+    """Ask an agent about a copy of the document, so that its edits do not count."""
 
     agent: Agent
     root: Path
@@ -31,13 +31,13 @@ class Judge:
     usage: Usage = field(default_factory=Usage)
     was_asked: bool = False
     is_dismissed: bool = False
-    _troubles: dict[str, str] = field(default_factory=dict)
+    _last_errors: dict[str, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def answer(self, question: str, artifact: Path | None) -> JudgeAnswer:
-        """The answer to a question; raises `AgentError`."""
+        """Return the answer to a question; raise `AgentError` without one."""
         if artifact is None:
-            return self._asked(question, None)
+            return self._ask(question, None)
         if not artifact.is_file():
             return JudgeAnswer(passed=False, reason="there is no document yet")
         if artifact.stat().st_size > MAX_ANSWER_BYTES:
@@ -45,32 +45,32 @@ class Judge:
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             copy = Path(folder) / artifact.name
             copy.write_bytes(artifact.read_bytes())
-            return self._asked(question, copy)
+            return self._ask(question, copy)
 
     def dismiss(self) -> None:
-        """Nobody waits for its answers any more."""
+        """End requests in progress: their answers are not needed any more."""
         self.is_dismissed = True
 
-    def _asked(self, question: str, copy: Path | None) -> JudgeAnswer:
-        request = self._request(question, copy)
+    def _ask(self, question: str, copy: Path | None) -> JudgeAnswer:
+        request = self._make_request(question, copy)
         request = replace(request, prompt=self.make_prompt(request) or request.prompt)
         self.was_asked = True
-        reply = self.agent.answer(request, self._watch())
+        reply = self.agent.answer(request, self._make_watch())
         with self._lock:
             self.usage = self.usage.plus(reply.usage)
         try:
             return validate_answer(reply, JudgeAnswer)
-        except AgentError as error:  # the next try is told
-            self._troubles[request.key] = str(error)
+        except AgentError as error:  # for the prompt of the next attempt
+            self._last_errors[request.key] = str(error)
             raise
 
-    def _request(self, question: str, copy: Path | None) -> AgentRequest:
+    def _make_request(self, question: str, copy: Path | None) -> AgentRequest:
         text = copy.read_bytes().decode("utf-8", "replace") if copy else ""
         key = hashlib.sha256(f"{question}\0{text}".encode("utf-8", "replace")).hexdigest()[:16]
         values = {
             "question": question,
             "artifact": fence_text(text, self.nonce) if copy else "",
-            "trouble": self._troubles.pop(key, ""),
+            "trouble": self._last_errors.pop(key, ""),
         }
         return AgentRequest(
             "JUDGE",
@@ -83,6 +83,6 @@ class Judge:
             key=key,
         )
 
-    def _watch(self) -> Watch:
+    def _make_watch(self) -> Watch:
         watch = self.watch()
         return replace(watch, should_continue=lambda: not self.is_dismissed and watch.should_continue())

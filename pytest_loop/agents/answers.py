@@ -1,4 +1,4 @@
-"""Answers that must have a form: found in the text, validated, or refused with the reason."""
+"""Structured answers of agents: find them in a text, validate them, or refuse them with a reason."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pytest_loop.core.text.lengths import shorten
 
 Model = TypeVar("Model", bound=BaseModel)
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
-_BLOCK = re.compile(r"^[ \t]*```(?:json)?[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
+_JSON_BLOCK = re.compile(r"^[ \t]*```(?:json)?[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 _FENCE = re.compile(r"(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)")
 _BLOCKED = re.compile(r"\A\s*BLOCKED\s+(\S+?):\s+(.+?)\s*\Z", re.DOTALL)
-_LONGEST_CLAIM = 4_000
-_MOST_BRACES = 50
+_MAX_CLAIM_LENGTH = 4_000
+_MAX_OBJECTS = 50
 
 
 class PlanAnswer(BaseModel):
-    """What PLAN gives."""
+    """The answer to PLAN."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -30,7 +30,7 @@ class PlanAnswer(BaseModel):
 
 
 class PreparedCheck(BaseModel):
-    """A check for a rule that was a sentence."""
+    """A check for a rule that was written as a sentence."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -39,7 +39,7 @@ class PreparedCheck(BaseModel):
 
 
 class PrepareAnswer(BaseModel):
-    """What PREPARE gives."""
+    """The answer to PREPARE."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -47,7 +47,7 @@ class PrepareAnswer(BaseModel):
 
 
 class JudgeAnswer(BaseModel):
-    """What a judge answers; only a plain true is a pass."""
+    """The answer of a judge; only a plain true is a pass."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -57,107 +57,102 @@ class JudgeAnswer(BaseModel):
 
 
 def extract_data(reply: AgentReply) -> Any:
-    """The data of an answer: given as such, or the one JSON object in its text."""
-    return reply.data if reply.data is not None else _json(reply.text or "")
+    """Return the data of a reply, or the one JSON object in its text."""
+    return reply.data if reply.data is not None else _find_object(reply.text or "")
 
 
 def validate_answer(reply: AgentReply, model: type[Model]) -> Model:
-    """The answer as `model`; raises `AgentError` with what is wrong with it."""
-    data = extract_data(reply)
+    """Return the answer as `model`, or raise `AgentError` with what is wrong."""
     try:
-        return model.model_validate(data)
+        return model.model_validate(extract_data(reply))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
-        wanted = ", ".join(model.model_fields)
-        raise AgentError(f"expected JSON with {wanted}, found {where}: {shorten(first['msg'])}") from None
+        place = ".".join(map(str, first["loc"])) or "the whole"
+        fields = ", ".join(model.model_fields)
+        raise AgentError(f"expected JSON with {fields}, found {place}: {shorten(first['msg'])}") from None
 
 
-def _json(text: str) -> Any:
-    """The one JSON object in a text: the whole of it, a fenced block, or what stands between words.
+def _find_object(text: str) -> Any:
+    """Return the one JSON object in a text: all of it, a fenced block, or an object between words.
 
-    Several that differ contradict each other, and none of them is taken.
+    Objects that differ contradict each other, so none of them is taken.
     """
-    for candidates in ([text.strip()], [block.strip() for block in _BLOCK.findall(text)]):
-        found = [value for candidate in candidates if (value := _object(candidate)) is not None]
-        if found:
-            return _only(found)
-    return _only(list(_scattered(text)), text)
-
-
-def _only(found: list[Any], text: str = "") -> Any:
-    if not found:
+    for parts in ([text], _JSON_BLOCK.findall(text)):
+        if objects := [value for part in parts if isinstance(value := _parse(part), dict)]:
+            break
+    else:
+        objects = list(_iterate_objects(text))
+    if not objects:
         raise AgentError(f"expected a JSON object, found {shorten(text, 80)!r}")
-    if any(one != found[0] for one in found):
-        raise AgentError(f"expected one JSON object, found {len(found)} that differ")
-    return found[0]
+    if any(other != objects[0] for other in objects):
+        raise AgentError(f"expected one JSON object, found {len(objects)} that differ")
+    return objects[0]
 
 
-def _object(text: str) -> Any:
-    """The object that a text is, or None."""
+def _parse(text: str) -> Any:
     try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        return _DECODER.decode(text.strip())
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
 
 
-def _scattered(text: str) -> Iterator[Any]:
-    """The objects that stand between words; a text full of braces is not searched without end."""
-    decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)
-    at = text.find("{")
-    for _ in range(_MOST_BRACES):
-        if at < 0:
+def _iterate_objects(text: str) -> Iterator[Any]:
+    """Return the objects between words, of a limited number of opening braces."""
+    position = text.find("{")
+    for _ in range(_MAX_OBJECTS):
+        if position < 0:
             return
         try:
-            value, end = decoder.raw_decode(text, at)
+            value, end = _DECODER.raw_decode(text, position)
             yield value
         except (ValueError, RecursionError):
-            end = at + 1
-        at = text.find("{", end)
+            end = position + 1
+        position = text.find("{", end)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a key twice")
-    return found
+    return members
 
 
-def _no_number(name: str) -> Any:
+def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
+
+
 def strip_fence(text: str) -> str:
-    """A document without the fence that was put around the whole of it."""
+    """Return a document without a fence around the whole of it."""
     lines = text.strip().splitlines()
     opening = _FENCE.fullmatch(lines[0]) if len(lines) > 1 else None
-    if opening is None or not _closes(lines[-1], opening["marks"]):
+    if opening is None or not _is_closing(lines[-1], opening["marks"]):
         return text
     inner = lines[1:-1]
-    whole = opening["info"].strip().lower() in ("md", "markdown") and not _is_open(inner)
-    if whole or not any(_FENCE.match(line) for line in inner):
+    is_markdown = opening["info"].strip().lower() in ("md", "markdown") and not _has_open_fence(inner)
+    if is_markdown or not any(_FENCE.match(line) for line in inner):
         return "\n".join(inner) + "\n"
     return text
 
 
-def _closes(line: str, marks: str) -> bool:
-    bare = line.rstrip()
-    return len(bare) >= len(marks) and set(bare) == {marks[0]}
+def _is_closing(line: str, marks: str) -> bool:
+    line = line.rstrip()
+    return len(line) >= len(marks) and set(line) == {marks[0]}
 
 
-def _is_open(lines: list[str]) -> bool:
-    """Whether a fence begins in these lines that does not end there."""
+def _has_open_fence(lines: list[str]) -> bool:
     marks = ""
     for line in lines:
         if marks:
-            marks = "" if _closes(line, marks) else marks
-        elif found := _FENCE.match(line):
-            marks = found["marks"]
+            marks = "" if _is_closing(line, marks) else marks
+        elif opening := _FENCE.match(line):
+            marks = opening["marks"]
     return bool(marks)
 
 
 def parse_blocked_claim(text: str) -> tuple[str, str] | None:
-    """The rule and the reason of an agent that says it cannot be met; only where that is the whole answer."""
-    found = _BLOCKED.match(text) if len(text) < _LONGEST_CLAIM else None
-    return (found[1], found[2]) if found else None
+    """Return the rule and the reason of an answer that only claims that the rule cannot be met."""
+    match = _BLOCKED.match(text) if len(text) < _MAX_CLAIM_LENGTH else None
+    return (match[1], match[2]) if match else None

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import shlex
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from pytest_loop.agents.command_agent import run_agent_command
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError, RepairTask, Watch
-from pytest_loop.agents.search_engine import search_edits
 from pytest_loop.core.model.rules import Remedy
 from pytest_loop.core.model.run_state import Usage
+from pytest_loop.core.text.lengths import shorten
 from pytest_loop.processes.child import CannotStartError, Command, run_command
-from pytest_loop.repair.order import Patch, Result
+from pytest_loop.repair.editable_files import ALL_PYTHON_FILES
+from pytest_loop.repair.repair_request import Patch, RepairRequest, RepairResult
 
 BUILTIN = "builtin"
 SECONDS = 45.0
 _SHOWN_LINES = 5
 _SHOWN_PATCHES = 3
 _REMEDY_TIMEOUT = 120.0
+ENGINE = "pytest_loop.repair"
+# The time limit of a search does not include collection, one run of all tests, and the confirmation of its edits.
+_OVERHEAD = 60.0
+_AFTER = 1.5
+_WITHOUT_US = ("-p", "no:agent_loop")
 
 Report = Callable[[str], None]
 
@@ -85,11 +96,40 @@ class BuiltinAgent:
         seconds = min(max(self._seconds, 2 * seconds_before), watch.timeout)
         report(f"searching for small edits of the code, for at most {seconds:g} s")
         result = search_edits(task, root, seconds, watch, self.name)
-        self._searches[key] = (seconds, result.ended)
+        self._searches[key] = (seconds, result.end_reason)
         for line in render_report(result):
             report(line)
         for patch in result.steps:
             apply_patch(patch, root)
+
+
+def search_edits(
+    task: RepairTask, root: Path, seconds: float, watch: Watch, name: str, *, localise_only: bool = False
+) -> RepairResult:
+    """Search in a separate process for edits that fix the failing tests; raise `AgentError` if it has no result."""
+    repair_request = RepairRequest(
+        folder=root,
+        pytest_arguments=(*_WITHOUT_US, *task.session_arguments),
+        allow=task.editable or ALL_PYTHON_FILES,
+        failing=task.failing_tests,
+        seconds=seconds,
+        seconds_after_green=min(_AFTER, seconds / 4),
+        localise_only=localise_only,
+    )
+    with tempfile.TemporaryDirectory(prefix="pytest-loop-") as home:
+        folder = Path(home)  # not the project, whose modules could replace installed ones
+        request_file, result_file = folder / "request.json", folder / "result.jsonl"
+        request_file.write_text(repair_request.model_dump_json(), encoding="utf-8")
+        command = [sys.executable, "-m", ENGINE, str(request_file), str(result_file)]
+        done = run_agent_command(Command(command, folder, seconds + _OVERHEAD), name, watch)
+        lines = result_file.read_text(encoding="utf-8").splitlines() if result_file.exists() else []
+    try:
+        return RepairResult.model_validate_json(lines[-1] if lines else "")
+    except ValidationError:
+        output = shorten(done.output[-400:], 300)
+        raise AgentError(
+            f"the search for an edit ended without a result (exit code {done.exit_code}): {output}"
+        ) from None
 
 
 def apply_patch(patch: Patch, root: Path) -> None:
@@ -100,10 +140,10 @@ def apply_patch(patch: Patch, root: Path) -> None:
     path.write_bytes(patch.after.encode())
 
 
-def render_report(result: Result) -> Iterator[str]:
+def render_report(result: RepairResult) -> Iterator[str]:
     """Describe a search: the edits tried, the most suspicious lines, and the plausible edits."""
-    died = f" ({result.died:,} ran wild and were ended)" if result.died else ""
-    yield f"{result.tried:,} edits tried in {result.seconds:.1f} s{died}"
+    crashes = f" ({result.crash_count:,} ran wild and were ended)" if result.crash_count else ""
+    yield f"{result.tried:,} edits tried in {result.seconds:.1f} s{crashes}"
     if result.localised:
         places = (f"{line.path}:{line.line} ({line.score:.2f})" for line in result.localised[:_SHOWN_LINES])
         yield f"most suspicious: {', '.join(places)}"
@@ -116,12 +156,12 @@ def render_report(result: Result) -> Iterator[str]:
     if result.steps:
         yield "an edit that passes the tests may still be wrong: look at it before you keep it"
     if result.remaining or not result.steps:
-        reason = result.problem or result.ended
+        reason = result.problem or result.end_reason
         names = ", ".join(result.remaining[:_SHOWN_LINES])
         yield f"no edit mends {names or 'it'}{f' ({reason})' if reason else ''}"
 
 
-def _find_alternatives(patch: Patch, result: Result) -> list[Patch]:
+def _find_alternatives(patch: Patch, result: RepairResult) -> list[Patch]:
     """Return other edits that fix the same tests."""
     return [
         other

@@ -59,12 +59,10 @@ class ClientAgent:
         self._last_reports: dict[str, ClientReport] = {}
         self._state_folder: Path | None = None
         self._lock = Lock()
-
-    def find_problem(self) -> str | None:
-        """Return why the client cannot be run."""
-        if self.preset.find_program():
-            return None
-        return f"cannot run {self.preset.program!r}: no such command is installed here"
+        if not preset.find_program():
+            raise AgentUnavailableError(
+                f"cannot run {preset.program!r}: no such command is installed here (--loop-agents lists those that are)"
+            )
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         deadline = time.monotonic() + watch.timeout

@@ -27,15 +27,13 @@ from pytest_loop.processes.child import (
     run_command,
 )
 
-_TOO_LONG = f"expected an answer of at most {MAX_ANSWER_BYTES // 1024**2} MB, found more"
-
 
 class CommandAgent:
-    """Run a command for every request, in the workspace and without a shell."""
+    """Run a command for every request, in the workspace and without a shell; `root` is where it is checked."""
 
     is_serial = False
 
-    def __init__(self, words: str, name: str = "") -> None:
+    def __init__(self, words: str, root: Path, name: str = "") -> None:
         self.name = name or f"command:{words}"
         try:
             self.words = shlex.split(words)
@@ -44,11 +42,9 @@ class CommandAgent:
         if not self.words:
             raise AgentUnavailableError("expected a command after `command:`, found nothing")
         self._placeholders = {name for word in self.words for name in PLACEHOLDER.findall(word)}
-
-    def find_problem(self, workspace: Path) -> str | None:
-        """Return why the program cannot be run, without running it."""
-        [program] = fill_placeholders(self.words[:1], {"workspace": workspace})
-        return find_program_problem(program, workspace)
+        [program] = fill_placeholders(self.words[:1], {"workspace": root})
+        if problem := find_program_problem(program, root):
+            raise AgentUnavailableError(problem)
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         before = read_content(request.artifact)
@@ -61,8 +57,7 @@ class CommandAgent:
                     raise error
                 watch.on_output(f"{error}; what it edited is judged all the same\n".encode())
                 return AgentReply()
-            has_file = "output_file" in self._placeholders
-            return AgentReply(text=_read_file(output_file) if has_file else _get_text(result))
+            return AgentReply(text=self._read_answer(result, output_file))
 
     def close(self) -> None:
         """Do nothing: no state outlives an answer."""
@@ -90,6 +85,18 @@ class CommandAgent:
             on_output=watch.on_output,
         )
         return run_agent_command(command, self.name, watch)
+
+    def _read_answer(self, result: CommandResult, output_file: Path) -> str:
+        if "output_file" not in self._placeholders:
+            text = None if result.lost_bytes else result.stdout
+        elif output_file.is_file():
+            content = read_content(output_file)
+            text = None if content is None else content.decode("utf-8", "replace")
+        else:
+            raise AgentError("expected an answer in {output_file}, found none")
+        if text is None:
+            raise AgentError(f"expected an answer of at most {MAX_ANSWER_BYTES // 1024**2} MB, found more")
+        return text
 
     def _make_error(self, result: CommandResult) -> AgentError:
         output = shorten((result.stderr.strip() or result.stdout.strip()).rpartition("\n")[2], 300)
@@ -130,18 +137,3 @@ def read_content(path: Path | None) -> bytes | None:
     if path is None or not path.is_file() or path.stat().st_size > MAX_ANSWER_BYTES:
         return None
     return path.read_bytes()
-
-
-def _get_text(result: CommandResult) -> str:
-    if result.lost_bytes:
-        raise AgentError(_TOO_LONG)
-    return result.stdout
-
-
-def _read_file(path: Path) -> str:
-    if not path.is_file():
-        raise AgentError("expected an answer in {output_file}, found none")
-    data = read_content(path)
-    if data is None:
-        raise AgentError(_TOO_LONG)
-    return data.decode("utf-8", "replace")

@@ -43,7 +43,7 @@ class AgentFactory:
     def check(self, spec: str) -> None:
         """Raise `AgentUnavailableError` if `spec` names no agent that can work here."""
         if spec not in self._agents:
-            self._agents[spec] = self._make_redacted(spec, self.root)
+            self._agents[spec] = self._make_redacted_agent(spec, self.root)
 
     def make(self, spec: str) -> Agent:
         """Return the agent of the project that `spec` names; every call shares one."""
@@ -52,17 +52,17 @@ class AgentFactory:
 
     def make_another(self, spec: str, folder: Path) -> Agent:
         """Return a new agent that works in another folder."""
-        return self._record(self._make_redacted(spec, folder))
+        return self._record(self._make_redacted_agent(spec, folder))
 
-    def _make_redacted(self, spec: str, folder: Path) -> Agent:
+    def _make_redacted_agent(self, spec: str, folder: Path) -> Agent:
         agent: Agent | None = self.hook.pytest_loop_make_agent(spec=spec)
-        return RedactedAgent(agent or make_agent(spec, folder, load_declared(self.root)), self.redact)
+        return RedactedAgent(agent or make_agent(spec, folder, load_declared_specs(self.root)), self.redact)
 
     def _record(self, agent: Agent) -> Agent:
         return RecordedAgent(agent, self.record) if self.record else agent
 
 
-def load_declared(root: Path) -> dict[str, str]:
+def load_declared_specs(root: Path) -> dict[str, str]:
     """Return the specs that pyproject.toml declares in `[tool.pytest-loop.agents.NAME]`, by their names."""
     path = root / "pyproject.toml"
     try:
@@ -90,38 +90,16 @@ def make_agent(spec: str, root: Path, declared: dict[str, str]) -> Agent:
     if make := _MAKERS.get(kind):
         return make(argument, root, spec)
     if preset := load_presets().get(kind):
-        agent = ClientAgent(preset, argument, spec)
-        _refuse(f"{problem} (--loop-agents lists those that are)" if (problem := agent.find_problem()) else None)
-        return agent
+        return ClientAgent(preset, argument, spec)
     names = ", ".join(sorted({*declared, *load_presets()}))
     raise AgentUnavailableError(f"expected {KINDS} or one of {names} for an agent, found {spec!r}")
 
 
-def _refuse(problem: str | None) -> None:
-    if problem:
-        raise AgentUnavailableError(problem)
-
-
-def _make_command(words: str, root: Path, name: str) -> Agent:
-    agent = CommandAgent(words, name)
-    _refuse(agent.find_problem(root))
-    return agent
-
-
 def _make_acp(words: str, root: Path, name: str) -> Agent:
-    _refuse(None if words.strip() else "expected a command after `acp:`, found nothing")
-    _refuse(CommandAgent(words).find_problem(root))
+    if not words.strip():
+        raise AgentUnavailableError("expected a command after `acp:`, found nothing")
+    CommandAgent(words, root)  # raises if the command cannot be run
     return ClientAgent(acp_bridge.make_preset(), words, name)
-
-
-def _make_python(reference: str, root: Path, name: str) -> Agent:
-    agent = PythonAgent(reference, root, name)
-    _refuse(agent.find_problem())
-    return agent
-
-
-def _make_replay(path: str, root: Path, name: str) -> Agent:
-    return ReplayAgent(root / path, name)
 
 
 def _make_builtin(seconds: str, _root: Path, name: str) -> Agent:
@@ -131,9 +109,9 @@ def _make_builtin(seconds: str, _root: Path, name: str) -> Agent:
 
 
 _MAKERS: dict[str, Callable[[str, Path, str], Agent]] = {
-    "command": _make_command,
+    "command": CommandAgent,
     "acp": _make_acp,
-    "python": _make_python,
-    "replay": _make_replay,
+    "python": PythonAgent,
+    "replay": ReplayAgent,
     BUILTIN: _make_builtin,
 }

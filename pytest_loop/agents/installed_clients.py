@@ -1,4 +1,4 @@
-"""Which clients are installed here."""
+"""Find the clients that are installed, and what can be known about them."""
 
 from __future__ import annotations
 
@@ -13,45 +13,44 @@ from pytest_loop.core.model.clients import Client
 from pytest_loop.core.model.run_state import Limits
 from pytest_loop.processes import child
 
-PATIENCE = 10.0
+VERSION_TIMEOUT = 10.0
 _VERSION = re.compile(r"\d+(?:\.\d+)+(?:[-+]\w+(?:\.\w+)*)?")
 
 
-def find_clients(folder: Path | None = None, patience: float = PATIENCE) -> list[Client]:
-    """Every preset, with its path and its version where it is installed; asking for a version takes bounded time."""
-    known = load_presets()
-    with ThreadPoolExecutor(len(known)) as pool:
-        return list(pool.map(lambda name: _client(name, known[name], folder or Path.cwd(), patience), known))
+def find_clients(folder: Path | None = None, timeout: float = VERSION_TIMEOUT) -> list[Client]:
+    """Return every preset as a client, with its path and version if it is installed."""
+    presets = load_presets()
+    with ThreadPoolExecutor(len(presets)) as pool:
+        return list(pool.map(lambda name: _find_client(name, presets[name], folder or Path.cwd(), timeout), presets))
 
 
 def choose_default_agent(*, are_files_edited: bool) -> str:
-    """Who is meant where no agent is named: the one client that is installed, or ours where there is none."""
-    here = [name for name, preset in load_presets().items() if preset.find_program()]
-    if len(here) == 1:
-        return here[0]
-    return BUILTIN if are_files_edited and not here else ""
+    """Return the agent to use without `--loop-agent`: the only installed client, or `builtin` if there is none."""
+    names = [name for name, preset in load_presets().items() if preset.find_program()]
+    if len(names) == 1:
+        return names[0]
+    return BUILTIN if are_files_edited and not names else ""
 
 
 def list_unobservable_limits(specs: Iterable[str], limits: Limits) -> Iterator[str]:
-    """The limits that cannot be kept, because an agent never tells what it uses."""
+    """Describe the limits that cannot be observed, because an agent does not report its usage."""
     for spec in specs:
         preset = load_presets().get(spec.partition(":")[0])
-        tells_cost, tells_tokens = (preset.cost, preset.tokens) if preset else (None, None)
         if preset is None and not spec.startswith("command:"):
             continue
-        if limits.usd is not None and tells_cost is None:
+        if limits.usd is not None and not (preset and preset.cost):
             yield f"{spec} does not tell what it costs: the limit of {limits.usd:g} USD cannot be observed"
-        if limits.tokens is not None and tells_tokens is None:
+        if limits.tokens is not None and not (preset and preset.tokens):
             yield f"{spec} does not tell its tokens: the limit of {limits.tokens:,} cannot be observed"
 
 
-def _client(name: str, preset: Preset, folder: Path, patience: float) -> Client:
+def _find_client(name: str, preset: Preset, folder: Path, timeout: float) -> Client:
     path = preset.find_program()
     return Client(
         name=name,
         checked=preset.checked,
         path=path,
-        version=_version([path, *preset.version], folder, patience) if path else None,
+        version=_read_version([path, *preset.version], folder, timeout) if path else None,
         reports_tokens=preset.tokens is not None,
         reports_cost=preset.cost is not None,
         takes_schema=preset.form is not None,
@@ -59,11 +58,11 @@ def _client(name: str, preset: Preset, folder: Path, patience: float) -> Client:
     )
 
 
-def _version(words: list[str], folder: Path, patience: float) -> str | None:
-    """The first number with a dot in what it says of itself."""
+def _read_version(words: list[str], folder: Path, timeout: float) -> str | None:
+    """Return the first number with a dot in the output of a client."""
     try:
-        done = child.run_command(child.Command(words, folder, patience))
+        done = child.run_command(child.Command(words, folder, timeout))
     except child.CannotStartError:
         return None
-    found = None if done.exit_code else _VERSION.search(done.stdout or done.stderr)
-    return found[0] if found else None
+    match = None if done.exit_code else _VERSION.search(done.stdout or done.stderr)
+    return match[0] if match else None

@@ -1,23 +1,21 @@
-"""Looking into JSON that somebody else wrote: what is not there, or is something else, is unknown."""
+"""Read JSON of unknown shape: what is missing, or of another type, is empty or None."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 Event = dict[str, Any]
 
 
-def events(text: str) -> Iterator[Event]:
-    """The JSON objects that stand on lines of their own; other lines are nobody's business."""
-    for line in text.splitlines():
-        if (value := an_object(line)) is not None:
-            yield value
+def read_events(text: str) -> list[Event]:
+    """Return the JSON objects that stand on lines of their own; other lines are skipped."""
+    return [event for line in text.splitlines() if (event := parse_object(line)) is not None]
 
 
-def an_object(text: str | None) -> Event | None:
-    """The object that a text is."""
+def parse_object(text: str | None) -> Event | None:
+    """Return the JSON object that the whole text is."""
     try:
         value = json.loads(text or "")
     except (ValueError, RecursionError):
@@ -25,49 +23,52 @@ def an_object(text: str | None) -> Event | None:
     return value if isinstance(value, dict) else None
 
 
-def of_type(found: Iterable[Event], kind: str) -> list[Event]:
-    """The events of one type."""
-    return [one for one in found if one.get("type") == kind]
+def select_type(events: Iterable[Event], kind: str) -> list[Event]:
+    """Return the events of one type."""
+    return [event for event in events if event.get("type") == kind]
 
 
-def last(found: Iterable[Event]) -> Event:
-    """The last event; an empty one where there is none."""
-    return [{}, *found][-1]
+def find_last(events: Iterable[Event], kind: str) -> Event:
+    """Return the last event of one type, or an empty one."""
+    return [{}, *select_type(events, kind)][-1]
 
 
-def at(value: Any, *path: str) -> Any:
-    """What stands at a path of keys; None where there is nothing."""
+def get_at(value: Any, *path: str) -> Any:
+    """Return the value at a path of keys."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
-def members(value: Any) -> list[Any]:
-    """What a list or a mapping holds; nothing where it is neither."""
+def list_members(value: Any) -> list[Any]:
+    """Return the members of a list or the values of a mapping."""
     return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
 
 
-def word(value: Any) -> str:
-    """A text as it stands; empty where it is none."""
-    return value if isinstance(value, str) else ""
+def get_text(value: Any, *path: str) -> str:
+    """Return the text at a path of keys."""
+    text = get_at(value, *path)
+    return text if isinstance(text, str) else ""
 
 
-def prose(value: Any) -> str | None:
-    """A text with something in it."""
-    return value if word(value).strip() else None
+def get_prose(value: Any, *path: str) -> str | None:
+    """Return the text at a path of keys if it is not blank."""
+    text = get_text(value, *path)
+    return text if text.strip() else None
 
 
-def number(value: Any) -> Any:
-    """A number that may be true of a count or a price."""
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0 else None
+def get_number(value: Any, *path: str) -> Any:
+    """Return the number at a path of keys if it can be a count or a price."""
+    number = get_at(value, *path)
+    return number if isinstance(number, (int, float)) and not isinstance(number, bool) and number >= 0 else None
 
 
 def sum_at(value: Any, *names: str) -> Any:
-    """The numbers under these names together; None where none of them is known."""
-    return total(at(value, name) for name in names)
+    """Return the sum of the numbers at these keys, or None if there is none."""
+    return sum_known(get_number(value, name) for name in names)
 
 
-def total(numbers: Iterable[Any]) -> Any:
-    """The known numbers together; None where none is known."""
-    known = [one for one in map(number, numbers) if one is not None]
-    return sum(known) if known else None
+def sum_known(numbers: Iterable[Any]) -> Any:
+    """Return the sum of the numbers that are not None, or None if all are."""
+    amounts = [number for number in numbers if number is not None]
+    return sum(amounts) if amounts else None

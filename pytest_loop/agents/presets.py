@@ -71,7 +71,7 @@ class Preset(Value):
 
     def find_program(self) -> str | None:
         """Return the path of the program, or None if it is not installed."""
-        return shutil.which(self.program) or _find_bundled(self.bundled)
+        return shutil.which(self.program) or _find_bundled_program(self.bundled)
 
     @property
     def names_session(self) -> bool:
@@ -90,7 +90,7 @@ def fill_placeholders(words: Sequence[str], values: Mapping[str, object]) -> lis
     return [PLACEHOLDER.sub(lambda match: str(values.get(match[1], match[0])), word) for word in words]
 
 
-def _find_bundled(reference: str) -> str | None:
+def _find_bundled_program(reference: str) -> str | None:
     module, _, function = reference.partition(":")
     if not module:
         return None

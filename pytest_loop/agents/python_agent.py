@@ -1,8 +1,7 @@
-"""`python:module:callable`: a function of the project, in a process of its own for the length of the run."""
+"""`python:module:callable`: a function of the project, in a process that lives as long as the run."""
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import importlib.util
 import json
@@ -14,8 +13,8 @@ from collections.abc import Callable
 from importlib.machinery import PathFinder
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
+from pytest_loop.agents.command_agent import describe_exit
 from pytest_loop.agents.protocol import (
     MAX_ANSWER_BYTES,
     AgentError,
@@ -27,9 +26,9 @@ from pytest_loop.agents.protocol import (
 from pytest_loop.processes import child, process_marks
 from pytest_loop.processes.pipes import Pipes
 
-_LAST_PIECES = 64
-_LONGEST = 8 * MAX_ANSWER_BYTES  # as JSON, in which a character may take six
-# Not `-m`: the working folder comes first in its path then, and a `json.py` there would be taken for Python's own.
+_MAX_LAST_CHUNKS = 64
+_MAX_LINE_BYTES = 8 * MAX_ANSWER_BYTES  # as JSON, in which a character may take six bytes
+# Not `-m`: it puts the working folder first on the path, where a `json.py` would replace the standard library's.
 _SERVE = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; "
     "from pytest_loop.agents.python_server import main; main(*sys.argv[1:])"
@@ -37,7 +36,7 @@ _SERVE = (
 
 
 class PythonAgent:
-    """Keeps a process that imports the module once and answers one request after another; it keeps its globals."""
+    """Keep a process that imports the module once, and so keeps its globals, and answers one request at a time."""
 
     is_serial = True
 
@@ -46,77 +45,73 @@ class PythonAgent:
         if not module or not function:
             raise AgentUnavailableError(f"expected python:module:callable, found 'python:{reference}'")
         self.name = name or f"python:{reference}"
-        self._module = module
         self._command = [sys.executable, "-c", _SERVE, module, function]
         self._root = root
         self._lock = Lock()
-        self._server: _Server | None = None
-
-    def find_problem(self) -> str:
-        """What is wrong with the module, as far as can be seen without running any of it."""
-        top = self._module.partition(".")[0]
-        with contextlib.suppress(ValueError):  # a name that nobody could import
-            if importlib.util.find_spec(top) or PathFinder.find_spec(top, [str(self._root)]):
-                return ""
-        return f"cannot import {self._module}: no module named {top!r} (modules are found from the root of the project)"
+        self._server: _ServerProcess | None = None
+        package = module.partition(".")[0]
+        with contextlib.suppress(ValueError):  # a name that cannot be imported
+            if importlib.util.find_spec(package) or PathFinder.find_spec(package, [str(root)]):
+                return
+        raise AgentUnavailableError(
+            f"cannot import {module}: no module named {package!r} (modules are found from the root of the project)"
+        )
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         with self._lock:
             if self._server is None:
-                self._server = _Server(self._command, self._root, request.workspace)
-            data = self._asked(self._server, request, watch)
-        if error := data.get("unavailable"):
-            raise AgentUnavailableError(f"{self.name}: {error}")
-        if error := data.get("error"):
-            raise AgentError(f"{self.name}: {error}")
-        return AgentReply.model_validate(data["reply"])
+                self._server = _ServerProcess(self._command, self._root, request.workspace)
+            answer = self._ask(self._server, request, watch)
+        if isinstance(answer, AgentError):
+            raise answer
+        return answer
 
     def close(self) -> None:
-        working = self._server
-        if not self._lock.acquire(timeout=child.GRACE_PERIOD):  # another thread still hears it, and clears up itself
-            if working is not None:
-                working.stop()
+        busy_server = self._server
+        if not self._lock.acquire(timeout=child.GRACE_PERIOD):  # another thread still reads from it, and closes it
+            if busy_server is not None:
+                busy_server.stop()
             return
         try:
             server, self._server = self._server, None
             if server is not None:
-                server.leave()
+                server.finish()
         finally:
             self._lock.release()
 
-    def _asked(self, server: _Server, request: AgentRequest, watch: Watch) -> dict[str, Any]:
-        """The answer; a process that gave none, in whatever way, is ended, and the next request starts a new one."""
-        patience = child.Deadline(watch.timeout, watch.silence, watch.should_continue)
+    def _ask(self, server: _ServerProcess, request: AgentRequest, watch: Watch) -> AgentReply | AgentError:
+        """Return the answer of the function; after any other error, end the process (the next request starts one)."""
+        deadline = child.Deadline(watch.timeout, watch.silence, watch.should_continue)
         try:
-            return self._read(server.ask(_line(request), patience, watch.on_output), server, watch)
+            return self._parse(server.ask(_encode_request(request), deadline, watch.on_output), server, watch)
         except BaseException:
             self._server = None
             server.end()
             raise
 
-    def _read(self, answer: bytes | child.Ending, server: _Server, watch: Watch) -> dict[str, Any]:
+    def _parse(self, answer: bytes | child.Ending, server: _ServerProcess, watch: Watch) -> AgentReply | AgentError:
         if isinstance(answer, child.Ending):
             raise watch.make_error(self.name, answer)
-        if len(answer) > _LONGEST:
+        if len(answer) > _MAX_LINE_BYTES:
             raise AgentError(f"expected an answer of at most {MAX_ANSWER_BYTES // 1024**2} MB, found more")
         if not answer.endswith(b"\n"):
-            raise AgentError(f"{self.name} {server.ended()} while it was working")
+            raise AgentError(f"{self.name} {describe_exit(server.wait())} while it was working")
         try:
-            data: dict[str, Any] = json.loads(answer)
-            if not {"error", "unavailable"} & data.keys():
-                AgentReply.model_validate(data["reply"])
-        except (ValueError, AttributeError, KeyError):
+            data = json.loads(answer)
+            if "unavailable" in data:
+                return AgentUnavailableError(f"{self.name}: {data['unavailable']}")
+            return AgentError(f"{self.name}: {data['error']}") if "error" in data else AgentReply(**data["reply"])
+        except (ValueError, TypeError, KeyError):
             raise AgentError(f"{self.name} gave an answer that cannot be read") from None
-        return data
 
 
-class _Server:
-    """The process: requests go to its standard input, answers come through a pipe of their own."""
+class _ServerProcess:
+    """The process: requests go to its standard input, and answers come through another pipe."""
 
     def __init__(self, command: list[str], root: Path, workspace: Path) -> None:
         self._mark = uuid.uuid4().hex
-        self._answers, theirs = os.pipe()
-        environment = {"PYTEST_LOOP_ROOT": str(root), "PYTEST_LOOP_ANSWERS": str(theirs)}
+        self._answers, child_end = os.pipe()
+        environment = {"PYTEST_LOOP_ROOT": str(root), "PYTEST_LOOP_ANSWERS": str(child_end)}
         try:
             self._process = subprocess.Popen(
                 command,
@@ -125,40 +120,39 @@ class _Server:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                pass_fds=(theirs,),
+                pass_fds=(child_end,),
                 start_new_session=True,
             )
         except OSError as error:
             os.close(self._answers)
             raise AgentUnavailableError(f"cannot start Python in {workspace}: {error.strerror}") from None
         finally:
-            os.close(theirs)
+            os.close(child_end)
 
-    def ask(self, line: bytes, patience: child.Deadline, heard: Callable[[bytes], None]) -> bytes | child.Ending:
-        """The answer with its end of line, as much as there is of it, or why it had to end."""
+    def ask(self, line: bytes, deadline: child.Deadline, on_output: Callable[[bytes], None]) -> bytes | child.Ending:
+        """Return the answer line, incomplete if the process ended, or the reason why it has to end."""
         answer = bytearray()
 
-        def spoke(data: bytes) -> None:
-            patience.reset_silence()
-            heard(data)
+        def read(data: bytes) -> None:
+            deadline.reset_silence()
+            on_output(data)
 
-        with Pipes() as wires:
-            wires.write_to(self._process.stdin.fileno(), line)  # type: ignore[union-attr]
-            wires.read_from(self._process.stdout.fileno(), spoke)  # type: ignore[union-attr]
-            wires.read_from(self._answers, answer.extend)
-            while not answer.endswith(b"\n") and len(answer) <= _LONGEST and self._process.poll() is None:
-                wires.transfer(child.POLL_INTERVAL)
-                if ending := patience.find_ending():
+        with Pipes() as pipes:
+            pipes.write_to(self._process.stdin.fileno(), line)  # type: ignore[union-attr]
+            pipes.read_from(self._process.stdout.fileno(), read)  # type: ignore[union-attr]
+            pipes.read_from(self._answers, answer.extend)
+            while not answer.endswith(b"\n") and len(answer) <= _MAX_LINE_BYTES and self._process.poll() is None:
+                pipes.transfer(child.POLL_INTERVAL)
+                if ending := deadline.find_ending():
                     return ending
-            all(wires.transfer(0) for _ in range(_LAST_PIECES))  # what it said before it answered, or before it ended
+            all(pipes.transfer(0) for _ in range(_MAX_LAST_CHUNKS))  # the output before the answer or the end
         return bytes(answer)
 
-    def ended(self) -> str:
-        code = self._process.wait()
-        return f"ended with exit code {code}" if code >= 0 else f"ended with signal {-code}"
+    def wait(self) -> int:
+        return self._process.wait()
 
-    def leave(self) -> None:
-        """Let it end by itself, but not for long."""
+    def finish(self) -> None:
+        """Let the process end by itself, but not for long."""
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -175,23 +169,14 @@ class _Server:
             os.close(self._answers)
 
     def stop(self) -> None:
-        """End the process and what it started; our ends of its pipes stay open for who still hears it."""
+        """End the process and its descendants; our ends of its pipes stay open for a thread that still reads."""
         try:
             child.end_group(self._process)
         finally:
             process_marks.end_marked_processes(self._mark)
 
 
-def _line(request: AgentRequest) -> bytes:
-    data = {
-        "step": request.step,
-        "prompt": base64.b64encode(request.prompt.encode("utf-8", "surrogatepass")).decode(),
-        "workspace": str(request.workspace),
-        "artifact": str(request.artifact) if request.artifact else None,
-        "iteration": request.iteration,
-        "phase": request.phase,
-        "critique": [issue.model_dump(mode="json") for issue in request.critique],
-        "schema": request.schema,
-        "key": request.key,
-    }
-    return json.dumps(data).encode() + b"\n"
+def _encode_request(request: AgentRequest) -> bytes:
+    fields = {**vars(request), "critique": [issue.model_dump(mode="json") for issue in request.critique]}
+    del fields["repair_task"]  # has a function
+    return json.dumps(fields, default=str).encode() + b"\n"

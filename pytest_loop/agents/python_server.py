@@ -1,8 +1,7 @@
-"""The other end of a Python agent: imports the module, and calls the function for every request on standard input."""
+"""The process of a Python agent: import the module, and call the function for every request on standard input."""
 
 from __future__ import annotations
 
-import base64
 import importlib
 import json
 import os
@@ -19,7 +18,7 @@ Function = Callable[[AgentRequest], Any]
 
 
 def main(module: str, name: str) -> None:
-    """Answer until standard input ends; the answers go through a pipe of their own, so that prints do no harm."""
+    """Answer until standard input ends; answers have a pipe of their own, so that prints do no harm."""
     descriptor = int(os.environ.pop("PYTEST_LOOP_ANSWERS"))
     os.set_inheritable(descriptor, False)
     sys.path.insert(0, os.environ.pop("PYTEST_LOOP_ROOT"))
@@ -29,60 +28,52 @@ def main(module: str, name: str) -> None:
     function: Function | None = None
     with os.fdopen(descriptor, "wb") as answers:
         for line in requests:
-            function, answer = _answer(function, module, name, line)
+            try:
+                function = function or _import_function(module, name)
+                answer = _answer(function, line)
+            except _MissingFunctionError as error:
+                answer = {"unavailable": str(error)}
             sys.stdout.flush()
-            answers.write(answer + b"\n")
+            answers.write(json.dumps(answer).encode() + b"\n")
             answers.flush()
 
 
-def _answer(function: Function | None, module: str, name: str, line: bytes) -> tuple[Function | None, bytes]:
-    """What the function says to a request; whatever it raises is an answer too."""
+def _answer(function: Function, line: bytes) -> dict[str, Any]:
+    """Call the function; every exception is an answer too."""
     try:
-        function = function or _found(module, name)
-        request = _request(json.loads(line))
-        given = make_reply(function(request), has_schema=request.schema is not None)
-        return function, json.dumps({"reply": given.model_dump(mode="json")}).encode()
-    except _Missing as error:
-        return None, _said("unavailable", str(error))
+        request = _decode_request(json.loads(line))
+        reply = make_reply(function(request), has_schema=request.schema is not None)
+        return {"reply": reply.model_dump(mode="json")}
     except AgentError as error:
-        return function, _said("error", str(error))
-    except Exception as error:  # a user's function may raise anything
-        return function, _said("error", f"{type(error).__name__}: {error}")
+        return {"error": str(error) or "no reason given"}
+    except Exception as error:  # the user's function may raise anything
+        return {"error": f"{type(error).__name__}: {error}"}
 
 
-def _said(kind: str, text: str) -> bytes:
-    return json.dumps({kind: text or "no reason given"}).encode()
-
-
-class _Missing(Exception):  # noqa: N818 - never seen outside
+class _MissingFunctionError(Exception):
     """There is no such function."""
 
 
-def _found(module: str, name: str) -> Function:
+def _import_function(module: str, name: str) -> Function:
     try:
-        found = importlib.import_module(module)
+        imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise _Missing(f"cannot import {module}: {error} (modules are found from the root of the project)") from error
-    except Exception as error:  # whatever a module does when it is imported
-        raise _Missing(f"cannot import {module}: {type(error).__name__}: {error}") from error
+        raise _MissingFunctionError(
+            f"cannot import {module}: {error} (modules are found from the root of the project)"
+        ) from error
+    except Exception as error:  # a module may raise anything when it is imported
+        raise _MissingFunctionError(f"cannot import {module}: {type(error).__name__}: {error}") from error
     try:
-        function = attrgetter(name)(found)
+        function = attrgetter(name)(imported)
     except AttributeError:
         function = None
     if not callable(function):
-        raise _Missing(f"{module} has no callable {name}")
+        raise _MissingFunctionError(f"{module} has no callable {name}")
     return function  # type: ignore[no-any-return]
 
 
-def _request(data: dict[str, Any]) -> AgentRequest:
-    return AgentRequest(
-        step=data["step"],
-        prompt=base64.b64decode(data["prompt"]).decode("utf-8", "surrogatepass"),
-        workspace=Path(data["workspace"]),
-        artifact=Path(data["artifact"]) if data["artifact"] else None,
-        iteration=data["iteration"],
-        phase=data["phase"],
-        critique=tuple(Issue.model_validate(issue) for issue in data["critique"]),
-        schema=data["schema"],
-        key=data["key"],
-    )
+def _decode_request(data: dict[str, Any]) -> AgentRequest:
+    data["workspace"] = Path(data["workspace"])
+    data["artifact"] = Path(data["artifact"]) if data["artifact"] else None
+    data["critique"] = tuple(Issue.model_validate(issue) for issue in data["critique"])
+    return AgentRequest(**data)

@@ -1,4 +1,4 @@
-"""An agent between two curtains: neither what it is told nor what it says has a secret of the environment in it."""
+"""Keep the secrets of the environment out of what an agent reads and writes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_loop.agents.protocol import MAX_ANSWER_BYTES, Agent, AgentError, AgentReply, AgentRequest, Watch
+from pytest_loop.core.model.evaluation import Issue
 from pytest_loop.core.text.redaction import RedactedStream, Redactor, redact_values
 
 
 class RedactedAgent:
-    """Another agent. The document is its word too, if it was edited; other files are not looked at."""
+    """Redact the requests, output and replies of another agent, and the document that it edited; no other files."""
 
     def __init__(self, agent: Agent, redact: Redactor) -> None:
         self._agent = agent
@@ -19,34 +20,34 @@ class RedactedAgent:
         self.is_serial = agent.is_serial
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
-        before = _content(request.artifact)
-        heard = RedactedStream(watch.on_output, self._redact)
+        before = _read_document(request.artifact)
+        output = RedactedStream(watch.on_output, self._redact)
         critique = tuple(
-            type(one).model_validate(redact_values(one.model_dump(), self._redact)) for one in request.critique
+            Issue.model_validate(redact_values(issue.model_dump(), self._redact)) for issue in request.critique
         )
-        asked = replace(request, prompt=self._redact(request.prompt), critique=critique)
+        redacted = replace(request, prompt=self._redact(request.prompt), critique=critique)
         try:
-            found = self._agent.answer(asked, replace(watch, on_output=heard))
+            reply = self._agent.answer(redacted, replace(watch, on_output=output))
         except AgentError as error:
             raise type(error)(self._redact(str(error))) from None
         finally:
-            heard.end()
-        self._cover(request.artifact, before)
-        return AgentReply.model_validate(redact_values(found.model_dump(), self._redact))
+            output.end()
+        self._redact_document(request.artifact, before)
+        return AgentReply.model_validate(redact_values(reply.model_dump(), self._redact))
 
     def close(self) -> None:
         self._agent.close()
 
-    def _cover(self, path: Path | None, before: bytes | None) -> None:
-        """Take secrets out of a document that was edited; what is no text holds none that could be seen."""
-        after = _content(path)
+    def _redact_document(self, path: Path | None, before: bytes | None) -> None:
+        """Redact a document that was edited."""
+        after = _read_document(path)
         if path is None or after is None or after == before:
             return
         text = after.decode("utf-8", "surrogateescape")
-        if (without := self._redact(text)) != text:
-            path.write_bytes(without.encode("utf-8", "surrogateescape"))
+        if (redacted := self._redact(text)) != text:
+            path.write_bytes(redacted.encode("utf-8", "surrogateescape"))
 
 
-def _content(path: Path | None) -> bytes | None:
+def _read_document(path: Path | None) -> bytes | None:
     is_document = path is not None and path.is_file() and not path.is_symlink()
     return path.read_bytes() if path and is_document and path.stat().st_size <= MAX_ANSWER_BYTES else None

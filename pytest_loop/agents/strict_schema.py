@@ -1,4 +1,4 @@
-"""Schemas for clients that take only those in which nothing is open."""
+"""Make JSON schemas strict, for clients that accept no open parts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 Schema = Mapping[str, Any]
-_KEPT = ("type", "enum", "const", "description", "$ref", "minItems", "maxItems")
-_SAYS_WHAT = {"type", "enum", "const", "$ref", "anyOf"}
+_SUPPORTED = ("type", "enum", "const", "description", "$ref", "minItems", "maxItems")
+_DETERMINING = {"type", "enum", "const", "$ref", "anyOf"}
 
 
 class _OpenError(Exception):
@@ -15,33 +15,33 @@ class _OpenError(Exception):
 
 
 def make_strict(schema: Schema) -> dict[str, Any] | None:
-    """A schema in which every key is required and no other is allowed; None where some part of it is open."""
+    """Return a schema with every key required and no other allowed, or None if a part of it allows anything."""
     try:
-        return _closed(schema)
+        return _close(schema)
     except _OpenError:
         return None
 
 
-def _closed(schema: Schema) -> dict[str, Any]:
-    found = {name: schema[name] for name in _KEPT if name in schema}
-    found |= _object(schema) if schema.get("type") == "object" else {}
+def _close(schema: Schema) -> dict[str, Any]:
+    closed = {name: schema[name] for name in _SUPPORTED if name in schema}
+    closed |= _close_object(schema) if schema.get("type") == "object" else {}
     if "items" in schema:
-        found["items"] = _closed(schema["items"])
+        closed["items"] = _close(schema["items"])
     if "anyOf" in schema:
-        found["anyOf"] = [_closed(one) for one in schema["anyOf"]]
+        closed["anyOf"] = [_close(option) for option in schema["anyOf"]]
     if "$defs" in schema:
-        found["$defs"] = {name: _closed(one) for name, one in schema["$defs"].items()}
-    if not found.keys() & _SAYS_WHAT or (found.get("type") == "array" and "items" not in found):
+        closed["$defs"] = {name: _close(part) for name, part in schema["$defs"].items()}
+    if not closed.keys() & _DETERMINING or (closed.get("type") == "array" and "items" not in closed):
         raise _OpenError
-    return found
+    return closed
 
 
-def _object(schema: Schema) -> dict[str, Any]:
+def _close_object(schema: Schema) -> dict[str, Any]:
     properties = schema.get("properties")
     if not properties or schema.get("additionalProperties"):
         raise _OpenError
     return {
-        "properties": {name: _closed(one) for name, one in properties.items()},
+        "properties": {name: _close(part) for name, part in properties.items()},
         "required": list(properties),
         "additionalProperties": False,
     }

@@ -1,4 +1,4 @@
-"""What clients leave behind in their structured formats: one small reader each, and no fact is taken from prose."""
+"""Read the structured output of clients: one small reader for each format, and no fact is taken from prose."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from pytest_loop.agents.json_values import (
     Event,
-    an_object,
-    at,
-    events,
-    last,
-    members,
-    number,
-    of_type,
-    prose,
+    find_last,
+    get_at,
+    get_number,
+    get_prose,
+    get_text,
+    list_members,
+    parse_object,
+    read_events,
+    select_type,
     sum_at,
-    total,
-    word,
+    sum_known,
 )
 
 _CODEX_STATUS = re.compile(r"(?:unexpected status|exceeded retry limit, last status:) (\d{3})\b")
@@ -30,17 +30,17 @@ _GEMINI_NO_LOGIN = 41
 
 @dataclass(frozen=True)
 class Transcript:
-    """All that a client left; `report` is the file that some of them write, `is_whole` says that nothing is lost."""
+    """The output of one run of a client; `report` is the file that some of them write."""
 
     stdout: str
     report: str = ""
     exit_code: int = 0
-    is_whole: bool = True
+    is_complete: bool = True
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong, as the client says: the status that the model's server gave, and how long to wait, if known."""
+    """An error of the client, with the HTTP status of the model's server and the seconds to wait, if reported."""
 
     message: str = ""
     status: int | None = None
@@ -49,9 +49,9 @@ class Failure:
 
 @dataclass(frozen=True)
 class ClientReport:
-    """What a transcript says; what its numbers count, this run or the whole conversation, is said by the preset.
+    """The facts of a transcript; the preset says whether the numbers count this run or the whole session.
 
-    `priced` is how many tokens the cost is for, where the client says so.
+    `priced` is the number of tokens that `cost_usd` is for, if the client reports it.
     """
 
     text: str | None = None
@@ -66,168 +66,156 @@ class ClientReport:
 Reader = Callable[[Transcript], ClientReport]
 
 
-def read_codex(found: Transcript) -> ClientReport:
-    """JSON lines. A status is known only from the head of the sentence that Codex itself puts into `turn.failed`."""
-    said = list(events(found.stdout))
-    done, failed = last(of_type(said, "turn.completed")), last(of_type(said, "turn.failed"))
-    items = [at(one, "item") for one in of_type(said, "item.completed")]
-    text = prose(last(of_type(filter(None, items), "agent_message")).get("text"))
+def read_codex(transcript: Transcript) -> ClientReport:
+    """Read JSON lines; a status is known only from the sentence with which Codex begins `turn.failed`."""
+    events = read_events(transcript.stdout)
+    completed, failed = find_last(events, "turn.completed"), find_last(events, "turn.failed")
+    items = [event.get("item") for event in select_type(events, "item.completed")]
+    text = get_prose(find_last(filter(None, items), "agent_message"), "text")
+    failure = _fail_unless(completed)
+    if failed:
+        message = get_text(failed, "error", "message")
+        status = _CODEX_STATUS.match(message)
+        failure = Failure(message, int(status[1]) if status else None)
     return ClientReport(
         text=text,
-        data=an_object(text),
-        session=word(last(of_type(said, "thread.started")).get("thread_id")),
-        tokens=sum_at(done.get("usage"), "input_tokens", "output_tokens"),
-        failure=_codex_failure(word(at(failed, "error", "message"))) if failed else _unless(done),
-    )
-
-
-def _codex_failure(message: str) -> Failure:
-    status = _CODEX_STATUS.match(message)
-    return Failure(message, int(status[1]) if status else None)
-
-
-def read_claude(found: Transcript) -> ClientReport:
-    """JSON lines: the one of type `result` says all. Its input is counted without what came from a cache."""
-    result = last(of_type(events(found.stdout), "result"))
-    failure = _unless(result)
-    if result.get("is_error"):
-        message = word(result.get("result")) or word(result.get("subtype"))
-        failure = Failure(message, _status(result, "api_error_status"))
-    return ClientReport(
-        text=prose(result.get("result")),
-        data=result.get("structured_output"),
-        session=word(result.get("session_id")),
-        tokens=sum_at(result.get("usage"), *_CLAUDE_TOKENS),
-        cost_usd=number(result.get("total_cost_usd")),
-        priced=total(sum_at(one, *_CLAUDE_PRICED) for one in members(result.get("modelUsage"))),
+        data=parse_object(text),
+        session=get_text(find_last(events, "thread.started"), "thread_id"),
+        tokens=sum_at(completed.get("usage"), "input_tokens", "output_tokens"),
         failure=failure,
     )
 
 
-def read_gemini(found: Transcript) -> ClientReport:
-    """JSON lines. The exit code is the status that the server gave, modulo 256; the answer follows the last tool."""
-    said = list(events(found.stdout))
-    result = last(of_type(said, "result"))
-    failure = _unless(result.get("status") == "success", word(at(result, "error", "message")))
-    if failure and found.exit_code:
-        status = 401 if found.exit_code == _GEMINI_NO_LOGIN else found.exit_code + 256
-        failure = Failure(failure.message, status if 400 <= status < 500 else None)
+def read_claude(transcript: Transcript) -> ClientReport:
+    """Read the JSON line of type `result`; its `input_tokens` do not include cached ones."""
+    result = find_last(read_events(transcript.stdout), "result")
+    failure = _fail_unless(result)
+    if result.get("is_error"):
+        message = get_text(result, "result") or get_text(result, "subtype")
+        failure = Failure(message, _get_status(result, "api_error_status"))
     return ClientReport(
-        text=prose("".join(_last_words(said))),
-        session=word(last(of_type(said, "init")).get("session_id")),
+        text=get_prose(result, "result"),
+        data=result.get("structured_output"),
+        session=get_text(result, "session_id"),
+        tokens=sum_at(result.get("usage"), *_CLAUDE_TOKENS),
+        cost_usd=get_number(result, "total_cost_usd"),
+        priced=sum_known(sum_at(usage, *_CLAUDE_PRICED) for usage in list_members(result.get("modelUsage"))),
+        failure=failure,
+    )
+
+
+def read_gemini(transcript: Transcript) -> ClientReport:
+    """Read JSON lines; the exit code is the status of the server modulo 256, and the answer follows the last tool."""
+    events = read_events(transcript.stdout)
+    result = find_last(events, "result")
+    failure = _fail_unless(result.get("status") == "success", get_text(result, "error", "message"))
+    if failure and transcript.exit_code:
+        status = 401 if transcript.exit_code == _GEMINI_NO_LOGIN else transcript.exit_code + 256
+        failure = Failure(failure.message, status if 400 <= status < 500 else None)
+    tools = ("tool_use", "tool_result")
+    answers = [event for event in events if event.get("type") in tools or event.get("role") == "assistant"]
+    return ClientReport(
+        text=_join_after_tools(answers, tools, "content"),
+        session=get_text(find_last(events, "init"), "session_id"),
         tokens=sum_at(result.get("stats"), "total_tokens"),
         failure=failure,
     )
 
 
-def _last_words(said: Iterable[Event]) -> list[str]:
-    words: list[str] = []
-    for event in said:
-        if event.get("type") in ("tool_use", "tool_result"):
-            words = []
-        elif event.get("type") == "message" and event.get("role") == "assistant":
-            words.append(word(event.get("content")))
-    return words
-
-
-def read_opencode(found: Transcript) -> ClientReport:
-    """JSON lines; tokens and cost are those of all steps together, and unknown where some of the lines are lost."""
-    said = list(events(found.stdout))
-    steps = [one.get("part") for one in of_type(said, "step_finish")]
-    counted = steps if found.is_whole else []
-    error = last(of_type(said, "error")).get("error")
+def read_opencode(transcript: Transcript) -> ClientReport:
+    """Read JSON lines; tokens and cost are summed over all steps, and unknown if some lines are missing."""
+    events = read_events(transcript.stdout)
+    steps = [event.get("part") for event in select_type(events, "step_finish")]
+    error = find_last(events, "error").get("error")
+    numbers: list[Any] = []
+    for step in steps if transcript.is_complete else ():
+        numbers.append(sum_at(get_at(step, "tokens"), "input", "output", "reasoning"))
+        numbers.append(sum_at(get_at(step, "tokens", "cache"), "read", "write"))
     return ClientReport(
-        text=prose(at(last(of_type(said, "text")), "part", "text")),
-        session=word(last(one for one in said if one.get("sessionID")).get("sessionID")),
-        tokens=total(
-            total(
-                [
-                    sum_at(at(one, "tokens"), "input", "output", "reasoning"),
-                    sum_at(at(one, "tokens", "cache"), "read", "write"),
-                ]
-            )
-            for one in counted
-        ),
-        cost_usd=total(at(one, "cost") for one in counted),
-        failure=_opencode_failure(error) if error else _unless(steps),
+        text=get_prose(find_last(events, "text"), "part", "text"),
+        session=next((get_text(event, "sessionID") for event in reversed(events) if event.get("sessionID")), ""),
+        tokens=sum_known(numbers),
+        cost_usd=sum_known(get_number(step, "cost") for step in steps) if transcript.is_complete else None,
+        failure=_read_opencode_failure(error) if error else _fail_unless(steps),
     )
 
 
-def _opencode_failure(error: Any) -> Failure:
-    data = at(error, "data")
-    wait = word(at(data, "responseHeaders", "retry-after"))
+def _read_opencode_failure(error: Any) -> Failure:
+    data = get_at(error, "data")
+    wait = get_text(data, "responseHeaders", "retry-after")
     return Failure(
-        word(at(data, "message")) or word(at(error, "name")),
-        _status(data, "statusCode"),
+        get_text(data, "message") or get_text(error, "name"),
+        _get_status(data, "statusCode"),
         float(wait) if wait.isdecimal() else None,
     )
 
 
-def read_goose(found: Transcript) -> ClientReport:
-    """JSON lines. The exit code is 0 whatever happens: that a model answered is seen from its tokens alone."""
-    said = list(events(found.stdout))
-    messages = [one.get("message") for one in of_type(said, "message")]
-    answer = messages[-1] if messages else None
-    pieces = [one for one in messages if at(one, "id") == at(answer, "id") and at(one, "role") == "assistant"]
-    text = "".join(word(at(part, "text")) for one in pieces for part in members(at(one, "content")))
-    tokens = sum_at(last(of_type(said, "complete")), "total_tokens")
-    return ClientReport(text=prose(text), tokens=tokens, failure=_unless(tokens, text))
+def read_goose(transcript: Transcript) -> ClientReport:
+    """Read JSON lines; the exit code is always 0, so only tokens show that a model answered."""
+    events = read_events(transcript.stdout)
+    messages = [event.get("message") for event in select_type(events, "message")]
+    last_id = get_at(messages[-1], "id") if messages else None
+    pieces = [message for message in messages if get_at(message, "id") == last_id]
+    pieces = [message for message in pieces if get_at(message, "role") == "assistant"]
+    text = "".join(get_text(part, "text") for message in pieces for part in list_members(get_at(message, "content")))
+    tokens = get_number(find_last(events, "complete"), "total_tokens")
+    return ClientReport(text=get_prose(text), tokens=tokens, failure=_fail_unless(tokens, text))
 
 
-def read_aider(found: Transcript) -> ClientReport:
-    """Plain text, and a log of events. The exit code is 0 whatever happens: what a model answered is in the log."""
-    sent = [one.get("properties") for one in events(found.report) if one.get("event") == "message_send"]
+def read_aider(transcript: Transcript) -> ClientReport:
+    """Read plain text and a log of events; the exit code is always 0, so only the log shows that a model answered."""
+    events = read_events(transcript.report)
+    sent = [event.get("properties") for event in events if event.get("event") == "message_send"]
     return ClientReport(
-        text=prose(found.stdout),
-        tokens=total(sum_at(one, "prompt_tokens", "completion_tokens") for one in sent),
-        cost_usd=total(at(one, "cost") for one in sent),
-        failure=_unless(sent),
+        text=get_prose(transcript.stdout),
+        tokens=sum_known(sum_at(message, "prompt_tokens", "completion_tokens") for message in sent),
+        cost_usd=sum_known(get_number(message, "cost") for message in sent),
+        failure=_fail_unless(sent),
     )
 
 
-def read_copilot(found: Transcript) -> ClientReport:
-    """JSON lines, and a file with the usage of every model."""
-    said = list(events(found.stdout))
-    answers = of_type(said, "assistant.message")
-    error = last(of_type(said, "session.error")).get("data")
-    failure = Failure(word(at(error, "message")), _status(error, "statusCode")) if error else _unless(answers)
+def read_copilot(transcript: Transcript) -> ClientReport:
+    """Read JSON lines, and a file with the usage of every model."""
+    events = read_events(transcript.stdout)
+    answer = find_last(events, "assistant.message")
+    error = find_last(events, "session.error").get("data")
+    failure = _fail_unless(answer)
+    if error:
+        failure = Failure(get_text(error, "message"), _get_status(error, "statusCode"))
+    models = list_members(get_at(parse_object(transcript.report), "modelMetrics"))
     return ClientReport(
-        text=prose(at(last(answers), "data", "content")),
-        session=word(last(of_type(said, "result")).get("sessionId")),
-        tokens=total(
-            sum_at(at(one, "usage"), "inputTokens", "outputTokens")
-            for one in members(at(an_object(found.report), "modelMetrics"))
-        ),
+        text=get_prose(answer, "data", "content"),
+        session=get_text(find_last(events, "result"), "sessionId"),
+        tokens=sum_known(sum_at(get_at(model, "usage"), "inputTokens", "outputTokens") for model in models),
         failure=failure,
     )
 
 
-def read_qwen(found: Transcript) -> ClientReport:
-    """JSON lines: the one of type `result` says all. It may say success where no model was reached: see its tokens."""
-    result = last(of_type(events(found.stdout), "result"))
+def read_qwen(transcript: Transcript) -> ClientReport:
+    """Read the JSON line of type `result`; it may report success without a model, so tokens have to prove one."""
+    result = find_last(read_events(transcript.stdout), "result")
     tokens = sum_at(result.get("usage"), "input_tokens", "output_tokens")
-    text = word(result.get("result"))
+    message = get_text(result, "error", "message") or get_text(result, "result")
     return ClientReport(
-        text=prose(text),
+        text=get_prose(result, "result"),
         data=result.get("structured_result"),
-        session=word(result.get("session_id")),
+        session=get_text(result, "session_id"),
         tokens=tokens,
-        failure=_unless(tokens and not result.get("is_error"), word(at(result, "error", "message")) or text),
+        failure=_fail_unless(tokens and not result.get("is_error"), message),
     )
 
 
-def read_acp(found: Transcript) -> ClientReport:
-    """JSON lines of our own; what agents say there about usage counts different things, so it is unknown."""
-    said = list(events(found.stdout))
-    words: list[str] = []
-    for event in said:
-        words = [] if event.get("type") == "tool" else [*words, word(event.get("text"))]
-    failed = last(of_type(said, "failed"))
-    is_done = last(of_type(said, "done")).get("reason") == "end_turn"
+def read_acp(transcript: Transcript) -> ClientReport:
+    """Read the JSON lines of `acp_bridge`; usage is unknown, because agents count different things there."""
+    events = read_events(transcript.stdout)
+    failed = find_last(events, "failed")
+    failure = _fail_unless(find_last(events, "done").get("reason") == "end_turn")
+    if failed:
+        failure = Failure(get_text(failed, "message"), _get_status(failed, "status"))
     return ClientReport(
-        text=prose("".join(words)),
-        session=word(last(of_type(said, "session")).get("session")),
-        failure=Failure(word(failed.get("message")), _status(failed, "status")) if failed else _unless(is_done),
+        text=_join_after_tools(events, ("tool",), "text"),
+        session=get_text(find_last(events, "session"), "session"),
+        failure=failure,
     )
 
 
@@ -244,11 +232,19 @@ READERS: dict[str, Reader] = {
 }
 
 
-def _unless(proof: Any, message: str = "") -> Failure | None:
-    """Who shows no proof that a model answered has failed, whatever the exit code says."""
+def _join_after_tools(events: Iterable[Event], tools: tuple[str, ...], key: str) -> str | None:
+    """Return the texts at `key` after the last tool event, as one."""
+    texts: list[str] = []
+    for event in events:
+        texts = [] if event.get("type") in tools else [*texts, get_text(event, key)]
+    return get_prose("".join(texts))
+
+
+def _fail_unless(proof: Any, message: str = "") -> Failure | None:
+    """Return a failure without a proof that a model answered."""
     return None if proof else Failure(message)
 
 
-def _status(value: Any, name: str) -> int | None:
-    status = at(value, name)
+def _get_status(value: Any, name: str) -> int | None:
+    status = get_at(value, name)
     return status if isinstance(status, int) else None

@@ -1,4 +1,4 @@
-"""Runs in the background: started apart from their terminal, followed, paused, and taken up again after a crash."""
+"""Runs in the background: detach, attach, pause, and resume after a crash."""
 
 from __future__ import annotations
 
@@ -6,142 +6,136 @@ import codecs
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import TextIO
 
 import pytest
 
-from pytest_loop.cli import runs
+from pytest_loop.cli.output import build_result, write_json
+from pytest_loop.cli.runs import describe_condition, describe_status, find_active_run, find_run
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
-from pytest_loop.session.runner import START
+from pytest_loop.run.console import Console
+from pytest_loop.session.runner import START_SCRIPT
 from pytest_loop.settings.command_line import build_resume_arguments
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
-PATIENCE = 60.0
-MOST_ATTEMPTS = 3
-_POLL = 0.05
+WAIT_SECONDS = 60.0
+MAX_ATTEMPTS = 3
+_POLL_SECONDS = 0.05
 
 
-def detach(files: RunFiles, arguments: Sequence[str], folder: Path, say: PrintLine) -> int:
-    """Let a process of its own go on with a run that this one has begun; gives the exit code.
+def detach(files: RunFiles, settings: Settings, print_line: PrintLine) -> int:
+    """Continue a run in a background process, and return the exit code of this process.
 
-    It has a session of its own, so that no terminal ends it, and everything it says is in the log of the run.
+    The process has a session of its own, so that no terminal ends it, and writes its output to the log of the run.
     """
     files.release()
-    words = [*build_resume_arguments(arguments), f"--loop-resume={files.alias}"]
-    begin = files.log.length
+    arguments = [*build_resume_arguments(settings.arguments), f"--loop-resume={files.alias}"]
+    log_start = files.log.length
     with files.log.open_for_appending() as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", START, *words],
-            cwd=folder,
+            [sys.executable, "-c", START_SCRIPT, *arguments],
+            cwd=settings.folder,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
-    _wait(lambda: process.poll() is not None or (files.is_busy and files.pid == str(process.pid)))
+    _wait_until(lambda: process.poll() is not None or (files.is_busy and files.pid == str(process.pid)))
     if process.poll() is not None:
-        for line in files.log.read_after(begin).decode("utf-8", "replace").splitlines():
-            say(line)
+        for line in files.log.read_after(log_start).decode("utf-8", "replace").splitlines():
+            print_line(line)
         return process.returncode
-    process.returncode = 0  # nobody waits for it
-    say(f"{files.alias} works in the background: process {process.pid}, log {files.log.path}")
-    say(f"follow it with pytest --loop-attach={files.alias}, end it with pytest --loop-stop --loop-alias={files.alias}")
+    process.returncode = 0  # keeps Popen from warning about a child that is still running
+    print_line(f"{files.alias} works in the background: process {process.pid}, log {files.log.path}")
+    print_line(
+        f"follow it with pytest --loop-attach={files.alias}, end it with pytest --loop-stop --loop-alias={files.alias}"
+    )
     return 0
 
 
-def _wait(is_done: Callable[[], bool], patience: float = PATIENCE) -> bool:
-    until = time.monotonic() + patience
+def _wait_until(is_done: Callable[[], bool], seconds: float = WAIT_SECONDS) -> bool:
+    deadline = time.monotonic() + seconds
     while not is_done():
-        if time.monotonic() >= until:
+        if time.monotonic() >= deadline:
             return False
-        time.sleep(_POLL)
+        time.sleep(_POLL_SECONDS)
     return True
 
 
-# -- after a crash
+def count_attempt(files: RunFiles, *, force: bool) -> int:
+    """Return the number of this attempt to resume a run whose process died, 0 if it did not die.
 
-
-def attempt(files: RunFiles, *, force: bool) -> int:
-    """Which attempt it is to take up a run whose process died; 0 where it did not, and an error after too many."""
+    Raises `StateError` after too many attempts in the same place.
+    """
     if files.owner is not Owner.DEAD:
         return 0
     state = files.read()[0]
-    before = files.count_attempts(state.progress.evaluations)
-    if before >= MOST_ATTEMPTS and not force and not state.is_over:
-        where = f"{state.current_step.value} of iteration {state.iteration}"
+    attempts = files.count_attempts(state.progress.evaluations)
+    if attempts >= MAX_ATTEMPTS and not force and not state.is_over:
+        place = f"{state.current_step.value} of iteration {state.iteration}"
         raise StateError(
-            f"{files.alias} was taken up {before} times at {where}, and its process died each time: "
+            f"{files.alias} was taken up {attempts} times at {place}, and its process died each time: "
             f"find out why, then go on with pytest --loop-resume={files.alias} --loop-force"
         )
-    return before + 1
+    return attempts + 1
 
 
-# -- commands
-
-
-def carry_out(name: str, settings: Settings, store: Store, say: PrintLine, stream: TextIO) -> int:
-    """The exit code of a command: attach or pause."""
-    if name == "attach":
-        return _attach(settings, store, say, stream)
-    return _pause(settings, store, say)
-
-
-def _attach(settings: Settings, store: Store, say: PrintLine, stream: TextIO) -> int:
-    """Show what a run says until nobody works on it; whoever leaves before leaves it at work."""
-    files = runs.chosen(store, settings.start.alias or settings.commands.attach)
+def attach(settings: Settings, store: Store, console: Console) -> int:
+    """Show the log of a run until its process ends; an interrupt leaves the run working."""
+    files = find_run(store, settings.start.alias or settings.commands.attach)
     if not files.log.exists:
         raise StateError(f"{files.alias} has no log: only a run that was started with --loop-detach can be followed")
     try:
-        _follow(files, stream)
+        _follow_log(files, console.stream)
     except KeyboardInterrupt:
-        say(f"\n{files.alias} goes on: end it with pytest --loop-stop --loop-alias={files.alias}")
+        console.print_line(f"\n{files.alias} goes on: end it with pytest --loop-stop --loop-alias={files.alias}")
         return int(pytest.ExitCode.INTERRUPTED)
     state, history = files.read()
     if settings.output.json:
-        runs.give(runs.result(files, state, history), settings.output.json, say)
-    return _left(state, files, say)
-
-
-def _follow(files: RunFiles, stream: TextIO) -> None:
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    place = 0
-    is_busy = True
-    while is_busy:
-        is_busy = files.is_busy  # before we read: what was said until then is read
-        data = files.log.read_after(place)
-        place += len(data)
-        stream.write(decoder.decode(data))
-        stream.flush()
-        if is_busy and not data:
-            time.sleep(_POLL)
-
-
-def _left(state: RunState, files: RunFiles, say: PrintLine) -> int:
-    """The exit code for a run that nobody works on any more."""
+        write_json(build_result(files, state, history), settings.output.json, console.print_line)
     if state.is_over:
-        return int(pytest.ExitCode.OK if state.status is Status.COMPLETED else pytest.ExitCode.TESTS_FAILED)
-    say(f"{files.alias} is {runs.condition(state, files)}: go on with pytest --loop-resume={files.alias}")
+        return get_exit_code(state)
+    condition = describe_condition(state, files)
+    console.print_line(f"{files.alias} is {condition}: go on with pytest --loop-resume={files.alias}")
     return int(pytest.ExitCode.INTERRUPTED)
 
 
-def _pause(settings: Settings, store: Store, say: PrintLine) -> int:
+def _follow_log(files: RunFiles, stream: TextIO) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    position = 0
+    is_busy = True
+    while is_busy:
+        is_busy = files.is_busy  # before the log is read, so that its last lines are not missed
+        data = files.log.read_after(position)
+        position += len(data)
+        stream.write(decoder.decode(data))
+        stream.flush()
+        if is_busy and not data:
+            time.sleep(_POLL_SECONDS)
+
+
+def get_exit_code(state: RunState) -> int:
+    """Return the exit code for a run that is over."""
+    return int(pytest.ExitCode.OK if state.status is Status.COMPLETED else pytest.ExitCode.TESTS_FAILED)
+
+
+def pause(settings: Settings, store: Store, console: Console) -> int:
     """Ask the process of a run to leave it where it stands."""
-    files = runs.at_work(store, settings.start.alias or settings.commands.pause, "pause")
+    files = find_active_run(store, settings.start.alias or settings.commands.pause, "pause")
     if not files.is_busy:
-        say(f"nobody works on {files.alias}: {runs.shown_status(files.read()[0], files)}")
+        console.print_line(f"nobody works on {files.alias}: {describe_status(files.read()[0], files)}")
         return 0
     files.request_pause()
-    is_left = _wait(lambda: not files.is_busy)
-    words = f"paused {files.alias}" if is_left else f"asked {files.alias} to pause"
-    say(f"{words}: go on with pytest --loop-resume={files.alias}")
+    is_paused = _wait_until(lambda: not files.is_busy)
+    action = f"paused {files.alias}" if is_paused else f"asked {files.alias} to pause"
+    console.print_line(f"{action}: go on with pytest --loop-resume={files.alias}")
     if settings.output.json:
-        runs.give(runs.result(files, *files.read()), settings.output.json, say)
+        write_json(build_result(files, *files.read()), settings.output.json, console.print_line)
     return 0

@@ -1,4 +1,4 @@
-"""How a draft is to be carried out: how clear it is, what kind of work it is, and how hard to take back."""
+"""How ready a draft is: how clear it is, what kind of work it is, and how hard to undo."""
 
 from __future__ import annotations
 
@@ -31,93 +31,96 @@ from pytest_loop.inference.reversibility import (
 )
 
 _WORKFLOWS = {Workflow.BUILD: "build", Workflow.DEBUG: "debug", Workflow.REFACTOR: "refactor"}
-# What the verdict of a rule rests on, as a draft calls it.
+# Names of proofs in the draft that differ from those of the model.
 _KINDS = {Proof.REVIEW: "judge", Proof.ASSUMPTION: "manual"}
 
 
 class UnclearError(LoopError):
-    """The task cannot be measured; the text says what is missing."""
+    """The task cannot be measured; the text names what is missing."""
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What a draft comes to; `lacks` is what it should have before somebody starts what is hard to take back."""
+class Readiness:
+    """The readiness of a draft; `missing` are safety measures for work that is hard to undo."""
 
     clarity: Clarity
     shape: Shape
     workflow: Workflow
-    undone: Reversibility
-    lacks: tuple[str, ...] = ()
-    says_when: bool = True
+    reversibility: Reversibility
+    missing: tuple[str, ...] = ()
+    says_when_done: bool = True
 
     @property
-    def manner(self) -> ConfirmedDraft:
-        """As a run keeps it."""
+    def confirmed_draft(self) -> ConfirmedDraft:
+        """The readiness as the state of a run stores it."""
         return ConfirmedDraft(
             shape=self.shape.value,
             workflow=self.workflow.value,
-            reversal=self.undone.kind.value,
+            reversal=self.reversibility.kind.value,
             clarity=self.clarity.total,
-            says_when=self.says_when,
+            says_when=self.says_when_done,
         )
 
     @property
     def question(self) -> str:
-        """What is asked before it begins."""
-        if not self.lacks:
+        """The question before the start."""
+        if not self.missing:
             return "start?"
-        return f"this is hard to take back, and lacks {' and '.join(self.lacks)}: start all the same?"
+        return f"this is hard to take back, and lacks {' and '.join(self.missing)}: start all the same?"
 
-    def lines(self) -> Iterator[str]:
-        """For the draft; raises `UnclearError` where it is not clear enough to start."""
+    def render_lines(self) -> Iterator[str]:
+        """Render the readiness for the draft; raises `UnclearError` if it is not clear enough to start."""
         kind = f"{self.workflow.value} ({_WORKFLOWS[self.workflow]})"
-        yield f"workflow    {kind}, undo {self.undone.kind.value}: {self.undone.reason}"
+        yield f"workflow    {kind}, undo {self.reversibility.kind.value}: {self.reversibility.reason}"
         yield f"clarity     {self.clarity.total} of 10, {self.shape.value}"
-        for one in self.clarity.points:
-            yield f"  {one.dimension:<11} {one.score}  {one.reason}"
+        for point in self.clarity.points:
+            yield f"  {point.dimension:<11} {point.score}  {point.reason}"
         if self.shape is Shape.UNCLEAR:
-            own = ("SHAPE.md: its spec score is below 5",) if self.clarity.shape is not Shape.UNCLEAR else ()
-            missing = "\n".join(f"  {one}" for one in (*own, *self.clarity.missing))
-            raise UnclearError(f"this is not clear enough to start:\n{missing}")
-        for number, step in enumerate(self.undone.pre_check, 1):
+            is_by_shape_file = self.clarity.shape is not Shape.UNCLEAR
+            reasons = ["SHAPE.md: its spec score is below 5"] if is_by_shape_file else []
+            lines = "\n".join(f"  {reason}" for reason in (*reasons, *self.clarity.missing))
+            raise UnclearError(f"this is not clear enough to start:\n{lines}")
+        for number, step in enumerate(self.reversibility.pre_check, 1):
             yield f"pre-check   {number}. {step}"
-        if self.lacks:
-            yield f"lacking     {'; '.join(self.lacks)}"
+        if self.missing:
+            yield f"lacking     {'; '.join(self.missing)}"
 
 
-def reading(
-    state: RunState, allow: Sequence[str] = (), said: Context | None = None, *, says_when: bool = True
-) -> Reading:
-    """How a run that begins like this is to be carried out; of several opinions about it the strictest counts."""
-    said = said or Context()
+def assess_readiness(
+    state: RunState, allow: Sequence[str] = (), project: Context | None = None, *, says_when_done: bool = True
+) -> Readiness:
+    """Assess the draft of a run; of its own clarity and that of the project the stricter one counts."""
     limits = {name: limit for name, (_, limit) in get_budgets(state).items() if limit is not None}
-    rules = tuple(_draft_rule(rule) for rule in state.criteria.rules)
-    points = score_clarity(
+    rules = tuple(_make_draft_rule(rule) for rule in state.criteria.rules)
+    artifact = state.setup.artifact if state.setup.target is Target.ARTIFACT else ""
+    clarity = score_clarity(
         Draft(
             task=state.task.prompt,
             rules=rules,
             max_iterations=state.max_iterations,
             budgets=tuple(f"{limit:g} {name}" for name, limit in limits.items()),
             allow=tuple(allow),
-            artifact=state.setup.artifact if state.setup.target is Target.ARTIFACT else "",
+            artifact=artifact,
         )
     )
-    artifact = (state.setup.artifact,) if state.setup.target is Target.ARTIFACT else ()
-    undone = assess_reversibility(state.task.prompt, (*allow, *artifact))
-    shape = find_strictest_shape([points.shape, *([choose_shape(said.clarity)] if said.clarity is not None else [])])
-    kind = classify_workflow(state.task.prompt)
-    return Reading(points, shape, kind, undone, find_open_pre_checks(undone.kind, rules), says_when)
+    reversibility = assess_reversibility(state.task.prompt, (*allow, *filter(None, (artifact,))))
+    shapes = [clarity.shape]
+    if project and project.clarity is not None:
+        shapes.append(choose_shape(project.clarity))
+    return Readiness(
+        clarity,
+        find_strictest_shape(shapes),
+        classify_workflow(state.task.prompt),
+        reversibility,
+        find_open_pre_checks(reversibility.kind, rules),
+        says_when_done,
+    )
 
 
-def _draft_rule(rule: RunRule) -> DraftRule:
+def _make_draft_rule(rule: RunRule) -> DraftRule:
     kind = _KINDS.get(rule.proof, rule.proof.value)
     if is_test_rule(rule):
         kind = "tests"
     elif isinstance(rule.check, str):
         kind = "sentence"
     return DraftRule(rule.id, kind, is_blocking=rule.is_blocking, must_not=rule.must_not)
-
-
-def workflow_gate(state: RunState) -> str:
-    """What an agent has to do before anything else."""
-    return Workflow(state.setup.draft.workflow).instruction if state.setup.draft.workflow else ""

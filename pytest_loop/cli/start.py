@@ -1,50 +1,47 @@
-"""From options to a run: the task, the draft, the confirmation, or a run that goes on."""
+"""The entry of runs: starts or resumes a run, drives it, and writes its results."""
 
 from __future__ import annotations
 
 import argparse
-import re
+import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import chain
-from pathlib import Path
-from typing import TextIO
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 from pytest_loop.agents.builtin_agent import BUILTIN
 from pytest_loop.agents.installed_clients import choose_default_agent, list_unobservable_limits
-from pytest_loop.cli import background, commands, report, runs
-from pytest_loop.cli.draft import NewRun, NothingToJudgeError, task_of
-from pytest_loop.cli.readiness import Reading, reading
-from pytest_loop.cli.resume import resumed
-from pytest_loop.cli.task import Understood, check_measurable, heard, inferred, tests_of
+from pytest_loop.cli.background import get_exit_code
+from pytest_loop.cli.commands import Commands
+from pytest_loop.cli.delegation import Delegation
+from pytest_loop.cli.draft import Draft, NothingToJudgeError, make_draft
+from pytest_loop.cli.output import build_result, check_report_path, write_debrief, write_json, write_report
+from pytest_loop.cli.readiness import assess_readiness
+from pytest_loop.cli.resume import resume_run
+from pytest_loop.cli.sealing import seal_project, take_baseline
+from pytest_loop.cli.task import read_task, read_task_context
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import RunStarted
-from pytest_loop.core.judging.draft import TESTS_SOURCE, is_test_rule
 from pytest_loop.core.machine.experiment_machine import EXPERIMENT_MACHINE
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
-from pytest_loop.core.model.rules import Plan
 from pytest_loop.core.model.run_state import RunState, State
-from pytest_loop.core.model.vocabulary import Status, Target
-from pytest_loop.core.reporting import outcome
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, parse_task
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run import worktree
-from pytest_loop.run.context import Tools
-from pytest_loop.run.questions import is_at_terminal, line
-from pytest_loop.run.runner import Running
+from pytest_loop.run.console import Console
+from pytest_loop.run.context import RunContext
+from pytest_loop.run.runner import Runner
+from pytest_loop.run.sessions import SessionFactory
 from pytest_loop.run.steps import RunSteps, Steps
-from pytest_loop.session.bytecode import Bytecode
-from pytest_loop.session.runner import ChildSession
 from pytest_loop.settings.command_line import find_unknown_flag
-from pytest_loop.settings.settings import Settings, find_root, read_settings
+from pytest_loop.settings.settings import Settings, read_settings
 from pytest_loop.show import run as show
 from pytest_loop.show import workload
 from pytest_loop.store.project_runs import Store
@@ -52,256 +49,24 @@ from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
 from pytest_loop.workloads.experiment_steps import ExperimentSteps
 from pytest_loop.workloads.new_experiment import NewExperiment
-from pytest_loop.workspace.seal import BUILD_FILES, build_seal_patterns
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
-@dataclass
-class Front:
-    """One call of the command line."""
-
-    config: pytest.Config
-    values: argparse.Namespace
-    settings: Settings
-    task: str = ""
-    is_begun: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.is_begun = self.settings.commands.resume is not None
-
-    @property
-    def root(self) -> Path:
-        return find_root(self.config, self.values)
-
-    def main(self) -> int:
-        """The exit code: pytest's own words."""
-        store = Store(self.root, self.settings.start.dir)
-        if (name := self.settings.command) in ("attach", "pause"):
-            return background.carry_out(name, self.settings, store, self.say, self._stream)
-        if name:
-            return commands.carry_out(name, self.settings, store, self.say, self.ask)
-        report.check(self.settings)
-        try:
-            with interrupt_on_signals():
-                if (code := self._elsewhere(store).carried_out(self.root)) is not None:
-                    return code
-                state, files = self._resumed(store) if self.is_begun else self._started(store)
-                if self.is_apart and not state.is_over:
-                    return self._elsewhere(store).detached(files)
-                if not state.is_over:
-                    state = self.running.run(state, files, store)
-                worktree.hand_over(self.root, files, state, self.say)
-                if self.settings.workload.debrief:
-                    commands.debriefed(files, self.settings.workload.debrief, self.say)
-                if self.settings.output.json:
-                    whole = outcome.build_result(state, files.read_history().events, str(files.history))
-                    runs.give(whole, self.settings.output.json, self.say)
-                if self.settings.output.report:
-                    report.write(self.settings, state, files.read_history().events, self.say)
-                return _exit_code(state)
-        except KeyboardInterrupt:
-            go_on = "the run can go on with pytest --loop-resume"
-            self.say(f"interrupted: {go_on if self.is_begun else 'nothing was started'}")
-            return int(pytest.ExitCode.INTERRUPTED)
-        finally:
-            self.running.close()
-
-    def _elsewhere(self, store: Store) -> worktree.Elsewhere:
-        """Other processes for the same words."""
-        place = self.config.invocation_params
-        return worktree.Elsewhere(store, self.settings, [str(word) for word in place.args], Path(place.dir), self.say)
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether the run works in the background: the person says so in an option, or in the words of a new task."""
-        return self.settings.start.detach or (bool(self.task) and parse_task(self.task).route is Route.BACKGROUND)
-
-    @cached_property
-    def running(self) -> Running:
-        """Who carries out what is decided here."""
-        folder = Path(self.config.invocation_params.dir)
-        named = self.values.loop_agent or ()
-        running = Running(self.root, folder, self.settings, named, self.config.hook, self._stream, self.say)
-        running.make_steps = _choose_steps
-        return running
-
-    @property
-    def _stream(self) -> TextIO:
-        """Where a person reads; standard output may belong to a machine."""
-        return sys.stderr if self.settings.output.json == "-" else sys.stdout
-
-    def say(self, line: str) -> None:
-        """Tell the person something."""
-        print(line, file=self._stream, flush=True)
-
-    def ask(self, question: str) -> bool:
-        """A question at a terminal; elsewhere the answer is no."""
-        said = line(f"{question} [y/N] ", self._stream) if is_at_terminal() else None
-        return said is not None and said.lower() in ("y", "yes")
-
-    # -- a new run
-
-    def _started(self, store: Store) -> tuple[RunState, RunFiles]:
-        if self.settings.workload.manifest:
-            return self._begun_experiment(store)
-        self.task = task = task_of(self.config, self.settings.start.task)
-        self.running.check()
-        new = NewRun(self.config, self.values, self.settings, self.root, self._heard(task))
-        alias = store.make_unique_alias(self.settings.start.alias or make_alias(task))
-        files = store.get_run(alias)
-        artifact = new.artifact() or files.artifact
-        new, session, plan = self._planned(new, files, artifact)
-        state = new.state(alias, artifact, plan)
-        if not state.setup.agents and (
-            found := choose_default_agent(are_files_edited=state.setup.target is Target.WORKSPACE)
-        ):
-            state = state.replace(agents=(found,))
-        self.running.check_candidates(state)
-        if state.setup.target is Target.WORKSPACE:
-            state = self._sealed(new, state, files, session, plan)
-        state = RUN_MACHINE.begin(state)
-        draft = reading(
-            state, self.settings.workspace.allow, new.understood.context, says_when=new.understood.says_when
-        )
-        state = state.replace(draft=draft.manner)
-        lines = self._draft(new, state, plan, draft)
-        return self._begun(store, files, state, lines, lambda state: RunStarted(state=state), draft.question)
-
-    def _begun_experiment(self, store: Store) -> tuple[RunState, RunFiles]:
-        """A workload is tuned instead: its cases judge, and what may be edited is named by its manifest."""
-        new = NewExperiment(self.config, self.settings, self.root, tuple(self.values.file_or_dir))
-        self.running.check()
-        files = store.get_run(store.make_unique_alias(self.settings.start.alias or make_alias(new.name)))
-        session = self.running.session(new.arguments(), time.time())
-        agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
-        experiment, self.running.project = new.begin(files, session, agents)
-        state = EXPERIMENT_MACHINE.begin(experiment)
-        self.running.bytecode = Bytecode(self.root, is_new=True)
-        approved = "--loop-yes" if self.settings.start.yes else "asked"
-        lines = workload.draft_lines(state)
-        return self._begun(store, files, state, lines, lambda state: new.make_start(state, approved))
-
-    def _begun(
-        self,
-        store: Store,
-        files: RunFiles,
-        state: State,
-        draft: Iterable[str],
-        make_start: Callable[[State], RunStarted],
-        question: str = "start?",
-    ) -> tuple[State, RunFiles]:
-        """Shown, confirmed, and written down."""
-        try:
-            for told in chain(draft, list_unobservable_limits(state.setup.agents, state.setup.limits)):
-                self.say(told)
-            if self.is_apart:
-                self.say("works       in the background")
-            confirmed = state.setup.draft.model_copy(update={"confirmed_by": self._confirm(question)})
-            state = state.replace(draft=confirmed)
-        except BaseException:
-            if self.running.project:
-                self.running.project.discard()
-            files.remove_rules()
-            raise
-        store.admit(files, is_new=True, force=self.settings.start.force)
-        worktree.refuse_overlap(store, files, state)
-        event = Event.create(state, make_start(state), state.created_at)
-        store.set_current_run(state)
-        files.append([event], state)
-        self.is_begun = True
-        return state, files
-
-    def _heard(self, task: str) -> Understood:
-        agents = self.settings.agents.agent or (choose_default_agent(are_files_edited=True),)
-        can_judge = bool(self.settings.agents.judge) or any(
-            one.partition(":")[0] not in ("", BUILTIN) for one in agents
-        )
-        return heard(task, self.root, can_judge=can_judge)
-
-    def _planned(self, new: NewRun, files: RunFiles, artifact: Path) -> tuple[NewRun, ChildSession, Plan]:
-        """What judges: what the person named, or the rules of the project and what can be inferred."""
-        session = self.running.session(new.arguments(), time.time())
-        nothing: NothingToJudgeError | None = None
-        plan = Plan()
-        try:
-            plan = new.plan(session, artifact)
-        except NothingToJudgeError as error:
-            nothing = error
-        found = new.understood
-        are_tests_alone = all(one.source == TESTS_SOURCE for one in plan.criteria)
-        if new.is_judge_named:
-            found = found.without_rules()
-            if are_tests_alone and not nothing and not self.settings.workspace.artifact:
-                check_measurable(found, self.root)
-        elif are_tests_alone and not found.has_criteria:
-            found = inferred(found, self.root)
-        new = replace(new, understood=found)
-        if found.rules:
-            files.save_rules(found.rules)
-            new = replace(new, kept=files.rules)
-            session = self.running.session(new.arguments(), time.time())
-            plan = new.plan(session, artifact)
-        elif nothing:
-            raise nothing
-        return new, session, plan
-
-    def _draft(self, new: NewRun, state: RunState, plan: Plan, draft: Reading) -> Iterator[str]:
-        own = new.understood.origins
-        origins = _origins(plan) | {rule.key: own[rule.id] for rule in state.criteria.rules if rule.id in own}
-        yield from show.draft_lines(state, origins)
-        yield from draft.lines()
-        yield from new.understood.notes()
-
-    def _sealed(self, new: NewRun, state: RunState, files: RunFiles, session: ChildSession, plan: Plan) -> RunState:
-        """What judges is sealed before the first edit; the files are kept in the run's folder.
-
-        A command judges by more than it names: by tests of any language, and by what tells tools how to run them.
-        """
-        rules = state.criteria.rules
-        paths = (one.partition("::")[0] for one in (*plan.items, *(rule.id for rule in rules)))
-        has_commands = any(rule.proof.is_executed and not is_test_rule(rule) for rule in rules)
-        self.running.project = SealedFiles(
-            self.root,
-            files.folder,
-            build_seal_patterns(
-                filter(None, (*paths, *plan.judges, *(tests_of(self.root) if has_commands else ()))),
-                (*(BUILD_FILES if has_commands else ()), *self.settings.workspace.seal),
-                self.settings.workspace.unseal,
-                are_tests_added=new.understood.adds_tests,
-            ),
-            self.settings.workspace.allow,
-        )
-        self.say("running the tests twice before the first edit ...")
-        session.bytecode = self.running.bytecode = Bytecode(self.root, is_new=True)
-        return new.sealed(state, self.running.project, session)
-
-    def _resumed(self, store: Store) -> tuple[RunState, RunFiles]:
-        return resumed(store, self.settings, self.values, self.say)
-
-    def _confirm(self, question: str) -> str:
-        """Who has confirmed the draft: without that, nothing begins."""
-        if self.settings.start.yes:
-            return "--loop-yes"
-        if self.settings.start.confirm == Confirm.NEVER.value:
-            return "loop_confirm"
-        if self.ask(question):
-            return "terminal"
-        if is_at_terminal():
-            raise KeyboardInterrupt
-        words = " ".join(_quoted(str(word)) for word in self.config.invocation_params.args)
-        raise pytest.UsageError(f"nobody is here to confirm this: start it with pytest {words} --loop-yes")
-
-
 def main(config: pytest.Config, values: argparse.Namespace) -> int:
-    """Carry out what the options ask for; bad input is a usage error, never a traceback."""
+    """Execute what the flags ask for, and return the exit code; raises `UsageError` for bad input."""
     if config.pluginmanager.has_plugin("loop"):
         raise pytest.UsageError(
             "the plugin pytest-loop (a test repeater) is active and makes sessions run nothing: use -p no:loop"
         )
-    if unknown := find_unknown_flag([str(word) for word in config.invocation_params.args]):
-        raise pytest.UsageError(unknown)
+    if problem := find_unknown_flag([str(argument) for argument in config.invocation_params.args]):
+        raise pytest.UsageError(problem)
     try:
-        return Front(config, values, read_settings(config, values)).main()
+        settings = read_settings(config, values)
+        console = Console(sys.stderr if settings.output.json == "-" else sys.stdout)
+        store = Store(settings.root, settings.start.dir)
+        if settings.command:
+            return Commands(settings, store, console).execute(settings.command)
+        return Start(settings, config.hook, store, console).execute()
     except NothingToJudgeError as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return int(pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -309,19 +74,178 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         raise pytest.UsageError(str(error)) from None
 
 
-def _choose_steps(state: RunState, tools: Tools) -> Steps:
+def _choose_steps(state: RunState, context: RunContext) -> Steps:
     """Return the steps of a run or of an experiment."""
-    return ExperimentSteps(tools.ask) if isinstance(state, ExperimentState) else RunSteps()
+    return ExperimentSteps(context.ask) if isinstance(state, ExperimentState) else RunSteps()
 
 
-def _exit_code(state: RunState) -> int:
-    return int(pytest.ExitCode.OK if state.status is Status.COMPLETED else pytest.ExitCode.TESTS_FAILED)
+@dataclass
+class Start:
+    """One invocation that starts or resumes a run; `project` are its sealed files, if this process sealed them."""
 
+    settings: Settings
+    hook: Any
+    store: Store
+    console: Console
+    project: SealedFiles | None = None
+    is_started: bool = False
+    is_detached: bool = False
+    sessions: SessionFactory = field(init=False)
+    runner: Runner = field(init=False)
 
-def _origins(plan: Plan) -> dict[str, str]:
-    """Where each rule came from."""
-    return {f"{criteria.source}::{rule.id}": criteria.source for criteria in plan.criteria for rule in criteria.rules}
+    def __post_init__(self) -> None:
+        self.sessions = SessionFactory(self.settings, self.console.print_line)
+        self.runner = Runner(self.settings, self.hook, self.console, self.sessions, _choose_steps)
 
+    def execute(self) -> int:
+        """Return the exit code of the run."""
+        check_report_path(self.settings.output)
+        self.is_started = self.settings.commands.resume is not None
+        self.is_detached = self.settings.start.detach
+        try:
+            with interrupt_on_signals():
+                return self._execute()
+        except KeyboardInterrupt:
+            hint = "the run can go on with pytest --loop-resume" if self.is_started else "nothing was started"
+            self.console.print_line(f"interrupted: {hint}")
+            return int(pytest.ExitCode.INTERRUPTED)
+        finally:
+            self.sessions.close()
 
-def _quoted(word: str) -> str:
-    return word if re.fullmatch(r"[\w@%+=:,./-]+", word) else "'" + word.replace("'", "'\"'\"'") + "'"
+    def _execute(self) -> int:
+        delegation = Delegation(self.store, self.settings, self.console)
+        exit_code = delegation.run_if_needed()
+        if exit_code is not None:
+            return exit_code
+        if self.is_started:
+            state, files = resume_run(self.store, self.settings, self.console)
+        elif self.settings.workload.manifest:
+            state, files = self._start_experiment()
+        else:
+            state, files = self._start_run()
+        if self.is_detached and not state.is_over:
+            return delegation.detach(files)
+        if not state.is_over:
+            state = self.runner.run(state, files, self.store, self.project)
+        worktree.hand_over(self.settings.root, files, state, self.console.print_line)
+        self._write_outputs(state, files)
+        return get_exit_code(state)
+
+    def _write_outputs(self, state: RunState, files: RunFiles) -> None:
+        output, print_line = self.settings.output, self.console.print_line
+        if self.settings.workload.debrief:
+            write_debrief(files, self.settings.workload.debrief, print_line)
+        if output.json or output.report:
+            history = files.read_history()
+            if output.json:
+                write_json(build_result(files, state, history), output.json, print_line)
+            if output.report:
+                write_report(output, state, history.events, print_line)
+
+    def _start_run(self) -> tuple[RunState, RunFiles]:
+        """Start a new run: read the task, draft, seal and take the baseline, confirm, begin."""
+        task = read_task(self.settings)
+        self.is_detached |= parse_task(task).route is Route.BACKGROUND
+        self.runner.check_agents()
+        context = read_task_context(task, self.settings.root, can_judge=self._can_judge())
+        files = self._reserve_run(task)
+        try:
+            draft = make_draft(self.settings, context, files, self.sessions)
+            state = self._choose_agent(draft.build_state(files.alias))
+            self.runner.check_candidates(state)
+            if state.setup.target is Target.WORKSPACE:
+                state = self._seal(draft, state, files)
+            state = RUN_MACHINE.begin(state)
+            allow = self.settings.workspace.allow
+            readiness = assess_readiness(
+                state, allow, draft.context.project, says_when_done=draft.context.says_when_done
+            )
+            state = state.replace(draft=readiness.confirmed_draft)
+            self._print(show.draft_lines(state, draft.find_origins(state)))
+            self._print(readiness.render_lines())
+            self._print(draft.context.render_notes())
+            state = self._confirm(state, readiness.question)
+        except BaseException:
+            self._discard(files)
+            raise
+        return self._begin(state, files, RunStarted(state=state))
+
+    def _start_experiment(self) -> tuple[RunState, RunFiles]:
+        """Start an experiment: the cases of the workload judge, and its manifest names what may be edited."""
+        experiment = NewExperiment(self.settings)
+        self.runner.check_agents()
+        files = self._reserve_run(experiment.name)
+        try:
+            session = self.sessions.make(experiment.arguments(), time.time())
+            agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
+            state, self.project = experiment.begin(files, session, agents)
+            self.sessions.cache_bytecode(is_new=True)
+            state = EXPERIMENT_MACHINE.begin(state)
+            self._print(workload.draft_lines(state))
+            state = self._confirm(state, "start?")
+        except BaseException:
+            self._discard(files)
+            raise
+        approved = "--loop-yes" if self.settings.start.yes else "asked"
+        return self._begin(state, files, experiment.make_start(state, approved))
+
+    def _reserve_run(self, text: str) -> RunFiles:
+        """Return the files of a new run, named by the user or after a text."""
+        return self.store.get_run(self.store.make_unique_alias(self.settings.start.alias or make_alias(text)))
+
+    def _can_judge(self) -> bool:
+        """Return whether an agent can judge rules that are sentences."""
+        agents = self.settings.agents
+        specs = agents.agent or (choose_default_agent(are_files_edited=True),)
+        return bool(agents.judge) or any(spec.partition(":")[0] not in ("", BUILTIN) for spec in specs)
+
+    def _choose_agent(self, state: RunState) -> RunState:
+        """Add the default agent to a run without one."""
+        if state.setup.agents:
+            return state
+        agent = choose_default_agent(are_files_edited=state.setup.target is Target.WORKSPACE)
+        return state.replace(agents=(agent,)) if agent else state
+
+    def _seal(self, draft: Draft, state: RunState, files: RunFiles) -> RunState:
+        self.project = seal_project(draft, state, files)
+        self.console.print_line("running the tests twice before the first edit ...")
+        draft.session.bytecode = self.sessions.cache_bytecode(is_new=True)
+        return take_baseline(state, self.project, draft.session)
+
+    def _confirm(self, state: State, question: str) -> State:
+        """Return the state with what confirmed it; raises `KeyboardInterrupt` if the user declines."""
+        self._print(list_unobservable_limits(state.setup.agents, state.setup.limits))
+        if self.is_detached:
+            self.console.print_line("works       in the background")
+        if self.settings.start.yes:
+            confirmed_by = "--loop-yes"
+        elif self.settings.start.confirm == Confirm.NEVER.value:
+            confirmed_by = "loop_confirm"
+        elif self.console.confirm(question):
+            confirmed_by = "terminal"
+        elif self.console.can_ask:
+            raise KeyboardInterrupt
+        else:
+            arguments = shlex.join(self.settings.arguments)
+            raise pytest.UsageError(f"nobody is here to confirm this: start it with pytest {arguments} --loop-yes")
+        return state.replace(draft=state.setup.draft.model_copy(update={"confirmed_by": confirmed_by}))
+
+    def _begin(self, state: RunState, files: RunFiles, payload: RunStarted) -> tuple[RunState, RunFiles]:
+        """Write the first event of a run that this process now owns."""
+        self.store.admit(files, is_new=True, force=self.settings.start.force)
+        worktree.refuse_overlap(self.store, files, state)
+        event = Event.create(state, payload, state.created_at)
+        self.store.set_current_run(state)
+        files.append([event], state)
+        self.is_started = True
+        return state, files
+
+    def _discard(self, files: RunFiles) -> None:
+        """Remove what a run that does not start has written."""
+        if self.project:
+            self.project.discard()
+        files.remove_rules()
+
+    def _print(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.console.print_line(line)

@@ -1,4 +1,4 @@
-"""From commands to criteria: the project's own tests, a number, or a command that has to end well."""
+"""Turn commands into criteria: the project's tests, a coverage number, or a command that has to pass."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pytest_loop.inference import coverage_checks
 from pytest_loop.inference.command_candidate import Candidate, Source
-from pytest_loop.inference.command_lines import normalize_command
+from pytest_loop.inference.command_lines import normalize_command, strip_wrappers
 from pytest_loop.inference.data_files import collect_strings, get_mapping
-from pytest_loop.inference.project_files import Project
-from pytest_loop.inference.proposal import Criterion, build_command_check
+from pytest_loop.inference.project_files import Project, join_folder
+from pytest_loop.inference.proposal import Criterion, build_command_check, build_run_options
 from pytest_loop.inference.shell_script import needs_shell
 from pytest_loop.inference.task_intent import Threshold
 from pytest_loop.inference.tool_purposes import Purpose
 
 TESTS_PASS = "a.tests.pass"  # noqa: S105 - not a password
-_IDS = {
+DEFAULT_COVERAGE = Threshold(">=", 80.0)
+_CRITERIA = {
     Purpose.TEST: (TESTS_PASS, "the tests pass"),
     Purpose.COVERAGE: ("a.tests.coverage", "the tests cover enough"),
     Purpose.TYPES: ("a.types.clean", "the type checker has no complaint"),
@@ -33,7 +33,7 @@ _PYTEST_SETTINGS = {
     "setup.cfg": ("tool:pytest",),
     "tox.ini": ("pytest",),
 }
-# Where tests are kept, by language: one of these has to exist.
+# Usual places of tests by language.
 _TEST_FILES = {
     "python": ("**/test_*.py", "**/*_test.py"),
     "node": ("**/*.test.*", "**/*.spec.*"),
@@ -41,97 +41,129 @@ _TEST_FILES = {
     "java": ("**/src/test/**/*",),
     "ruby": ("**/*_spec.rb", "**/*_test.rb"),
 }
-
-
-def find_whole_suite_targets(project: Project) -> tuple[str, ...]:
-    """The targets that mean all tests: what pytest is told to collect, and a folder in which all of them are."""
-    settings = (get_mapping(project.data.get(path), *section) for path, section in _PYTEST_SETTINGS.items())
-    paths = (text for one in settings for text in collect_strings(one.get("testpaths")))
-    told = [word.rstrip("/") for text in paths for word in text.split()]
-    roots = {path.partition("/")[0] for path in project.find_python_tests()}
-    return (*told, *(root for root in roots if len(roots) == 1 and not root.endswith(".py")))
+# The percentage of covered lines in the output of each tool.
+_NUMBER = r"(\d+(?:\.\d+)?)"
+_PYTHON_COVERAGE = rf"^TOTAL.*?{_NUMBER}%"
+_COVERAGE_OUTPUT = {
+    **dict.fromkeys(("pytest", "coverage"), _PYTHON_COVERAGE),
+    **dict.fromkeys(
+        ("nyc", "c8", "npm", "pnpm", "yarn", "bun"), rf"^All files\s*\|(?:\s*[\d.]+\s*\|){{3}}\s*{_NUMBER}"
+    ),
+    "go": rf"^total:\s+\(statements\)\s+{_NUMBER}%",
+    "cargo llvm-cov": rf"^TOTAL(?:\s+\S+){{8}}\s+{_NUMBER}%",
+    "cargo tarpaulin": rf"{_NUMBER}% coverage",
+}
 
 
 def build_criterion(
-    candidate: Candidate, project: Project, wanted: Threshold | None = None, also: Sequence[Source] = ()
+    candidate: Candidate, project: Project, threshold: Threshold | None = None, agreeing: Sequence[Source] = ()
 ) -> Criterion:
-    """The criterion of a command; `also` are other places that say the same."""
-    name, text = _IDS[candidate.purpose]
-    line = render_command(candidate)
-    sources = tuple(dict.fromkeys((candidate.source, *also)))
-    if (
-        candidate.purpose is Purpose.COVERAGE
-        and wanted
-        and (found := coverage_checks.find_output_pattern(candidate, project))
-    ):
-        check: dict[str, Any] | None = coverage_checks.build_metric_check(candidate, line, found, wanted)
-        text = f"the tests cover {wanted.op} {wanted.value:g} % of the lines"
-        return Criterion(name, f"{text} (`{line}`)", line, check, sources)
-    selected = (
-        parse_pytest_selection(candidate, find_whole_suite_targets(project))
-        if candidate.purpose is Purpose.TEST
-        else None
-    )
-    if selected is None:
-        return Criterion(name, f"{text} (`{line}`)", line, build_command_check(line, candidate.purpose), sources)
-    targets, marker = selected
-    check = {"tests": list(targets)} if targets else {"tests": marker} if marker else None
-    return Criterion(name, f"{text} (`{line}`)", line, check, sources, targets)
+    """Build the criterion of a command; `agreeing` are other sources of the same command."""
+    name, description = _CRITERIA[candidate.purpose]
+    command = render_command(candidate)
+    check: dict[str, Any] | None = build_command_check(command, candidate.purpose)
+    targets: tuple[str, ...] = ()
+    if candidate.purpose is Purpose.COVERAGE and threshold and (pattern := find_coverage_pattern(candidate, project)):
+        metric = {"command": command, "pattern": pattern, "op": threshold.op, "value": threshold.value}
+        check = {"metric": metric, **build_run_options(command, candidate.purpose)}
+        description = f"the tests cover {threshold.op} {threshold.value:g} % of the lines"
+    elif candidate.purpose is Purpose.TEST:
+        selection = parse_pytest_selection(candidate, find_whole_suite_targets(project))
+        if selection is not None:
+            targets, marker = selection
+            check = {"tests": list(targets)} if targets else {"tests": marker} if marker else None
+    sources = tuple(dict.fromkeys((candidate.source, *agreeing)))
+    return Criterion(name, f"{description} (`{command}`)", command, check, sources, targets)
 
 
 def render_command(candidate: Candidate) -> str:
-    """The command as it is run from the root."""
+    """Return the command line that runs a command from the root of the project."""
     return f"cd {shlex.quote(candidate.folder)} && {candidate.command}" if candidate.folder else candidate.command
 
 
-def parse_pytest_selection(candidate: Candidate, whole: Collection[str]) -> tuple[tuple[str, ...], str] | None:
-    """What a call of pytest selects: targets, or an expression over marks; None for what is more than that.
+# -- tests that pytest collects
 
-    In a folder of its own pytest may have a configuration of its own, so that it stays a command there, and so does
-    what asks for more than tests that pass.
+
+def find_whole_suite_targets(project: Project) -> tuple[str, ...]:
+    """Return the targets that stand for all tests: configured test paths, and the only folder with tests."""
+    settings = (get_mapping(project.data.get(path), *section) for path, section in _PYTEST_SETTINGS.items())
+    paths = (text for section in settings for text in collect_strings(section.get("testpaths")))
+    configured = [word.rstrip("/") for text in paths for word in text.split()]
+    roots = {path.partition("/")[0] for path in project.find_python_tests()}
+    return (*configured, *(root for root in roots if len(roots) == 1 and not root.endswith(".py")))
+
+
+def parse_pytest_selection(candidate: Candidate, whole_suite: Collection[str]) -> tuple[tuple[str, ...], str] | None:
+    """Return the targets and the mark expression of a pytest call; None if it has to stay a command.
+
+    It stays one in a folder, where pytest may have other settings, and if it demands more than passing tests.
     """
-    name, *rest = normalize_command(candidate.command, whole) or ("",)
+    name, *arguments = normalize_command(candidate.command, whole_suite) or ("",)
     is_plain = not (candidate.folder or needs_shell(candidate.command) or "--cov-fail-under" in candidate.command)
     if name != "pytest" or not is_plain:
         return None
-    if len(rest) == 2 and rest[0] == "-m":
-        return (), rest[1]
-    return None if any(word.startswith("-") for word in rest) else (tuple(map(_node, rest)), "")
+    if len(arguments) == 2 and arguments[0] == "-m":
+        return (), arguments[1]
+    if any(argument.startswith("-") for argument in arguments):
+        return None
+    return tuple(map(_format_target, arguments)), ""
 
 
-def _node(target: str) -> str:
-    """A target as `tests` takes it: a mere word would be a mark."""
+def _format_target(target: str) -> str:
+    """Return a target for `tests`, where a plain word would be a mark."""
     return target if "/" in target or "::" in target or target.endswith(".py") else f"{target}/"
 
 
-def assign_distinct_ids(found: Sequence[Criterion]) -> tuple[Criterion, ...]:
-    """The criteria with ids of their own: the second of a name is called after its folder or its number."""
-    seen: dict[str, Criterion] = {}
-    for one in found:
-        folder = re.match(r"cd (\S+) &&", one.command)
-        name = one.id
-        if name in seen and folder:
-            name = f"{one.id}-{re.sub(r'[^a-z0-9]+', '-', folder[1].lower()).strip('-')}"
-        number = 2
-        while name in seen:
-            name = f"{one.id}-{number}"
-            number += 1
-        seen[name] = replace(one, id=name)
-    return tuple(seen.values())
-
-
 def build_tests_exist(family: str, sources: tuple[Source, ...]) -> Criterion | None:
-    """That there are tests at all, for a project that has none yet."""
-    globs = _TEST_FILES.get(family)
-    if not globs:
+    """Build the criterion that tests exist; None for a language without usual places."""
+    checks: list[dict[str, Any]] = [{"files": {"exist": glob}} for glob in _TEST_FILES.get(family, ())]
+    if not checks:
         return None
-    found: list[dict[str, Any]] = [{"files": {"exist": glob}} for glob in globs]
-    check = {"any": found} if len(found) > 1 else found[0]
+    check = {"any": checks} if len(checks) > 1 else checks[0]
     return Criterion("a.tests.exist", "tests for the new code exist", "", check, sources)
 
 
+# -- coverage
+
+
+def find_coverage_pattern(candidate: Candidate, project: Project) -> str | None:
+    """Return the pattern of the percentage in the output of a command; None if its format is unknown."""
+    words = strip_wrappers(candidate.command)
+    pattern = _COVERAGE_OUTPUT.get(" ".join(words[:2])) or _COVERAGE_OUTPUT.get(words[0])
+    return pattern or (_PYTHON_COVERAGE if project.find_python_tests() else None)
+
+
+def read_coverage_threshold(project: Project, folder: str) -> Threshold | None:
+    """Return the coverage that the project's settings demand."""
+    report = get_mapping(project.data.get(join_folder(folder, "pyproject.toml")), "tool", "coverage", "report")
+    jest = get_mapping(project.data.get(join_folder(folder, "package.json")), "jest", "coverageThreshold", "global")
+    for value in (report.get("fail_under"), jest.get("lines")):
+        if isinstance(value, (int, float)) and 0 < value <= 100:
+            return Threshold(">=", float(value))
+    return None
+
+
+# -- all criteria
+
+
 def build_change_criterion() -> Criterion:
-    """All that can be asked where nothing verifies anything: something has changed."""
+    """Build the criterion for a project in which nothing is verified: git sees a change."""
     command = "git diff --quiet HEAD"
     check = {"command": command, "expect_exit": 1}
     return Criterion("a.change.exists", f"something has changed (`{command}` ends with 1)", command, check)
+
+
+def assign_distinct_ids(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
+    """Return the criteria with distinct ids: a duplicate gets the name of its folder, or a number."""
+    by_id: dict[str, Criterion] = {}
+    for criterion in criteria:
+        folder = re.match(r"cd (\S+) &&", criterion.command)
+        name = criterion.id
+        if name in by_id and folder:
+            name = f"{criterion.id}-{re.sub(r'[^a-z0-9]+', '-', folder[1].lower()).strip('-')}"
+        number = 2
+        while name in by_id:
+            name = f"{criterion.id}-{number}"
+            number += 1
+        by_id[name] = replace(criterion, id=name)
+    return tuple(by_id.values())

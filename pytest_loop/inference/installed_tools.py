@@ -1,4 +1,4 @@
-"""Whether what a criterion needs is installed here."""
+"""Check whether the tools that criteria need are installed."""
 
 from __future__ import annotations
 
@@ -12,55 +12,47 @@ from pytest_loop.inference.inferred_criteria import TESTS_PASS
 from pytest_loop.inference.project_files import Project, join_folder
 from pytest_loop.inference.proposal import Criterion
 from pytest_loop.inference.shell_script import Step, needs_shell, split_steps
-from pytest_loop.inference.tool_purposes import split_names
 
-# Finds a program by its name, a module by `python -m NAME`, a plugin by what installs it; None where it is not here.
+# Finds a program by its name, a module by `python -m NAME`, a plugin by its distribution; None if it is absent.
 Find = Callable[[str], str | None]
 _MODULE = "python -m "
-# What runs the same tests in environments of its own.
-_RUNNERS = split_names("tox nox")
 
 
 def find_installed(name: str) -> str | None:
-    """Find something in the environment that pytest runs in."""
-    if name.startswith(_MODULE):
-        return name if _is_importable(name.removeprefix(_MODULE)) else None
+    """Find a program, module or plugin in the environment of this process."""
     if name == COVERAGE_PLUGIN:
-        return name if _is_importable("pytest_cov") else None
-    return shutil.which(name)
-
-
-def _is_importable(name: str) -> bool:
-    """Whether there is a module; of one in a package only the package is looked for, so that nothing is imported."""
-    try:
-        return find_spec(name.partition(".")[0]) is not None
+        name = f"{_MODULE}pytest_cov"
+    if not name.startswith(_MODULE):
+        return shutil.which(name)
+    try:  # only the top package: finding a submodule would import it
+        return name if find_spec(name.removeprefix(_MODULE).partition(".")[0]) else None
     except ValueError:
-        return False
+        return None
 
 
-def mark_missing_tool(one: Criterion, project: Project, find: Find) -> Criterion:
-    """The criterion with what its command would need and is not here, if anything; pytest itself runs tests here.
+def mark_missing_tool(criterion: Criterion, project: Project, find: Find) -> Criterion:
+    """Return the criterion with the first tool that its command needs and that is absent.
 
-    It also runs those of a project whose tox or nox is not here: a run that can never pass would help nobody.
+    Tests that pytest collects need only its plugins. Without tox or nox, pytest runs the project's tests directly.
     """
-    is_run_here = one.is_project_tests or (isinstance(one.check, dict) and "tests" in one.check)
-    wanted = (
+    is_collected = criterion.is_project_tests or (isinstance(criterion.check, dict) and "tests" in criterion.check)
+    required = (
         name
-        for step in split_steps(one.command)
+        for step in split_steps(criterion.command)
         for name in list_requirements(step.command)
-        if not _is_ours(name, step, project) and (name == COVERAGE_PLUGIN or not is_run_here)
+        if not _is_in_project(name, step, project) and (name == COVERAGE_PLUGIN or not is_collected)
     )
-    missing = next((name for name in wanted if find(name) is None), "")
+    missing = next((name for name in required if find(name) is None), "")
     runner = missing.removeprefix(_MODULE)
-    if runner in _RUNNERS and one.id == TESTS_PASS and project.find_python_tests() and not needs_shell(one.command):
-        return replace(
-            one, description=f"the tests pass (`pytest`, for {runner} is not here)", command="pytest", check=None
-        )
-    return replace(one, missing_tool=missing)
+    can_run_tests = bool(project.find_python_tests()) and not needs_shell(criterion.command)
+    if runner in ("tox", "nox") and criterion.id == TESTS_PASS and can_run_tests:
+        description = f"the tests pass (`pytest`, for {runner} is not here)"
+        return replace(criterion, description=description, command="pytest", check=None)
+    return replace(criterion, missing_tool=missing)
 
 
-def _is_ours(name: str, step: Step, project: Project) -> bool:
-    """Whether something is a script or a module of the project."""
+def _is_in_project(name: str, step: Step, project: Project) -> bool:
+    """Return whether a requirement is a script or a module of the project."""
     if name.startswith(_MODULE):
         top = name.removeprefix(_MODULE).partition(".")[0]
         places = (join_folder(folder, top) for folder in (step.folder, join_folder(step.folder, "src")))

@@ -1,4 +1,4 @@
-"""What a task touches: how hard it is to take back, and whether it builds, mends or reshapes."""
+"""Assess how hard a task is to undo, and classify its workflow."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from enum import Enum
 from pytest_loop.inference.clarity import DraftRule
 from pytest_loop.inference.task_words import PATH
 
-FEWEST_MUST_NOTS = 2
+MIN_MUST_NOT_RULES = 2
 
 
 class Reversal(str, Enum):
-    """How long it takes to undo: under a minute, a few minutes, or hours and more."""
+    """How long an undo takes: under a minute, a few minutes, or hours and more."""
 
     QUICK = "2A"
     SLOW = "2B"
@@ -23,7 +23,7 @@ class Reversal(str, Enum):
 
 @dataclass(frozen=True)
 class Reversibility:
-    """How hard a scope is to take back, why, and what that asks for."""
+    """How hard a task is to undo, the reason, and the steps before it starts."""
 
     kind: Reversal
     reason: str
@@ -52,48 +52,48 @@ _QUICK_PATH = re.compile(r"\.(?:md|rst|txt|ini|cfg|toml|ya?ml)$", re.IGNORECASE)
 _PRE_CHECK = (
     "write down three to five ways in which this task could be misread, and which of them is meant",
     "tighten the task until only that one is left",
-    f"name at least {FEWEST_MUST_NOTS} things that must not become true, as must_not rules",
+    f"name at least {MIN_MUST_NOT_RULES} things that must not become true, as must_not rules",
     "verify every criterion by something that runs, so that none rests on an assumption",
     "score the draft once more",
 )
 
 
 def assess_reversibility(task: str, paths: Iterable[str] = ()) -> Reversibility:
-    """How hard it is to take back what a task does to these paths, or globs, and to those that it names itself."""
-    touched = list(paths)
-    named = (found[0] for found in PATH.finditer(task))
-    hard = next((path for path in (*touched, *named) if _HARD_PATH.search(path)), "") or _said(_HARD, task)
-    if hard:
+    """Assess a task by its words, by the paths or globs it may change, and by the paths that it names."""
+    allowed = list(paths)
+    mentioned = [match[0] for match in PATH.finditer(task)]
+    hard_path = next(filter(_HARD_PATH.search, (*allowed, *mentioned)), "")
+    if hard := hard_path or _find_words(_HARD, task):
         return Reversibility(Reversal.HARD, f"{hard}: others build on it", _PRE_CHECK)
-    quick = _said(_QUICK, task)
-    is_plain = bool(touched) and all(_QUICK_PATH.search(path) for path in touched)
-    if (quick or is_plain) and not _said(_SLOW, task):
-        return Reversibility(Reversal.QUICK, f"{quick or touched[0]}: undone in a minute")
-    return Reversibility(Reversal.SLOW, f"{_said(_SLOW, task) or 'code'}: undone from a checkpoint")
+    quick, slow = _find_words(_QUICK, task), _find_words(_SLOW, task)
+    is_plain = bool(allowed) and all(_QUICK_PATH.search(path) for path in allowed)
+    if (quick or is_plain) and not slow:
+        return Reversibility(Reversal.QUICK, f"{quick or allowed[0]}: undone in a minute")
+    return Reversibility(Reversal.SLOW, f"{slow or 'code'}: undone from a checkpoint")
 
 
-def _said(pattern: re.Pattern[str], text: str) -> str:
-    found = pattern.search(text)
-    return found[0] if found else ""
+def _find_words(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match[0] if match else ""
 
 
 def find_open_pre_checks(kind: Reversal, rules: Sequence[DraftRule]) -> tuple[str, ...]:
-    """What a draft of a class that is hard to take back still lacks, as far as that can be counted."""
+    """Return what a draft that is hard to undo still lacks, as far as it can be counted."""
     if kind is not Reversal.HARD:
         return ()
     forbidden = sum(rule.must_not for rule in rules)
     assumed = [rule.id for rule in rules if rule.kind == "manual"]
     return (
-        *((f"{FEWEST_MUST_NOTS} must_not rules, found {forbidden}",) if forbidden < FEWEST_MUST_NOTS else ()),
+        *((f"{MIN_MUST_NOT_RULES} must_not rules, found {forbidden}",) if forbidden < MIN_MUST_NOT_RULES else ()),
         *((f"something that runs instead of an assumption for {', '.join(assumed)}",) if assumed else ()),
     )
 
 
-# -- the workflow
+# -- workflow
 
 
 class Workflow(str, Enum):
-    """What kind of work a task is."""
+    """The kind of work of a task."""
 
     BUILD = "A"
     DEBUG = "B"
@@ -101,11 +101,11 @@ class Workflow(str, Enum):
 
     @property
     def instruction(self) -> str:
-        """What an agent has to do before anything else, for its prompt."""
-        return _GATES[self]
+        """The first instruction to an agent in its prompt."""
+        return _INSTRUCTIONS[self]
 
 
-_GATES = {
+_INSTRUCTIONS = {
     Workflow.BUILD: "Before you write something new, look for it: in this project, in its dependencies, in the "
     "standard library. Say in one line what you looked at and why it does not do; then build the smallest thing that "
     "makes the rules pass.",
@@ -124,10 +124,10 @@ _WORDS: dict[Workflow, str] = {
 
 
 def classify_workflow(task: str) -> Workflow:
-    """The kind of work that the first telling word names; what names none changes something that is there."""
-    found = [
-        (match.start(), kind)
-        for kind, words in _WORDS.items()
+    """Return the workflow of the first word that names one; REFACTOR if none does."""
+    matches = [
+        (match.start(), workflow)
+        for workflow, words in _WORDS.items()
         if (match := re.search(rf"\b(?:{words})\b", task, re.IGNORECASE))
     ]
-    return min(found)[1] if found else Workflow.REFACTOR
+    return min(matches)[1] if matches else Workflow.REFACTOR

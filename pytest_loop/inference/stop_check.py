@@ -1,9 +1,9 @@
-"""Whether an agent that keeps a state file of its own (`.loop/state.json`) may stop."""
+"""Decide whether an agent with its own state file (`.loop/state.json`) may stop."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -11,12 +11,12 @@ from typing import Any
 from pytest_loop.inference.data_files import get_mapping
 
 STUCK = 5
-_OVER = ("completed", "cancelled")
+_ENDED = ("completed", "cancelled")
 
 
 @dataclass(frozen=True)
 class StopAnswer:
-    """Whether it may stop, and why or what is left; `is_final` where nothing else needs to be asked."""
+    """Whether the agent may stop, and why; a final answer needs no further check."""
 
     may_stop: bool
     reason: str
@@ -24,46 +24,39 @@ class StopAnswer:
 
 
 def decide_stop(text: str | None) -> StopAnswer:
-    """The answer for the text of a state file; without one, or with one that cannot be read, nothing is in the way."""
+    """Decide by the text of a state file; without a readable one the agent may stop."""
     if text is None:
         return StopAnswer(True, "there is no loop")
     try:
         state = get_mapping(json.loads(text))
     except (ValueError, RecursionError):
         return StopAnswer(True, "invalid state file", is_final=True)
-    if state.get("status") in _OVER:
+    if state.get("status") in _ENDED:
         return StopAnswer(True, f"the loop is {state['status']}")
     count = get_mapping(state, "circuitBreaker").get("stuckCount")
     if isinstance(count, int) and count >= STUCK:
         return StopAnswer(True, f"the same criteria were unmet {count} times in a row", is_final=True)
-    return _judged(get_mapping(state, "criteriaStatus"), state.get("exit_signal") is True)
-
-
-def _judged(criteria: Mapping[str, Any], is_signalled: bool) -> StopAnswer:
-    """Everything is met, none of it by assumption, and the agent says so; no criteria at all are not met."""
+    criteria = get_mapping(state, "criteriaStatus")
     if not criteria:
         return StopAnswer(False, "there are no criteria yet")
     if unmet := [name for name, value in criteria.items() if not _is_met(value)]:
         return StopAnswer(False, f"unmet: {', '.join(unmet)}")
     if assumed := [name for name, value in criteria.items() if get_mapping(value).get("verification") == "assumption"]:
         return StopAnswer(False, f"met by assumption only: {', '.join(assumed)}")
-    return (
-        StopAnswer(True, "all criteria are met")
-        if is_signalled
-        else StopAnswer(False, "all criteria are met: set exit_signal")
-    )
+    is_signalled = state.get("exit_signal") is True
+    return StopAnswer(is_signalled, f"all criteria are met{'' if is_signalled else ': set exit_signal'}")
 
 
 def _is_met(value: Any) -> bool:
-    """A criterion is a plain truth, or one with the way it was verified."""
+    """Return whether a criterion is met: `true`, or a mapping with `met: true`."""
     return value is True or get_mapping(value).get("met") is True
 
 
-def stuck_count(unmet: Sequence[Collection[str]]) -> int:
-    """How often the unmet criteria were the same as the time before, up to now."""
+def count_stuck_rounds(rounds: Sequence[Collection[str]]) -> int:
+    """Return how often in a row, up to now, the unmet criteria were the same as the time before."""
     count = 0
-    for now, before in pairwise(frozenset(one) for one in reversed(unmet)):
-        if before != now or not now:
+    for current, previous in pairwise(frozenset(unmet) for unmet in reversed(rounds)):
+        if previous != current or not current:
             break
         count += 1
     return count

@@ -1,22 +1,24 @@
-"""From a task and a project to criteria: five layers are asked, and the most trusted answer is proposed."""
+"""Infer criteria for a task from all layers of a project."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.inference import coverage_checks
-from pytest_loop.inference.candidate_selection import Choice, choose_candidates
+from pytest_loop.inference.candidate_selection import TRIVIAL_REASON, Choice, choose_candidates
 from pytest_loop.inference.command_candidate import Candidate, Confidence, Goal, Layer, Source, find_weakest
 from pytest_loop.inference.command_lines import classify_command
 from pytest_loop.inference.inferred_criteria import (
+    DEFAULT_COVERAGE,
     assign_distinct_ids,
     build_change_criterion,
     build_criterion,
     build_tests_exist,
     find_whole_suite_targets,
+    read_coverage_threshold,
 )
 from pytest_loop.inference.installed_tools import Find, find_installed, mark_missing_tool
 from pytest_loop.inference.project_files import Project, is_loop_file
@@ -25,223 +27,249 @@ from pytest_loop.inference.sources import find_candidates
 from pytest_loop.inference.sources.project_documents import UseCase, find_ci_demand, find_use_cases
 from pytest_loop.inference.task_intent import PURPOSES, Intent, Threshold, classify_task, is_measured
 from pytest_loop.inference.task_phrases import ParsedTask
-from pytest_loop.inference.task_refusal import Refusal, build_refusal, missing, refuse_unverifiable, rewordings
+from pytest_loop.inference.task_refusal import (
+    Refusal,
+    find_gaps,
+    refuse_unclear,
+    refuse_unverifiable,
+    suggest_rewordings,
+)
 from pytest_loop.inference.tool_purposes import Purpose
 
-_GATED = (Purpose.TEST, Purpose.BUILD, Purpose.LINT, Purpose.TYPES)
+_GATE_PURPOSES = (Purpose.TEST, Purpose.BUILD, Purpose.LINT, Purpose.TYPES)
+_DOCUMENT = re.compile(r"\breadme\b|\.md\b|\b(?:guide|tutorial|changelog|manual)\b", re.IGNORECASE)
 
 
-def infer_criteria(asked: ParsedTask, project: Project, find: Find = find_installed) -> Proposal | Refusal:
-    """Criteria for a task that came without any, from all that the project says; or why there are none."""
-    return _Inference(asked, project, find).result()
+def infer_criteria(task: ParsedTask, project: Project, find: Find = find_installed) -> Proposal | Refusal:
+    """Propose criteria for a task that came without any, or explain why there are none."""
+    return _Inference(task, project, find).infer()
 
 
 @dataclass(frozen=True)
 class _Inference:
-    asked: ParsedTask
+    """One inference; the layers are read once, when they are needed."""
+
+    task: ParsedTask
     project: Project
     find: Find
 
-    def result(self) -> Proposal | Refusal:
-        own = (path for path in self.project.files if not is_loop_file(path))
-        aim = classify_task(self.asked.task, self.asked.completion, own)
-        if self.asked.commands:
-            return self._explicit(aim)
-        found = find_candidates(self.project)
-        cases = find_use_cases(self.project, self.asked.text)
-        if cases:
-            return self._by_use_case(cases, aim, found)
-        if lacks := missing(self.asked, aim):
-            return build_refusal(self.asked, lacks, self.project, found)
-        return self._by_class(aim, found)
+    @cached_property
+    def intent(self) -> Intent:
+        files = (path for path in self.project.files if not is_loop_file(path))
+        return classify_task(self.task.task, self.task.completion, files)
 
-    def _finished(self, one: Criterion) -> Criterion:
-        return mark_missing_tool(one, self.project, self.find)
+    @cached_property
+    def candidates(self) -> list[Candidate]:
+        return find_candidates(self.project)
 
-    # -- the task says it itself
+    def infer(self) -> Proposal | Refusal:
+        if self.task.commands:
+            return self._propose_commands()
+        if use_cases := find_use_cases(self.project, self.task.text):
+            return self._propose_use_cases(use_cases)
+        if gaps := find_gaps(self.task, self.intent):
+            return refuse_unclear(self.task, gaps, self.project, self.candidates)
+        return self._propose_class()
 
-    def _explicit(self, aim: Intent) -> Proposal:
-        said = [Candidate(one, _purpose(one, aim), Layer.TASK, _TASK) for one in self.asked.commands]
-        criteria = [replace(build_criterion(one, self.project, aim.threshold), sources=()) for one in said]
-        meant = next(goal for goal, purposes in PURPOSES.items() if said[0].purpose in purposes)
-        return Proposal(
-            meant if aim.is_ambiguous else aim.goal,
-            tuple(self._finished(one) for one in assign_distinct_ids(criteria)),
+    def _propose_commands(self) -> Proposal:
+        """Propose the commands that the task spells out."""
+        purposes = [_classify_task_command(command, self.intent) for command in self.task.commands]
+        criteria = [
+            build_criterion(Candidate(*pair, Layer.TASK, Source("the task")), self.project, self.intent.threshold)
+            for pair in zip(self.task.commands, purposes, strict=True)
+        ]
+        goal = next(goal for goal, needed in PURPOSES.items() if purposes[0] in needed)
+        commands = " and ".join(f"`{command}`" for command in self.task.commands)
+        return self._build_proposal(
+            goal if self.intent.is_ambiguous else self.intent.goal,
+            [replace(criterion, sources=()) for criterion in criteria],
             Confidence.HIGH,
-            rationale=(f"the task names {_listed(self.asked.commands)}: nothing had to be inferred",),
-            max_iterations=self.asked.iteration_limit or aim.iteration_cap,
+            rationale=(f"the task names {commands}: nothing had to be inferred",),
         )
 
-    # -- a use case says it
-
-    def _by_use_case(self, cases: Sequence[UseCase], aim: Intent, found: Sequence[Candidate]) -> Proposal:
-        stated = [
+    def _propose_use_cases(self, use_cases: Sequence[UseCase]) -> Proposal:
+        """Propose the acceptance criteria of the use cases that the task names, and their tests."""
+        accepted = [
             Criterion(f"a.{case.id.lower()}.{number}", text, check=text, sources=(source,))
-            for case in cases
+            for case in use_cases
             for number, (text, source) in enumerate(case.criteria, 1)
         ]
-        used = self._choices((Purpose.TEST,), found)
-        tests = [self._scoped(one, cases) for choice in used for one in self._criteria(choice, aim)]
-        is_solid = any(choice.confidence is not Confidence.LOW for choice in used)
-        return Proposal(
-            aim.goal if aim.matched_words else Goal.IMPLEMENT_FEATURE,
-            tuple(self._finished(one) for one in assign_distinct_ids([*stated, *tests])),
+        choices = self._choose((Purpose.TEST,))
+        tests = [self._limit_to_use_cases(criterion, use_cases) for criterion in self._build_criteria(choices)]
+        is_solid = any(choice.confidence is not Confidence.LOW for choice in choices)
+        return self._build_proposal(
+            self.intent.goal if self.intent.matched_words else Goal.IMPLEMENT_FEATURE,
+            [*accepted, *tests],
             Confidence.HIGH if is_solid else Confidence.LOW,
-            rewordings=() if is_solid else rewordings(self.asked, aim, self.project, found),
+            choices,
             rationale=(
-                *(f"{case.source} has the acceptance criteria of {case.id}" for case in cases),
-                *(reason for choice in used for reason in self._reasons(choice)),
-                *(() if used else ("nothing in the project says how its tests are run",)),
+                *(f"{case.source} has the acceptance criteria of {case.id}" for case in use_cases),
+                *self._list_reasons(choices),
+                *(() if choices else ("nothing in the project says how its tests are run",)),
             ),
-            alternatives=_alternatives(used),
             warnings=self.project.problems,
-            max_iterations=self.asked.iteration_limit or aim.iteration_cap,
         )
 
-    def _scoped(self, one: Criterion, cases: Sequence[UseCase]) -> Criterion:
-        """The project's own tests, those of the use cases where their files have such names."""
-        files = self.project.find_python_tests()
-        paths = tuple(path for path in files if any(_mentions(path, case.id) for case in cases))
-        if not one.is_project_tests or not paths:
-            return one
+    def _limit_to_use_cases(self, criterion: Criterion, use_cases: Sequence[UseCase]) -> Criterion:
+        """Limit the project's tests to files that are named after the use cases, if there are any."""
+        names = [_squash(case.id) for case in use_cases]
+        tests = self.project.find_python_tests()
+        paths = tuple(path for path in tests if any(name in _squash(path) for name in names))
+        if not criterion.is_project_tests or not paths:
+            return criterion
         command = f"pytest {' '.join(paths)}"
-        text = f"the tests of {', '.join(case.id for case in cases)} pass (`{command}`)"
-        return replace(one, description=text, command=command, check={"tests": list(paths)}, targets=paths)
+        description = f"the tests of {', '.join(case.id for case in use_cases)} pass (`{command}`)"
+        return replace(criterion, description=description, command=command, check={"tests": list(paths)}, targets=paths)
 
-    # -- the class of the task, with the commands of the project
-
-    def _by_class(self, aim: Intent, found: Sequence[Candidate]) -> Proposal | Refusal:
-        purposes, because = self._purposes(aim, found)
-        used = self._choices(purposes, found)
-        if aim.goal is Goal.REGRESSION_GATE:
-            used = [choice for choice in used if not choice.is_guess] or used
-        criteria = [one for choice in used for one in self._criteria(choice, aim)]
+    def _propose_class(self) -> Proposal | Refusal:
+        """Propose commands of the project for the class of the task."""
+        purposes, reasons = self._find_purposes()
+        choices = self._choose(purposes)
+        if self.intent.goal is Goal.REGRESSION_GATE:
+            choices = [choice for choice in choices if not choice.is_guess] or choices
+        criteria = self._build_criteria(choices)
         if not criteria and not self.project.is_versioned:
-            return refuse_unverifiable(self.asked, aim, self.project, found)
+            return refuse_unverifiable(self.task, self.intent, self.project, self.candidates)
         if not criteria:
-            because = (*because, "nothing in the project verifies this: only a change can be seen")
+            reasons = (*reasons, "nothing in the project verifies this: only a change can be seen")
             criteria = [build_change_criterion()]
-        doubts = list(self._doubts(aim, used))
-        confidence = find_weakest((*(choice.confidence for choice in used), *(limit for limit, _ in doubts)))
-        is_sure = confidence is not Confidence.LOW
-        return Proposal(
-            aim.goal,
-            tuple(self._finished(one) for one in assign_distinct_ids([*criteria, *self._more(aim, used)])),
-            confidence,
-            rewordings=() if is_sure else rewordings(self.asked, aim, self.project, found),
-            rationale=(*because, *(reason for choice in used for reason in self._reasons(choice))),
-            alternatives=_alternatives(used),
-            warnings=(*self.project.problems, *(text for _, text in doubts if text)),
-            unmeasured=(self.asked.completion,) if self._is_unmeasured() else (),
-            max_iterations=self.asked.iteration_limit or aim.iteration_cap,
+        doubts = list(self._list_doubts(choices))
+        return self._build_proposal(
+            self.intent.goal,
+            [*criteria, *self._list_additions(choices)],
+            find_weakest((*(choice.confidence for choice in choices), *(limit for limit, _ in doubts))),
+            choices,
+            rationale=(*reasons, *self._list_reasons(choices)),
+            warnings=(*self.project.problems, *(warning for _, warning in doubts if warning)),
+            unmeasured=(self.task.completion,) if self._has_unmeasured_completion else (),
         )
 
-    def _choices(self, purposes: Sequence[Purpose], found: Sequence[Candidate]) -> list[Choice]:
-        """What to verify each purpose with."""
-        whole = find_whole_suite_targets(self.project)
-        return [choice for purpose in purposes if (choice := choose_candidates(purpose, found, self.asked.text, whole))]
+    def _build_proposal(
+        self,
+        goal: Goal,
+        criteria: Sequence[Criterion],
+        confidence: Confidence,
+        choices: Sequence[Choice] = (),
+        *,
+        rationale: tuple[str, ...],
+        warnings: tuple[str, ...] = (),
+        unmeasured: tuple[str, ...] = (),
+    ) -> Proposal:
+        rejected = (
+            Alternative(f"`{candidate.command}` ({candidate.source})", reason)
+            for choice in choices
+            for candidate, reason in choice.rejected
+        )
+        rewordings: tuple[str, ...] = ()
+        if confidence is Confidence.LOW:
+            rewordings = suggest_rewordings(self.task, self.intent, self.project, self.candidates)
+        return Proposal(
+            goal,
+            tuple(mark_missing_tool(criterion, self.project, self.find) for criterion in assign_distinct_ids(criteria)),
+            confidence,
+            rationale,
+            alternatives=tuple(dict.fromkeys(rejected)),
+            warnings=warnings,
+            unmeasured=unmeasured,
+            rewordings=rewordings,
+            max_iterations=self.task.iteration_limit or self.intent.iteration_cap,
+        )
 
-    def _doubts(self, aim: Intent, used: Sequence[Choice]) -> Iterator[tuple[Confidence, str]]:
-        """What makes it less sure than its commands are, and what to tell about that."""
-        if aim.is_ambiguous:
+    def _find_purposes(self) -> tuple[tuple[Purpose, ...], tuple[str, ...]]:
+        """Return what has to be verified, with reasons; regression gates and demands for CI add all that CI does."""
+        text = " ".join(self.task.text.split())
+        words = self.intent.matched_words
+        quoted = words if words.lower() in text.lower() else shorten(text, 60)
+        reasons = [
+            f"`{quoted}` asks for {self.intent.goal.value}"
+            if words
+            else "no word of the task names a class: what works has to keep working"
+        ]
+        demand = find_ci_demand(self.project)
+        takes_ci = demand or self.intent.goal is Goal.REGRESSION_GATE
+        in_ci = (candidate for candidate in self.candidates if candidate.layer is Layer.CI and not candidate.is_trivial)
+        added = [candidate.purpose for candidate in in_ci if takes_ci and candidate.purpose in _GATE_PURPOSES]
+        if demand and added:
+            reasons.append(f"{demand} says that nothing is done until CI passes")
+        return tuple(dict.fromkeys((*self.intent.purposes, *added))), tuple(reasons)
+
+    def _choose(self, purposes: Sequence[Purpose]) -> list[Choice]:
+        targets = find_whole_suite_targets(self.project)
+        choices = (choose_candidates(purpose, self.candidates, self.task.text, targets) for purpose in purposes)
+        return [choice for choice in choices if choice]
+
+    def _build_criteria(self, choices: Sequence[Choice]) -> list[Criterion]:
+        return [
+            build_criterion(candidate, self.project, self._find_threshold(choice), choice.agreeing_sources)
+            for choice in choices
+            for candidate in choice.chosen
+        ]
+
+    def _find_threshold(self, choice: Choice) -> Threshold:
+        """Return the coverage that the task demands, or else the project's, or else the default."""
+        configured = read_coverage_threshold(self.project, choice.chosen[0].folder)
+        return self.intent.threshold or configured or DEFAULT_COVERAGE
+
+    def _list_doubts(self, choices: Sequence[Choice]) -> Iterator[tuple[Confidence, str]]:
+        """Yield limits of the confidence beyond that of the commands, each with a warning or an empty text."""
+        if self.intent.is_ambiguous:
             yield Confidence.MEDIUM, ""
-        if self._is_unmeasured():
+        if self._has_unmeasured_completion:
             yield Confidence.LOW, ""
-        known = [choice.chosen[0].purpose for choice in used]
-        lost = [purpose.value for purpose in aim.purposes if purpose not in known]
-        if lost and used and aim.goal is not Goal.REGRESSION_GATE:
-            yield Confidence.LOW, f"nothing in the project verifies this: {', '.join(lost)}"
-        for choice in used:
-            purpose = choice.chosen[0].purpose
-            if purpose is Purpose.COVERAGE and self._threshold(aim, choice) is coverage_checks.DEFAULT_THRESHOLD:
-                yield Confidence.LOW, f"no share is named: {coverage_checks.DEFAULT_THRESHOLD.value:g} % is a guess"
-            if purpose is Purpose.DOCS and _DOCUMENT.search(self.asked.task):
+        covered = [choice.chosen[0].purpose for choice in choices]
+        missing = [purpose.value for purpose in self.intent.purposes if purpose not in covered]
+        if missing and choices and self.intent.goal is not Goal.REGRESSION_GATE:
+            yield Confidence.LOW, f"nothing in the project verifies this: {', '.join(missing)}"
+        for purpose, choice in zip(covered, choices, strict=True):
+            if purpose is Purpose.COVERAGE and self._find_threshold(choice) is DEFAULT_COVERAGE:
+                yield Confidence.LOW, f"no share is named: {DEFAULT_COVERAGE.value:g} % is a guess"
+            if purpose is Purpose.DOCS and _DOCUMENT.search(self.task.task):
                 yield Confidence.LOW, f"`{choice.chosen[0].command}` says nothing about documents"
-            if purpose is Purpose.TEST and self._tests_to_write(choice):
-                limit = Confidence.MEDIUM if aim.goal is Goal.IMPLEMENT_FEATURE else Confidence.LOW
+            if purpose is Purpose.TEST and self._build_missing_tests(choice):
+                limit = Confidence.MEDIUM if self.intent.goal is Goal.IMPLEMENT_FEATURE else Confidence.LOW
                 yield limit, "there are no tests yet: whoever does this has to write them"
 
-    def _more(self, aim: Intent, used: Sequence[Choice]) -> Iterator[Criterion]:
-        """What else has to be true: new code has tests, and a condition of the person's own holds."""
-        if aim.goal is Goal.IMPLEMENT_FEATURE:
-            yield from (exists for choice in used if (exists := self._tests_to_write(choice)))
-        if self._is_unmeasured():
-            yield Criterion("a.task.completion", self.asked.completion, check=self.asked.completion)
+    def _list_additions(self, choices: Sequence[Choice]) -> Iterator[Criterion]:
+        """Yield criteria without a command: tests for new code exist, and the completion in the task's words."""
+        if self.intent.goal is Goal.IMPLEMENT_FEATURE:
+            yield from filter(None, map(self._build_missing_tests, choices))
+        if self._has_unmeasured_completion:
+            yield Criterion("a.task.completion", self.task.completion, check=self.task.completion)
 
-    def _tests_to_write(self, choice: Choice) -> Criterion | None:
-        """That there are tests, where there are none yet."""
-        one = choice.chosen[0]
-        return build_tests_exist(one.family, (one.source,)) if not self.project.find_tests() else None
+    def _build_missing_tests(self, choice: Choice) -> Criterion | None:
+        """Build the criterion that tests exist, for a project without tests."""
+        candidate = choice.chosen[0]
+        return build_tests_exist(candidate.family, (candidate.source,)) if not self.project.find_tests() else None
 
-    def _is_unmeasured(self) -> bool:
-        """Whether the person names a condition that no command here decides."""
-        return bool(self.asked.completion) and not is_measured(self.asked.completion)
+    @property
+    def _has_unmeasured_completion(self) -> bool:
+        return bool(self.task.completion) and not is_measured(self.task.completion)
 
-    def _purposes(self, aim: Intent, found: Sequence[Candidate]) -> tuple[tuple[Purpose, ...], tuple[str, ...]]:
-        """What has to be verified, and why: a gate takes in all that CI verifies, and so does who demands CI."""
-        text = " ".join(self.asked.text.split())
-        said = aim.matched_words if aim.matched_words.lower() in text.lower() else shorten(text, 60)
-        because = [f"`{said}` asks for {aim.goal.value}" if aim.matched_words else _AMBIGUOUS]
-        in_ci = dict.fromkeys(one.purpose for one in found if one.layer is Layer.CI and not one.is_trivial)
-        demand = find_ci_demand(self.project)
-        more = [one for one in in_ci if one in _GATED] if demand or aim.goal is Goal.REGRESSION_GATE else []
-        if demand and more:
-            because.append(f"{demand} says that nothing is done until CI passes")
-        return tuple(dict.fromkeys((*aim.purposes, *more))), tuple(because)
-
-    def _criteria(self, choice: Choice, aim: Intent) -> Iterator[Criterion]:
-        for one in choice.chosen:
-            also = [other.source for other in choice.agreeing]
-            yield build_criterion(one, self.project, self._threshold(aim, choice), also)
-
-    def _threshold(self, aim: Intent, choice: Choice) -> Threshold:
-        """The share to be covered: what the task says, or the project, or what is usual."""
-        return (
-            aim.threshold
-            or coverage_checks.read_configured_threshold(self.project, choice.chosen[0].folder)
-            or coverage_checks.DEFAULT_THRESHOLD
-        )
-
-    def _reasons(self, choice: Choice) -> Iterator[str]:
+    def _list_reasons(self, choices: Sequence[Choice]) -> Iterator[str]:
         tests = self.project.find_tests()
-        for one in choice.chosen:
-            if one.is_guess:
-                place = f"a guess from {one.source.path}"
-            elif one.source.path in tests:
-                place = f"there are tests ({one.source.path})"
-            else:
-                place = f"{one.source} ({one.layer.value})"
-            yield f"{one.purpose.value}: {place}"
-        for one in choice.agreeing:
-            yield f"{one.source} says the same ({one.layer.value})"
-        for one in choice.opposing:
-            believed = choice.chosen[0].source.path
-            yield f"{one.source} differs: `{one.command}` ({one.layer.value}); {believed} is believed"
-        if any(one.is_trivial for one in choice.chosen):
-            yield "it comes out the same whatever the code does"
+        for choice in choices:
+            for candidate in choice.chosen:
+                place = f"{candidate.source} ({candidate.layer.value})"
+                if candidate.is_guess:
+                    place = f"a guess from {candidate.source.path}"
+                elif candidate.source.path in tests:
+                    place = f"there are tests ({candidate.source.path})"
+                yield f"{candidate.purpose.value}: {place}"
+            for other in choice.agreeing:
+                yield f"{other.source} says the same ({other.layer.value})"
+            for other in choice.opposing:
+                trusted = choice.chosen[0].source.path
+                yield f"{other.source} differs: `{other.command}` ({other.layer.value}); {trusted} is believed"
+            if any(candidate.is_trivial for candidate in choice.chosen):
+                yield TRIVIAL_REASON
 
 
-_TASK = Source("the task")
-_DOCUMENT = re.compile(r"\breadme\b|\.md\b|\b(?:guide|tutorial|changelog|manual)\b", re.IGNORECASE)
-_AMBIGUOUS = "no word of the task names a class: what works has to keep working"
-
-
-def _purpose(command: str, aim: Intent) -> Purpose:
-    """What a command of the task is for: one that measures coverage, where a share is named, has to reach it."""
-    if aim.threshold and "--cov" in command:
+def _classify_task_command(command: str, intent: Intent) -> Purpose:
+    """Classify a command of the task; with a threshold, one that measures coverage has to reach it."""
+    if intent.threshold and "--cov" in command:
         return Purpose.COVERAGE
     return classify_command(command) or Purpose.TEST
 
 
-def _mentions(path: str, case: str) -> bool:
-    plain = path.lower().replace("-", "").replace("_", "")
-    return case.lower().replace("-", "") in plain
-
-
-def _alternatives(choices: Sequence[Choice]) -> tuple[Alternative, ...]:
-    found = (Alternative(f"`{one.command}` ({one.source})", why) for choice in choices for one, why in choice.rejected)
-    return tuple(dict.fromkeys(found))
-
-
-def _listed(commands: Sequence[str]) -> str:
-    return " and ".join(f"`{one}`" for one in commands)
+def _squash(text: str) -> str:
+    return text.lower().replace("-", "").replace("_", "")

@@ -1,4 +1,4 @@
-"""The first layer: from the words of a task to the class of criterion that it asks for."""
+"""Classify a task by its words (layer 1): the class of criterion that it asks for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_loop.inference.tool_purposes import Purpose
 DEFAULT_CAP = 10
 LARGE_CAP = 20
 
-# What each class needs; the build of a regression gate counts where there is one.
+# The purposes that each class has to verify; purposes without a command are left out of a regression gate.
 PURPOSES: dict[Goal, tuple[Purpose, ...]] = {
     Goal.TEST_PASS: (Purpose.TEST,),
     Goal.COVERAGE: (Purpose.COVERAGE,),
@@ -28,92 +28,74 @@ PURPOSES: dict[Goal, tuple[Purpose, ...]] = {
 EVERYTHING = (Purpose.BUILD, Purpose.TEST, Purpose.LINT)
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
+def _compile(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-_NEAR = r"[^.;\n]{0,40}"
-_WELL = r"(?:pass(?:es|ing)?|succeeds?|green|clean|works?)"
-_ILL = r"(?:fail(?:s|ed|ing|ures?)?|broken|red|flaky|errors?)"
+_GAP = r"[^.;\n]{0,40}"
+_GOOD = r"(?:pass(?:es|ing)?|succeeds?|green|clean|works?)"
+_BAD = r"(?:fail(?:s|ed|ing|ures?)?|broken|red|flaky|errors?)"
 
-# Classes that say by themselves what is measured.
-_MEASURED: tuple[tuple[Goal, re.Pattern[str]], ...] = (
-    (
-        Goal.COVERAGE,
-        _any(
-            r"\bcoverage\b",
-            r"\b(?:add|write|create|more) (?:(?:more|missing|unit|integration|some|the|new) )*tests?\b",
-        ),
+# Words that name what is measured.
+_MEASURED: dict[Goal, re.Pattern[str]] = {
+    Goal.COVERAGE: _compile(
+        r"\bcoverage\b",
+        r"\b(?:add|write|create|more) (?:(?:more|missing|unit|integration|some|the|new) )*tests?\b",
     ),
-    (
-        Goal.TYPE_CLEAN,
-        _any(
-            r"\btype(?:script)?[ -](?:errors?|check\w*|hints?|annotations?|safety|issues?)\b",
-            r"\b(?:mypy|pyright|tsc|typecheck\w*)\b",
-            r"\bfix (?:the |all )*(?:types|typing)\b",
-            rf"\b(?:types|typing)\b{_NEAR}\b{_WELL}\b",
-            rf"\b(?:migrat|convert|port)\w*\b{_NEAR}\bto typescript\b",
-        ),
+    Goal.TYPE_CLEAN: _compile(
+        r"\btype(?:script)?[ -](?:errors?|check\w*|hints?|annotations?|safety|issues?)\b",
+        r"\b(?:mypy|pyright|tsc|typecheck\w*)\b",
+        r"\bfix (?:the |all )*(?:types|typing)\b",
+        rf"\b(?:types|typing)\b{_GAP}\b{_GOOD}\b",
+        rf"\b(?:migrat|convert|port)\w*\b{_GAP}\bto typescript\b",
     ),
-    (
-        Goal.LINT_CLEAN,
-        _any(
-            r"\b(?:lint\w*|ruff|eslint|flake8|pylint|rubocop|clippy|golangci-lint|checkstyle|prettier|pre-commit)\b",
-            r"\b(?:warnings|formatting|style (?:errors?|issues?|violations?))\b",
-            r"\bfix (?:the |all )*(?:code )?style\b",
-        ),
+    Goal.LINT_CLEAN: _compile(
+        r"\b(?:lint\w*|ruff|eslint|flake8|pylint|rubocop|clippy|golangci-lint|checkstyle|prettier|pre-commit)\b",
+        r"\b(?:warnings|formatting|style (?:errors?|issues?|violations?))\b",
+        r"\bfix (?:the |all )*(?:code )?style\b",
     ),
-    (
-        Goal.BUILD_PASS,
-        _any(
-            r"\b(?:fix|repair|unbreak|mend)\w*\b[^.;\n]{0,20}\b(?:build|compil\w+)\b",
-            r"\bcompil(?:e|er|ation) errors?\b",
-            rf"\b(?:build|compilation)\b[^.;\n]{{0,20}}\b(?:{_WELL}|{_ILL})\b",
-            r"\b(?:make|get)\b[^.;\n]{0,30}\b(?:compile|build)s?\b",
-            r"\bit (?:compiles|builds)\b",
-            r"^\W{0,9}(?:build|compile)(?: (?:it|everything|all|the \w+))?\W{0,9}$",
-        ),
+    Goal.BUILD_PASS: _compile(
+        r"\b(?:fix|repair|unbreak|mend)\w*\b[^.;\n]{0,20}\b(?:build|compil\w+)\b",
+        r"\bcompil(?:e|er|ation) errors?\b",
+        rf"\b(?:build|compilation)\b[^.;\n]{{0,20}}\b(?:{_GOOD}|{_BAD})\b",
+        r"\b(?:make|get)\b[^.;\n]{0,30}\b(?:compile|build)s?\b",
+        r"\bit (?:compiles|builds)\b",
+        r"^\W{0,9}(?:build|compile)(?: (?:it|everything|all|the \w+))?\W{0,9}$",
     ),
-    (
-        Goal.TEST_PASS,
-        _any(
-            rf"\b(?:fix|repair|mend|{_WELL}|{_ILL})\b{_NEAR}\b(?:tests?|suite)\b",
-            rf"\b(?:tests?|suite|pytest|jest|ci)\b{_NEAR}\b(?:{_WELL}|{_ILL})\b",
-            r"^\W{0,9}(?:(?:it|all|everything|they) )?(?:(?:is|are) )?green\W{0,9}$",
-        ),
+    Goal.TEST_PASS: _compile(
+        rf"\b(?:fix|repair|mend|{_GOOD}|{_BAD})\b{_GAP}\b(?:tests?|suite)\b",
+        rf"\b(?:tests?|suite|pytest|jest|ci)\b{_GAP}\b(?:{_GOOD}|{_BAD})\b",
+        r"^\W{0,9}(?:(?:it|all|everything|they) )?(?:(?:is|are) )?green\W{0,9}$",
     ),
-    (
-        Goal.DOCUMENTED,
-        _any(
-            r"\bdocument (?!store|database|model)",
-            r"\bdocstrings?\b",
-            rf"\b(?:add|write|update|improve|complete|extend)\b{_NEAR}\b(?:docs?|documentation|readme)\b",
-        ),
+    Goal.DOCUMENTED: _compile(
+        r"\bdocument (?!store|database|model)",
+        r"\bdocstrings?\b",
+        rf"\b(?:add|write|update|improve|complete|extend)\b{_GAP}\b(?:docs?|documentation|readme)\b",
     ),
-)
-_MOVING = _any(
+}
+_REFACTORING = _compile(
     r"\b(?:refactor|restructur|reorgani[sz]|simplif|deduplicat|modulari[sz])\w*\b",
     r"\b(?:extract|rename|split|inline|move)\b",
 )
-_MIGRATING = _any(r"\b(?:migrat\w+|upgrad\w+|port|bump|convert)\b")
-_MENDING = _any(
+_MIGRATING = _compile(r"\b(?:migrat\w+|upgrad\w+|port|bump|convert)\b")
+_FIXING = _compile(
     r"\b(?:fix|resolv|clos|debug|solv|repair|mend)(?:e|es|ed|s|ing)?\b",
     r"\bbugs?\b|\bissue #?\d+|\bcrash\w*\b|\bregression\b",
 )
-_MAKING = _any(
+_BUILDING = _compile(
     r"\b(?:implement|introduce|develop|support)\w*\b",
     r"\b(?:add|create|write|generate|make a|build an?|build new|new feature)\b",
 )
-# Verbs that say which class it is, and not what is measured; the one that comes first counts.
-_MEANT: tuple[tuple[Goal, re.Pattern[str], tuple[Purpose, ...]], ...] = (
-    (Goal.REGRESSION_GATE, _MOVING, PURPOSES[Goal.REGRESSION_GATE]),
+# Verbs that name a class but nothing measured; the first in the text counts.
+_BY_VERB: tuple[tuple[Goal, re.Pattern[str], tuple[Purpose, ...]], ...] = (
+    (Goal.REGRESSION_GATE, _REFACTORING, PURPOSES[Goal.REGRESSION_GATE]),
     (Goal.REGRESSION_GATE, _MIGRATING, EVERYTHING),
-    (Goal.BUG_FIXED, _MENDING, PURPOSES[Goal.BUG_FIXED]),
-    (Goal.IMPLEMENT_FEATURE, _MAKING, PURPOSES[Goal.IMPLEMENT_FEATURE]),
+    (Goal.BUG_FIXED, _FIXING, PURPOSES[Goal.BUG_FIXED]),
+    (Goal.IMPLEMENT_FEATURE, _BUILDING, PURPOSES[Goal.IMPLEMENT_FEATURE]),
 )
-# Where a task begins with one of these, what it says about tests later is a condition.
-_LEADING = re.compile(rf"\W*(?:{_MOVING.pattern}|{_MIGRATING.pattern}|\bimplement\w*\b)", re.IGNORECASE)
-_LARGE = _any(r"\b(?:entire|whole|all (?:files|modules|packages)|code ?base|everywhere|every (?:file|module))\b")
+# In a task that begins with one of these verbs, later words about tests are conditions.
+_LEADING = re.compile(rf"\W*(?:{_REFACTORING.pattern}|{_MIGRATING.pattern}|\bimplement\w*\b)", re.IGNORECASE)
+_LARGE = _compile(r"\b(?:entire|whole|all (?:files|modules|packages)|code ?base|everywhere|every (?:file|module))\b")
 
 
 @dataclass(frozen=True)
@@ -126,9 +108,9 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Intent:
-    """What a task is after.
+    """The goal of a task.
 
-    `because` are the words that say so. An ambiguous task names no class, and a gate is all that can be put up for it;
+    `matched_words` are the words that name its class; an ambiguous task names none and gets a regression gate.
     `objects` are the concrete things that it names.
     """
 
@@ -142,47 +124,50 @@ class Intent:
 
 
 def classify_task(task: str, completion: str = "", files: Iterable[str] = ()) -> Intent:
-    """What a task asks for: when it is done says more than what is to be done."""
-    goal, purposes, because = _class(task, completion)
-    is_large = goal is Goal.REGRESSION_GATE and because and _LARGE.search(task)
+    """Classify a task; its completion decides before its verbs."""
+    goal, purposes, words = _find_class(task, completion)
+    is_large = goal is Goal.REGRESSION_GATE and words and _LARGE.search(task)
     return Intent(
         goal,
         purposes,
-        because,
-        is_ambiguous=not because,
+        words,
+        is_ambiguous=not words,
         objects=find_concrete_objects(f"{task} {completion}", files),
         threshold=parse_coverage_threshold(f"{completion} {task}"),
         iteration_cap=LARGE_CAP if is_large else DEFAULT_CAP,
     )
 
 
-def _class(task: str, completion: str) -> tuple[Goal, tuple[Purpose, ...], str]:
-    """The class, what it needs, and the words that name it: none where nothing does."""
-    measured = _measured(completion) or _measured(task)
+def _find_class(task: str, completion: str) -> tuple[Goal, tuple[Purpose, ...], str]:
+    """Return the class, its purposes, and the words that name it; no words if the task is ambiguous."""
+    measured = _find_measured(completion) or _find_measured(task)
     needed = tuple(dict.fromkeys(purpose for goal in measured for purpose in PURPOSES[goal]))
-    is_leading = _LEADING.match(task) and Goal.TYPE_CLEAN not in measured
-    if measured and not is_leading:
-        return next(iter(measured)), needed, next(iter(measured.values()))
-    found = [(match.start(), goal, match[0], wanted) for goal, verb, wanted in _MEANT if (match := verb.search(task))]
-    if not found:
+    begins_with_verb = _LEADING.match(task) and Goal.TYPE_CLEAN not in measured
+    if measured and not begins_with_verb:
+        goal, words = next(iter(measured.items()))
+        return goal, needed, words
+    verbs = [
+        (match.start(), goal, match[0], purposes) for goal, verb, purposes in _BY_VERB if (match := verb.search(task))
+    ]
+    if not verbs:
         return Goal.REGRESSION_GATE, EVERYTHING, ""
-    _, goal, because, wanted = min(found)
-    return goal, tuple(dict.fromkeys((*wanted, *needed))), because
+    _, goal, words, purposes = min(verbs)
+    return goal, tuple(dict.fromkeys((*purposes, *needed))), words
 
 
 def is_measured(text: str) -> bool:
-    """Whether a text names something that a command of some kind decides."""
-    return bool(_measured(text))
+    """Return whether a text names something that a command can decide."""
+    return bool(_find_measured(text))
 
 
-def _measured(text: str) -> dict[Goal, str]:
-    """The classes that a text names, the first of them first, with the words that do."""
-    found = [(match.start(), goal, match[0]) for goal, pattern in _MEASURED if (match := pattern.search(text))]
-    return {goal: " ".join(said.split()) for _, goal, said in sorted(found, key=lambda one: one[0])}
+def _find_measured(text: str) -> dict[Goal, str]:
+    """Return the classes that a text names with their words, in the order of the text."""
+    matches = [(match, goal) for goal, pattern in _MEASURED.items() if (match := pattern.search(text))]
+    return {goal: " ".join(match[0].split()) for match, goal in sorted(matches, key=lambda pair: pair[0].start())}
 
 
 _STRICT = (">", "above", "over", "more than")
-_PERCENT = _any(
+_PERCENT = _compile(
     r"coverage\D{0,30}?(?P<op>>=|>|\u2265|at least|above|over|more than)?"
     r"\s*(?P<value>\d{1,3}(?:\.\d+)?)\s*(?:%|percent)",
     r"(?P<share>\d{1,3}(?:\.\d+)?)\s*(?:%|percent) (?:\w+ ){0,2}coverage",
@@ -190,9 +175,9 @@ _PERCENT = _any(
 
 
 def parse_coverage_threshold(text: str) -> Threshold | None:
-    """The share of lines that a text asks to be covered, in percent."""
-    found = _PERCENT.search(text)
-    value = float(found["value"] or found["share"]) if found else 0.0
-    if not found or not 0 < value <= 100:
+    """Return the line coverage that a text demands, in percent."""
+    match = _PERCENT.search(text)
+    value = float(match["value"] or match["share"]) if match else 0.0
+    if not match or not 0 < value <= 100:
         return None
-    return Threshold(">" if (found["op"] or "").lower() in _STRICT else ">=", value)
+    return Threshold(">" if (match["op"] or "").lower() in _STRICT else ">=", value)

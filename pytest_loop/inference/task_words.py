@@ -1,4 +1,4 @@
-"""What a task is about: the things in it that can be pointed at, and the words that say anything at all."""
+"""Find the concrete objects and the meaningful words of a task."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _ISSUE = r"#\d+|\b[A-Z]{2,}-\d+\b|\bissue \d+"
 _CONCRETE = tuple(re.compile(pattern) for pattern in (_PATH, _FILE, _NAME, _COMPARED, _MEASURE, _ISSUE))
 METRIC = re.compile(f"{_COMPARED}|{_MEASURE}", re.IGNORECASE)
 PATH = re.compile(f"{_PATH}|{_FILE}")
-# Tools whose names are words of other trades too do not count.
+# Names of tools that are common words.
 _AMBIGUOUS = split_names("build flow next go tap pest vale trial karma")
 _TOOL_NAMES = frozenset((*TOOLS, *(name for name, _ in SUBCOMMANDS))) - _AMBIGUOUS
 
-# Words that name everything, and so nothing.
-GENERIC = split_names(
+# Words that name everything.
+_GENERIC = split_names(
     "code codebase app application project repo repository it this that them they everything all things thing stuff "
     "software system program product quality src lib test tests main index core common utils util helpers package "
     "packages module modules file files folder work job whole entire some any more new old our my your what"
 )
-# Verbs, praise and particles: a task of nothing else says nothing.
+# Verbs, praise and particles.
 _EMPTY = split_names(
     "a an the and or but so then please can could you we i to of in on for with by at from as is are be make do get "
     "let go better best good great nice nicer clean cleaner up improve improved improvement improvements enhance "
@@ -41,20 +41,20 @@ _EMPTY = split_names(
 
 
 def find_concrete_objects(text: str, files: Iterable[str] = ()) -> tuple[str, ...]:
-    """What a text names that can be pointed at: paths, names, numbers, issues, tools, and files of the project."""
-    found = [match[0].strip("`") for pattern in _CONCRETE for match in pattern.finditer(text)]
-    said = frozenset(re.findall(r"[a-z][\w-]+", text.lower()))
-    found += sorted(said & _TOOL_NAMES)
-    known = frozenset(part for path in files for part in _parts(path.lower()))
-    found += sorted(word for word in (said & known) - GENERIC - _EMPTY if len(word) > 2)
-    return tuple(one for at, one in enumerate(found) if not any(one in other for other in found[:at]))
+    """Return the paths, names, numbers, issues, tools, and files of the project that a text names."""
+    objects = [match[0].strip("`") for pattern in _CONCRETE for match in pattern.finditer(text)]
+    words = frozenset(re.findall(r"[a-z][\w-]+", text.lower()))
+    objects += sorted(words & _TOOL_NAMES)
+    names = frozenset(part for path in files for part in _split_path(path.lower()))
+    objects += sorted(word for word in (words & names) - _GENERIC - _EMPTY if len(word) > 2)
+    return tuple(name for index, name in enumerate(objects) if not any(name in other for other in objects[:index]))
 
 
-def _parts(path: str) -> tuple[str, ...]:
+def _split_path(path: str) -> tuple[str, ...]:
     return (PurePosixPath(path).stem, *PurePosixPath(path).parts[:-1])
 
 
 def find_content_words(text: str) -> list[str]:
-    """The words of a task that say anything about it."""
-    said = re.findall(r"[^\W\d_][\w-]*", text.lower())
-    return [word for word in said if word not in _EMPTY and word not in GENERIC]
+    """Return the words of a task that are neither generic nor empty."""
+    words = re.findall(r"[^\W\d_][\w-]*", text.lower())
+    return [word for word in words if word not in _EMPTY and word not in _GENERIC]

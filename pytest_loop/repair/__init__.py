@@ -1,1 +1,1 @@
-"""Repair without a model: small edits of the project's Python code, found by search and judged by its tests."""
+"""The built-in search for small edits that make failing tests pass. It runs as a process of its own."""

@@ -1,5 +1,5 @@
-"""`python -m pytest_loop.repair ORDER.json RESULT.jsonl`."""
+"""Run the search: `python -m pytest_loop.repair REQUEST.json RESULT.jsonl`."""
 
-from pytest_loop.repair.run import main
+from pytest_loop.repair.engine import main
 
 raise SystemExit(main())

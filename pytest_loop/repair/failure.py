@@ -1,4 +1,4 @@
-"""Why a test failed, or a module could not be imported: the exception, the way to it, and names that come close."""
+"""Describe an exception: its message, its traceback, and names similar to one that was missing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from pydantic import BaseModel, ConfigDict
 
 from pytest_loop.repair.suspicion import Line
 
-_LONGEST = 500
-_DEEPEST = 50
-_IMPORTED = re.compile(r"cannot import name '(\w+)'")
+_LONGEST_MESSAGE = 500
+_DEEPEST_TRACEBACK = 50
+_MISSING_IMPORT = re.compile(r"cannot import name '(\w+)'")
 
 
 class Failure(BaseModel):
-    """An exception; `close` are names that look like the one that was not there, best first."""
+    """An exception; `similar` are names similar to the missing one, best first."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -30,45 +30,46 @@ class Failure(BaseModel):
     message: str = ""
     frames: tuple[Line, ...] = ()
     missing: str = ""
-    close: tuple[str, ...] = ()
+    similar: tuple[str, ...] = ()
 
 
-def failure(exception: BaseException) -> Failure:
-    """What an exception tells."""
-    steps = list(traceback.walk_tb(exception.__traceback__))[-_DEEPEST:]
-    missing, known = "", list[str]()
-    with suppress(Exception):  # whatever an object of the project does when it is asked for its names
-        missing, known = _missing(exception, steps[-1][0].f_locals | steps[-1][0].f_globals if steps else {})
+def describe_failure(exception: BaseException) -> Failure:
+    """Describe an exception."""
+    steps = list(traceback.walk_tb(exception.__traceback__))[-_DEEPEST_TRACEBACK:]
+    missing, candidates = "", list[str]()
+    with suppress(Exception):  # an object of the project may raise anything when its names are listed
+        names = steps[-1][0].f_locals | steps[-1][0].f_globals if steps else {}
+        missing, candidates = _find_missing_name(exception, names)
     return Failure(
         error=type(exception).__name__,
-        message=_text(exception),
+        message=_read_message(exception),
         frames=tuple((str(Path(frame.f_code.co_filename).resolve()), line) for frame, line in steps),
         missing=missing,
-        close=tuple(get_close_matches(missing, sorted(set(known)))) if missing else (),
+        similar=tuple(get_close_matches(missing, sorted(set(candidates)))) if missing else (),
     )
 
 
-def _text(exception: BaseException) -> str:
+def _read_message(exception: BaseException) -> str:
     with suppress(Exception):  # as above
-        return str(exception)[:_LONGEST]
+        return str(exception)[:_LONGEST_MESSAGE]
     return ""
 
 
-def _missing(exception: BaseException, names: Iterable[str]) -> tuple[str, list[str]]:
-    """The name that was not there, and those that were."""
+def _find_missing_name(exception: BaseException, names: Iterable[str]) -> tuple[str, list[str]]:
+    """Return the name that was missing, and those that were available."""
     if isinstance(exception, NameError):
         return exception.name or "", [*names, *dir(builtins)]
     if isinstance(exception, AttributeError):
         return exception.name or "", dir(exception.obj)
     if isinstance(exception, ModuleNotFoundError):
         package, _, name = (exception.name or "").rpartition(".")
-        return name, _modules(package)
-    if isinstance(exception, ImportError) and (found := _IMPORTED.search(str(exception))):
-        return found[1], dir(sys.modules.get(exception.name or ""))
+        return name, _list_modules(package)
+    if isinstance(exception, ImportError) and (match := _MISSING_IMPORT.search(str(exception))):
+        return match[1], dir(sys.modules.get(exception.name or ""))
     return "", []
 
 
-def _modules(package: str) -> list[str]:
+def _list_modules(package: str) -> list[str]:
     if package:
-        return [one.name for one in pkgutil.iter_modules(sys.modules[package].__path__)]
-    return [*sys.stdlib_module_names, *(one.name for one in pkgutil.iter_modules())]
+        return [module.name for module in pkgutil.iter_modules(sys.modules[package].__path__)]
+    return [*sys.stdlib_module_names, *(module.name for module in pkgutil.iter_modules())]

@@ -1,4 +1,4 @@
-"""The search: run the tests as they are, localise, and hunt for edits that turn failing ones green and break none."""
+"""The search of one round: run the tests as they are, rank lines, and try edits of the most suspicious ones."""
 
 from __future__ import annotations
 
@@ -6,106 +6,118 @@ import gc
 import sys
 from pathlib import Path
 
-from pytest_loop.repair.baseline import Known, baseline
-from pytest_loop.repair.bench import Bench
-from pytest_loop.repair.candidates import Candidate, candidates
-from pytest_loop.repair.definitions import with_definitions
-from pytest_loop.repair.evidence import exceptions, hints
-from pytest_loop.repair.found import Found, Plausible
-from pytest_loop.repair.hunt import Hunt
-from pytest_loop.repair.overlay import resolved
-from pytest_loop.repair.probe import probe
-from pytest_loop.repair.setting import Setting
-from pytest_loop.repair.source import Source
-from pytest_loop.repair.suspicion import ranking
-from pytest_loop.repair.swap import Loaded
-from pytest_loop.repair.trial import Trial
+from pytest_loop.repair.baseline_run import BaselineResult, run_baseline
+from pytest_loop.repair.candidates import Candidate, rank_candidates
+from pytest_loop.repair.code_swap import LoadedCode
+from pytest_loop.repair.collected_tests import CollectedTests
+from pytest_loop.repair.python_source import PythonSource
+from pytest_loop.repair.round_context import RoundContext
+from pytest_loop.repair.search_state import SearchState
+from pytest_loop.repair.source_overlay import resolve_source
+from pytest_loop.repair.suspicion import add_definition_scores, rank_lines
+from pytest_loop.repair.template_hints import collect_hints, list_exceptions
+from pytest_loop.repair.tracer import make_tracer
+from pytest_loop.repair.trial import CandidateTrial
+from pytest_loop.repair.trial_loop import TrialLoop
 
-_BASELINE = 0.4
+_BASELINE_SHARE = 0.4
 
 
 class Search:
-    """One search in a bench of tests."""
+    """One search over collected tests. Tests are numbered by their place in the collection."""
 
-    def __init__(self, setting: Setting, bench: Bench) -> None:
-        self._setting = setting
-        self._order = setting.order
-        self._bench = bench
-        self._scope = setting.scope(item.path for item in bench.items)
-        self._forks = setting.forks()
-        self.found = Found()
-        self._hunt = Hunt(setting, self._forks, self.found)
-        self._tests: dict[int, Known] = {}
+    def __init__(self, context: RoundContext, tests: CollectedTests) -> None:
+        self._context = context
+        self._request = context.request
+        self._tests = tests
+        self._files = context.make_editable_files(item.path for item in tests.items)
+        self._pool = context.make_fork_pool()
+        self.state = SearchState()
+        self._loop = TrialLoop(context, self._pool, self.state)
+        self._baseline: dict[int, BaselineResult] = {}
         self._targets: list[int] = []
         self._guards: list[int] = []
-        self._is_held_back = False
+        self._is_restricted = False
 
     @property
     def seconds(self) -> float:
-        return self._hunt.seconds
+        return self._loop.seconds
 
-    def run(self) -> Found:
-        with self._forks:
-            self.found.ended = self._run()
-        self.found.plausible.sort(key=Plausible.order)
-        return self.found
+    def run(self) -> SearchState:
+        with self._pool:
+            self.state.end_reason = self._run()
+        self.state.plausible_edits.sort(key=lambda edit: edit.sort_key)
+        return self.state
 
     def _run(self) -> str:
-        if not self._bench.items:
+        if not self._tests.items:
             return "no tests"
-        self._learn()
+        self._run_baseline()
         if not self._targets:
-            return "held back" if self._is_held_back else "nothing fails"
-        if not self.found.suspects:
+            return "held back" if self._is_restricted else "nothing fails"
+        if not self.state.suspects:
             return "nothing to edit"
-        if self._order.localise_only:
+        if self._request.localise_only:
             return "localised"
-        sources = self._sources()
-        chosen = self._candidates(sources)
-        trial = Trial(self._bench, probe(self._scope), Loaded(sources), self._tests, self._targets, self._guards)
+        sources = self._read_sources()
+        candidates = self._rank_candidates(sources)
+        trial = CandidateTrial(
+            self._tests, make_tracer(self._files), LoadedCode(sources), self._baseline, self._targets, self._guards
+        )
         gc.collect()
-        gc.freeze()  # so that no collection of a fork touches, and thereby copies, what all of them share
-        trial.share(self._forks)
-        return self._hunt.run(chosen, trial)
+        gc.freeze()  # a collection in a fork would copy the memory that all forks share
+        trial.check_sharing(self._pool)
+        return self._loop.run(candidates, trial)
 
-    def _learn(self) -> None:
-        """Run the tests as they are, those that are known to fail first."""
-        names = [item.nodeid for item in self._bench.items]
-        wanted = set(self._order.failing).intersection(names) or set(names)
-        places = sorted(range(len(names)), key=lambda at: names[at] not in wanted)
-        tests = baseline(self._bench, self._forks, self._scope, places, self._order.seconds * _BASELINE)
-        failing = [at for at in tests if not tests[at].spectrum.passed and not tests[at].is_held]
-        targets = [at for at in failing if names[at] in wanted]
-        self._tests = tests
-        self._targets = sorted(targets, key=lambda at: (tests[at].fuel, tests[at].seconds > 1, at))
-        self._guards = [at for at in tests if tests[at].spectrum.passed]
-        self.found.failing = self._bench.names(failing)
-        self.found.passing = self._bench.names(self._guards)
-        self.found.targets = self._bench.names(targets)
-        self.found.held = {names[at]: one.failure.message for at, one in tests.items() if one.is_held}
-        self._is_held_back = not wanted.isdisjoint(self.found.held)
-        self._localise([*targets, *self._guards])
+    def _run_baseline(self) -> None:
+        """Run the tests as they are, requested ones first."""
+        names = [item.nodeid for item in self._tests.items]
+        requested = set(self._request.failing).intersection(names) or set(names)
+        order = sorted(range(len(names)), key=lambda index: names[index] not in requested)
+        seconds = self._request.seconds * _BASELINE_SHARE
+        baseline = run_baseline(self._tests, self._pool, self._files, order, seconds)
+        failing = [
+            index for index, result in baseline.items() if not result.spectrum.passed and not result.is_restricted
+        ]
+        targets = [index for index in failing if names[index] in requested]
+        self._baseline = baseline
+        self._targets = sorted(targets, key=lambda index: (baseline[index].fuel, baseline[index].seconds > 1, index))
+        self._guards = [index for index, result in baseline.items() if result.spectrum.passed]
+        self.state.failing = self._tests.get_node_ids(failing)
+        self.state.passing = self._tests.get_node_ids(self._guards)
+        self.state.targets = self._tests.get_node_ids(targets)
+        self.state.restricted_tests = {
+            names[index]: result.failure.message for index, result in baseline.items() if result.is_restricted
+        }
+        self._is_restricted = not requested.isdisjoint(self.state.restricted_tests)
+        self._rank_lines([*targets, *self._guards])
 
-    def _localise(self, places: list[int]) -> None:
-        spectra = [self._tests[at].spectrum for at in places]
+    def _rank_lines(self, indexes: list[int]) -> None:
+        spectra = [self._baseline[index].spectrum for index in indexes]
         changed = [
-            (str((self._order.folder / path).resolve()), line)
-            for path, lines in self._order.changed.items()
+            (str((self._request.folder / path).resolve()), line)
+            for path, lines in self._request.changed.items()
             for line in lines
         ]
-        paths = {path for one in spectra for path, _ in one.lines}
+        paths = {path for spectrum in spectra for path, _ in spectrum.lines}
         ages = {path: Path(path).stat().st_mtime for path in paths}
-        self.found.suspects = ranking(spectra, changed, ages)
+        self.state.suspects = rank_lines(spectra, changed, ages)
 
-    def _sources(self) -> list[Source]:
-        """The files that failing tests execute, and those that are imported and may be edited."""
-        names = (resolved(getattr(one, "__file__", None)) for one in list(sys.modules.values()))
-        imported = sorted(path for name in names if (path := self._scope.file(name)) is not None)
-        return self._setting.sources([*(Path(one.path) for one in self.found.suspects), *imported])
+    def _read_sources(self) -> list[PythonSource]:
+        """Read the files that failing tests execute, and all other imported files that may be edited."""
+        names = (resolve_source(getattr(module, "__file__", None)) for module in list(sys.modules.values()))
+        imported = sorted(path for name in names if (path := self._files.find_file(name)) is not None)
+        return self._context.read_sources([*(Path(suspect.path) for suspect in self.state.suspects), *imported])
 
-    def _candidates(self, sources: list[Source]) -> list[Candidate]:
-        scores = with_definitions(sources, {(one.path, one.line): one.score for one in self.found.suspects})
-        failures = [self._tests[at].failure for at in self._targets]
-        items = [self._bench.items[at] for at in self._targets]
-        known = hints(failures, (one.nodeid for one in items), (one.path for one in items))
-        return candidates(sources, scores, known, exceptions(failures), self._order.seed)
+    def _rank_candidates(self, sources: list[PythonSource]) -> list[Candidate]:
+        scores = {(suspect.path, suspect.line): suspect.score for suspect in self.state.suspects}
+        failures = [self._baseline[index].failure for index in self._targets]
+        items = [self._tests.items[index] for index in self._targets]
+        hints = collect_hints(failures, (item.nodeid for item in items), (item.path for item in items))
+        return rank_candidates(
+            sources,
+            add_definition_scores(sources, scores),
+            hints,
+            list_exceptions(failures),
+            self._request.seed,
+        )

@@ -1,25 +1,30 @@
-"""Which lines are to blame: those that failing tests execute and passing tests do not."""
+"""Rank lines by how likely they are at fault: executed by failing tests and not by passing ones."""
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import sqrt
 from typing import TypeAlias
 
+from pytest_loop.repair.python_source import PythonSource
+
 Line: TypeAlias = tuple[str, int]
 
-# Both are ties' worth: they order lines that tests cannot tell apart, and never overtake another score.
-_DEEP = 1e-3
-_RECENT = 1e-4
-# Tests may fail for different reasons; this much of its score has a line where only one of them counts.
-_ALONE = 0.85
+# These only break ties between lines that the tests cannot tell apart.
+_DEPTH_WEIGHT = 1e-3
+_RECENCY_WEIGHT = 1e-4
+# Tests may fail for different reasons: a line keeps this share of the score it has for one failing test alone.
+_SINGLE_FAILURE_WEIGHT = 0.85
+# No test executes the definition of a constant; it gets this share of the score of a line that reads it.
+_DEFINITION_WEIGHT = 0.6
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What one test executed, and where it failed: its frames from the test down to where the exception was raised."""
+    """The lines that one test executed, and the frames of its failure from the test down to the exception."""
 
     passed: bool
     lines: frozenset[Line]
@@ -28,55 +33,90 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class Suspect:
-    """A line, and how suspicious it is: 1 is executed by every failing test and by no other."""
+    """A line and its score; a line that every failing test executes and no passing one has score 1."""
 
     path: str
     line: int
     score: float
 
 
-def ochiai(failed: int, passed: int, failures: int) -> float:
-    """`failed` and `passed` tests that executed a line, of so many `failures` in all."""
+def compute_ochiai(failed: int, passed: int, failures: int) -> float:
+    """Compute the Ochiai score of a line that `failed` of all `failures` and `passed` passing tests executed."""
     return failed / sqrt(failures * (failed + passed)) if failed else 0.0
 
 
-def ranking(
+def rank_lines(
     spectra: Iterable[Spectrum],
     changed: Collection[Line] = (),
     ages: Mapping[str, float] | None = None,
 ) -> list[Suspect]:
-    """The lines that failing tests executed, most suspicious first.
+    """Rank the lines that failing tests executed, most suspicious first.
 
-    Ties go to the frame in which a test failed, the last one first, then to lines that were changed lately, then to
-    files that were (`ages` are their times), and then to the line that stands first.
+    Ties go to the innermost frame of a failure, then to recently changed lines, then to recently changed files
+    (`ages` are their modification times), then to the first line.
     """
-    known = list(spectra)
-    failing = [one for one in known if not one.passed]
-    failed = Counter(line for one in failing for line in one.lines)
-    passed = Counter(line for one in known if one.passed for line in one.lines)
-    depth = _depths(failing)
-    recent = _recency(ages or {})
-    touched = set(changed)
+    spectra = list(spectra)
+    failing = [spectrum for spectrum in spectra if not spectrum.passed]
+    failed = Counter(line for spectrum in failing for line in spectrum.lines)
+    passed = Counter(line for spectrum in spectra if spectrum.passed for line in spectrum.lines)
+    depths = _compute_depths(failing)
+    recency = _compute_recency(ages or {})
+    changed_lines = set(changed)
 
     def score(line: Line) -> float:
-        together, alone = ochiai(failed[line], passed[line], len(failing)), ochiai(1, passed[line], 1)
-        base = max(together, _ALONE * alone)
-        return base + _DEEP * depth.get(line, 0.0) + _RECENT * ((line in touched) + recent.get(line[0], 0.0))
+        together = compute_ochiai(failed[line], passed[line], len(failing))
+        single = compute_ochiai(1, passed[line], 1)
+        tie_break = _RECENCY_WEIGHT * ((line in changed_lines) + recency.get(line[0], 0.0))
+        return max(together, _SINGLE_FAILURE_WEIGHT * single) + _DEPTH_WEIGHT * depths.get(line, 0.0) + tie_break
 
-    found = [Suspect(*line, score(line)) for line in failed]
-    return sorted(found, key=lambda one: (-one.score, one.path, one.line))
-
-
-def _depths(failing: Iterable[Spectrum]) -> dict[Line, float]:
-    """How deep a line was in the stacks of failures: 1 is where the exception was raised."""
-    found: dict[Line, float] = {}
-    for one in failing:
-        for at, line in enumerate(one.frames, start=1):
-            found[line] = max(found.get(line, 0.0), at / len(one.frames))
-    return found
+    suspects = [Suspect(*line, score(line)) for line in failed]
+    return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.path, suspect.line))
 
 
-def _recency(ages: Mapping[str, float]) -> dict[str, float]:
-    """The newest file 0.5, the others less by their rank."""
+def _compute_depths(failing: Iterable[Spectrum]) -> dict[Line, float]:
+    """Compute how deep each line was in a failure's stack; 1 raised the exception."""
+    depths: dict[Line, float] = {}
+    for spectrum in failing:
+        for position, line in enumerate(spectrum.frames, start=1):
+            depths[line] = max(depths.get(line, 0.0), position / len(spectrum.frames))
+    return depths
+
+
+def _compute_recency(ages: Mapping[str, float]) -> dict[str, float]:
+    """Give the newest file 0.5 and the others less by their rank."""
     order = sorted(ages, key=lambda path: (ages[path], path))
-    return {path: 0.5 * (at + 1) / len(order) for at, path in enumerate(order)}
+    return {path: 0.5 * (rank + 1) / len(order) for rank, path in enumerate(order)}
+
+
+def add_definition_scores(sources: Iterable[PythonSource], scores: Mapping[Line, float]) -> dict[Line, float]:
+    """Add a share of the scores for lines that define the names which suspicious lines read."""
+    sources = list(sources)
+    definitions: dict[str, list[Line]] = {}
+    for source in sources:
+        for name, line in _find_definitions(source.tree.body):
+            definitions.setdefault(name, []).append((str(source.path), line))
+    combined = dict(scores)
+    for source in sources:
+        for node in ast.walk(source.tree):
+            if name := _get_read_name(node):
+                score = scores.get((str(source.path), getattr(node, "lineno", 0)), 0.0) * _DEFINITION_WEIGHT
+                for definition in definitions.get(name, ()):
+                    if score > combined.get(definition, 0.0):
+                        combined[definition] = score
+    return combined
+
+
+def _find_definitions(body: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:
+    """Yield the names that assignments in a module or class body define, with their lines."""
+    for stmt in body:
+        if isinstance(stmt, ast.ClassDef):
+            yield from _find_definitions(stmt.body)
+        elif isinstance(stmt, ast.Assign | ast.AnnAssign):
+            targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
+            yield from ((target.id, stmt.lineno) for target in targets if isinstance(target, ast.Name))
+
+
+def _get_read_name(node: ast.AST) -> str:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""

@@ -1,7 +1,8 @@
-"""Candidates against the tests, in forks: those that failed first, then those that passed.
+"""Try candidates against the tests in forks: failing tests first, then those that passed.
 
-Many share a fork for a first look, each undone before the next; what passes something there is tried in a fork of its
-own, so that what others left behind fools nobody twice. Where tests do not go the same way twice, each has its own.
+Several candidates share a fork for a first look, each undone before the next. A promising one is tried again in a
+fork of its own, so that leftovers of others cannot mislead twice. Where tests are not repeatable within one process,
+every candidate gets its own fork.
 """
 
 from __future__ import annotations
@@ -13,159 +14,169 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 
-from pytest_loop.repair.baseline import Known
-from pytest_loop.repair.bench import Bench
-from pytest_loop.repair.forks import Ended, Forks, Job, Say
-from pytest_loop.repair.found import Plausible, Try
-from pytest_loop.repair.probe import Probe
-from pytest_loop.repair.swap import Loaded
+from pytest_loop.repair.baseline_run import BaselineResult
+from pytest_loop.repair.code_swap import LoadedCode
+from pytest_loop.repair.collected_tests import CollectedTests
+from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job, Send
+from pytest_loop.repair.search_state import PlausibleEdit, RankedCandidate
+from pytest_loop.repair.tracer import Tracer
 
-_FUEL, _MORE_FUEL = 20_000, 10
-_SECONDS, _MORE_SECONDS = 2.0, 5.0
-_LONGEST = 10.0
-_PATIENCE = 2
-_MOST = 16
+_BASE_FUEL, _FUEL_FACTOR = 20_000, 10
+_BASE_SECONDS, _SECONDS_FACTOR = 2.0, 5.0
+_LONGEST_TEST = 10.0
+_TESTS_TO_LOOK_AT = 2
+_MAX_BATCH = 16
 
 
 @dataclass
-class Trial:
-    """What all trials share: the tests that are to pass (`targets`), and those that must not break (`guards`)."""
+class CandidateTrial:
+    """What all trials share: `targets` are the tests to turn green, `guards` those that must still pass.
 
-    bench: Bench
-    probe: Probe
-    loaded: Loaded
-    tests: Mapping[int, Known]
+    Tests are numbered by their place in the collection.
+    """
+
+    tests: CollectedTests
+    tracer: Tracer
+    loaded: LoadedCode
+    baseline: Mapping[int, BaselineResult]
     targets: Sequence[int]
     guards: Sequence[int]
-    most: int = 1
-    _reached: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    _near: dict[int, list[int]] = field(default_factory=dict)
+    batch_size: int = 1
+    _targets_by_line: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    _guards_by_unit: dict[int, list[int]] = field(default_factory=dict)
 
-    def share(self, forks: Forks) -> None:
-        """Let candidates share forks, if tests go the same way twice in a fork, and leave nothing in modules."""
-        places = [*self.targets[:_PATIENCE], *self.guards[:_PATIENCE]]
-        if any(self.tests[at].is_endless for at in places):
+    def check_sharing(self, pool: ForkPool) -> None:
+        """Let candidates share forks if tests run the same twice in one process and leave nothing in modules."""
+        indexes = [*self.targets[:_TESTS_TO_LOOK_AT], *self.guards[:_TESTS_TO_LOOK_AT]]
+        if any(self.baseline[index].is_endless for index in indexes):
             return
 
-        def work(say: Say) -> None:
-            self._watch(is_recording=True)
-            before = self.loaded.sizes()
-            one, two = ([self._run(at, None, say) for at in places] for _ in range(2))
-            say({"same": one == two and self.loaded.sizes() == before})
+        def work(send: Send) -> None:
+            self._start_tracing(is_recording=True)
+            before = self.loaded.measure_containers()
+            first, second = ([self._run_test(index, None, send) for index in indexes] for _ in range(2))
+            send({"same": first == second and self.loaded.measure_containers() == before})
 
-        forks.start(Job(0, work, _SECONDS))
-        while not forks.is_idle:
-            for ended in forks.ended():
-                self.most = _MOST if any(message.get("same") for message in ended.messages) else 1
+        pool.start(Job(0, work, _BASE_SECONDS))
+        while not pool.is_idle:
+            for result in pool.collect_results():
+                self.batch_size = _MAX_BATCH if any(message.get("same") for message in result.messages) else 1
 
-    def job(self, key: int, tries: Sequence[Try]) -> Job:
-        """One candidate against all tests; of several, which are worth that."""
-        return Job(key, self._look(tries) if len(tries) > 1 else self._trial(tries[0]), _SECONDS)
+    def make_job(self, key: int, batch: Sequence[RankedCandidate]) -> Job:
+        """Make a complete trial of one candidate, or a first look at several."""
+        work = self._make_first_look(batch) if len(batch) > 1 else self._make_trial(batch[0])
+        return Job(key, work, _BASE_SECONDS)
 
-    def _look(self, tries: Sequence[Try]) -> Callable[[Say], None]:
-        """Which candidates make one of the first tests pass, or need a fork of their own to tell."""
+    def _make_first_look(self, batch: Sequence[RankedCandidate]) -> Callable[[Send], None]:
+        """Find candidates that make one of the first tests pass or cannot share a fork."""
 
-        def work(say: Say) -> None:
-            self._watch()
+        def work(send: Send) -> None:
+            self._start_tracing()
             before = Path.cwd(), threading.active_count()
-            for one in tries:
-                say({"begun": one.rank})
-                put_back = self.loaded.exchange(one.candidate.unit, one.tree)
-                places = self._first_targets(one)[:_PATIENCE]
-                if put_back is None or any(self._run(at, None, say)[0] for at in places):
-                    say({"worth": one.rank})
-                if put_back is not None:
-                    put_back()
+            for ranked in batch:
+                send({"begun": ranked.rank})
+                undo = self.loaded.swap_function(ranked.candidate.unit, ranked.tree)
+                indexes = self._find_first_targets(ranked)[:_TESTS_TO_LOOK_AT]
+                if undo is None or any(self._run_test(index, None, send)[0] for index in indexes):
+                    send({"worth": ranked.rank})
+                if undo is not None:
+                    undo()
                 if (Path.cwd(), threading.active_count()) != before:
                     return
 
         return work
 
-    def _trial(self, one: Try) -> Callable[[Say], None]:
-        targets = self._first_targets(one)
-        others = [at for at in self.targets if at not in targets]
-        guards = self._nearest_guards(one)
+    def _make_trial(self, ranked: RankedCandidate) -> Callable[[Send], None]:
+        targets = self._find_first_targets(ranked)
+        others = [index for index in self.targets if index not in targets]
+        guards = self._find_nearest_guards(ranked)
 
-        def work(say: Say) -> None:
-            self.loaded.swap(one.candidate.unit, one.tree, one.candidate.text)
-            self._watch()
-            self._run_all(targets, guards, others, say)
+        def work(send: Send) -> None:
+            self.loaded.swap_code(ranked.candidate.unit, ranked.tree, ranked.candidate.text)
+            self._start_tracing()
+            self._run_tests(targets, guards, others, send)
 
         return work
 
-    def plausible(self, one: Try, ended: Ended) -> Plausible | None:
-        """What a trial came to, where it fixed something and broke nothing."""
-        passed = {message["at"]: message["passed"] for message in ended.messages if "at" in message}
-        fixed = [at for at in self.targets if passed.get(at)]
-        remaining = [at for at in self.targets if not passed.get(at)]
-        if not fixed or not any("through" in message for message in ended.messages):
+    def read_result(self, ranked: RankedCandidate, result: ForkResult) -> PlausibleEdit | None:
+        """Return the edit if its trial fixed something and broke nothing."""
+        passed = {message["at"]: message["passed"] for message in result.messages if "at" in message}
+        fixed = [index for index in self.targets if passed.get(index)]
+        remaining = [index for index in self.targets if not passed.get(index)]
+        if not fixed or not any("through" in message for message in result.messages):
             return None
-        is_final = not any(self._is_akin(at, fixed, one) for at in remaining)
-        return Plausible(one.candidate, one.rank, self.bench.names(fixed), self.bench.names(remaining), is_final)
+        return PlausibleEdit(
+            ranked.candidate,
+            ranked.rank,
+            self.tests.get_node_ids(fixed),
+            self.tests.get_node_ids(remaining),
+            is_final=not any(self._is_similar_failure(index, fixed, ranked) for index in remaining),
+        )
 
-    def _is_akin(self, at: int, fixed: Sequence[int], one: Try) -> bool:
-        """Whether a test failed as fixed ones did: at the same line of the project, or after the same code has run."""
-        kind = self.tests[at].kind
-        is_same = any(self.tests[other].kind == kind for other in fixed)
-        return is_same and (kind.line is not None or self._reaches(at, one))
+    def _is_similar_failure(self, index: int, fixed: Sequence[int], ranked: RankedCandidate) -> bool:
+        """Return whether a test failed like fixed ones: at the same project line, or after reaching the same unit."""
+        kind = self.baseline[index].kind
+        is_same_kind = any(self.baseline[other].kind == kind for other in fixed)
+        return is_same_kind and (kind.line is not None or self._reaches_unit(index, ranked))
 
-    def _first_targets(self, one: Try) -> list[int]:
-        """The targets that execute what the candidate edits, its line first; all of them, where none is known to."""
-        key = id(one.candidate.unit), one.candidate.line
-        if key not in self._reached:
-            place = str(one.candidate.source.path), one.candidate.line
-            reached = [at for at in self.targets if self._reaches(at, one)] or self.targets
-            self._reached[key] = sorted(reached, key=lambda at: place not in self.tests[at].spectrum.lines)
-        return self._reached[key]
+    def _find_first_targets(self, ranked: RankedCandidate) -> list[int]:
+        """Return the targets that execute the edited unit, its line first; all targets if none is known to."""
+        key = id(ranked.candidate.unit), ranked.candidate.line
+        if key not in self._targets_by_line:
+            line = str(ranked.candidate.source.path), ranked.candidate.line
+            reaching = [index for index in self.targets if self._reaches_unit(index, ranked)] or self.targets
+            self._targets_by_line[key] = sorted(
+                reaching, key=lambda index: line not in self.baseline[index].spectrum.lines
+            )
+        return self._targets_by_line[key]
 
-    def _nearest_guards(self, one: Try) -> list[int]:
-        """The guards, those first that execute what the candidate edits."""
-        key = id(one.candidate.unit)
-        if key not in self._near:
-            self._near[key] = sorted(self.guards, key=lambda at: not self._reaches(at, one))
-        return self._near[key]
+    def _find_nearest_guards(self, ranked: RankedCandidate) -> list[int]:
+        """Return the guards, those that execute the edited unit first."""
+        key = id(ranked.candidate.unit)
+        if key not in self._guards_by_unit:
+            self._guards_by_unit[key] = sorted(self.guards, key=lambda index: not self._reaches_unit(index, ranked))
+        return self._guards_by_unit[key]
 
-    def _reaches(self, at: int, one: Try) -> bool:
-        if one.candidate.unit.function is None:
+    def _reaches_unit(self, index: int, ranked: RankedCandidate) -> bool:
+        if ranked.candidate.unit.function is None:
             return True
-        path, lines = str(one.candidate.source.path), one.candidate.unit.lines
-        return any(name == path and line in lines for name, line in self.tests[at].spectrum.lines)
+        path, lines = str(ranked.candidate.source.path), ranked.candidate.unit.lines
+        return any(name == path and line in lines for name, line in self.baseline[index].spectrum.lines)
 
-    # In a fork.
+    # -- in a fork
 
-    def _watch(self, *, is_recording: bool = False) -> None:
-        self.bench.watch(self.probe, lambda: os._exit(0), is_recording=is_recording)
+    def _start_tracing(self, *, is_recording: bool = False) -> None:
+        self.tests.trace_with(self.tracer, lambda: os._exit(0), is_recording=is_recording)
 
-    def _run_all(self, targets: Sequence[int], guards: Sequence[int], others: Sequence[int], say: Say) -> None:
-        """Run the tests, and stop where there is nothing left to hope for."""
+    def _run_tests(self, targets: Sequence[int], guards: Sequence[int], others: Sequence[int], send: Send) -> None:
+        """Run the tests; stop as soon as the candidate cannot be plausible any more."""
         failed = fixed = 0
-        for at, following in _followed(targets):
-            passed = self._run(at, following, say)[0]
+        for index, following in _iterate_with_next(targets):
+            passed = self._run_test(index, following, send)[0]
             fixed, failed = fixed + passed, failed + (not passed)
-            if failed >= _PATIENCE:
+            if failed >= _TESTS_TO_LOOK_AT:
                 break
         if not fixed:
             return
-        for at, following in _followed([*guards, *(others if not failed else ())]):
-            if not self._run(at, following, say)[0] and at in self.guards:
+        for index, following in _iterate_with_next([*guards, *(others if not failed else ())]):
+            if not self._run_test(index, following, send)[0] and index in self.guards:
                 return
-        say({"through": True})
+        send({"through": True})
 
-    def _run(self, at: int, following: int | None, say: Say) -> tuple[bool, int, str, object]:
-        """Run one test and say how it went; gives that, and how exactly, as far as that is recorded."""
-        known = self.tests[at]
-        say({"begin": at, "within": self._patience(at)})
-        fuel = _FUEL + _MORE_FUEL * (0 if known.is_endless else known.fuel)
-        ran = self.bench.run(at, following, fuel)
-        say({"at": at, "passed": ran.passed})
-        return ran.passed, ran.fuel, ran.failure.error, ran.failure.frames
+    def _run_test(self, index: int, following: int | None, send: Send) -> tuple[bool, int, str, object]:
+        """Run one test and send its outcome; return the outcome with the details that were recorded."""
+        baseline = self.baseline[index]
+        send({"begin": index, "within": self._compute_timeout(index)})
+        fuel = _BASE_FUEL + _FUEL_FACTOR * (0 if baseline.is_endless else baseline.fuel)
+        outcome = self.tests.run_test(index, following, fuel)
+        send({"at": index, "passed": outcome.passed})
+        return outcome.passed, outcome.fuel, outcome.failure.error, outcome.failure.frames
 
-    def _patience(self, at: int) -> float:
-        """How long a test may take; nobody knows how long one usually does that did not end."""
-        seconds = self.tests[at].seconds
-        return min(_LONGEST, _SECONDS + _MORE_SECONDS * (seconds if seconds < _LONGEST else 0.2))
+    def _compute_timeout(self, index: int) -> float:
+        """Return how long a test may take; the usual time of one that did not end is unknown."""
+        seconds = self.baseline[index].seconds
+        return min(_LONGEST_TEST, _BASE_SECONDS + _SECONDS_FACTOR * (seconds if seconds < _LONGEST_TEST else 0.2))
 
 
-def _followed(places: Sequence[int]) -> Iterator[tuple[int, int | None]]:
-    """Each with the one after it."""
-    return zip_longest(places, places[1:])
+def _iterate_with_next(indexes: Sequence[int]) -> Iterator[tuple[int, int | None]]:
+    return zip_longest(indexes, indexes[1:])

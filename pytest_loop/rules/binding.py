@@ -1,4 +1,4 @@
-"""Which items judge which rules: the items of rule files, and Python tests bound by a mark or by a `tests` check."""
+"""The binding of items to rules: items of rule files, and tests bound by a mark or by a `tests` check."""
 
 from __future__ import annotations
 
@@ -8,173 +8,179 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, TESTS_SOURCE, Criteria, Phase, Plan, Rule, Severity
+from pytest_loop.core.model.rules import (
+    DEFAULT_THRESHOLDS,
+    TESTS_SOURCE,
+    Criteria,
+    Phase,
+    Plan,
+    Rule,
+    Severity,
+    infer_phase,
+)
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.checks.python_checks import Python, Tests, is_node_id
 from pytest_loop.rules.checks.registry import list_checks
 from pytest_loop.rules.checks.review_checks import Sentence
-from pytest_loop.rules.items import LOADED, TALLY, FixtureRuleItem, RuleItem
+from pytest_loop.rules.items import LOADED, VOTES, FixtureRuleItem, RuleItem
 from pytest_loop.rules.mark_expressions import MarkExpression
 from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, build_rule
 
-_FIELDS = ("severity", "weight", "phase", "description", "holdout")
+_MARK_FIELDS = ("severity", "weight", "phase", "description", "holdout")
 
 
 class Binding:
-    """The rules of a session by their keys (`source::id`), and the keys that each item judges.
+    """The rules of a session by key (`source::id`), and the keys that each item judges.
 
     In a run all tests are rules: one without a mark blocks, and its id is its node id.
     """
 
     def __init__(self, session: pytest.Session, *, all_tests: bool = False) -> None:
-        loaded = session.stash.get(LOADED, [])
+        files = session.stash.get(LOADED, [])
         self.rules: dict[str, Rule] = {}
         self.items: dict[str, tuple[str, ...]] = {}
         self.problems: dict[str, str] = {}
-        self._by_id: dict[str, list[str]] = {}
-        for one in loaded:
-            for each_rule in one.criteria.rules:
-                self._add(one.criteria.source, each_rule)
+        self._keys_by_id: dict[str, list[str]] = {}
         self._marked: dict[str, dict[str, Any]] = {}
-        python = [item for item in session.items if not isinstance(item, (RuleItem, FixtureRuleItem))]
-        for item in python:
+        for file in files:
+            for rule in file.criteria.rules:
+                self._add_rule(file.criteria.source, rule)
+        tests = [item for item in session.items if not isinstance(item, (RuleItem, FixtureRuleItem))]
+        for item in tests:
             self._bind_marks(item)
             if all_tests and item.nodeid not in self.items:
-                self._bind(item, self._keys({"id": item.nodeid, "description": item.nodeid}))
-        marked = tuple(self.rules[f"{TESTS_SOURCE}::{name}"] for name in self._marked)
-        self._bind_selected(loaded, session.items, python)
-        self._bind_rules(session)
-        own = (
-            [Criteria(name=TESTS_SOURCE, source=TESTS_SOURCE, thresholds=DEFAULT_THRESHOLDS, rules=marked)]
-            if marked
-            else []
-        )
-        sentences = {
-            key: judged.check.sentence for key, judged in _judged(loaded) if isinstance(judged.check, Sentence)
-        }
+                self._bind(item, self._find_keys({"id": item.nodeid, "description": item.nodeid}))
+        marked_rules = tuple(self.rules[f"{TESTS_SOURCE}::{rule_id}"] for rule_id in self._marked)
+        self._bind_selected(files, session.items, tests)
+        self._bind_rule_items(session)
+        criteria = [file.criteria for file in files]
+        if marked_rules:
+            criteria.append(
+                Criteria(name=TESTS_SOURCE, source=TESTS_SOURCE, thresholds=DEFAULT_THRESHOLDS, rules=marked_rules)
+            )
+        checks = ((key, loaded.check) for key, loaded in _iterate_rules(files))
         self.plan = Plan(
-            criteria=(*(one.criteria for one in loaded), *own),
+            criteria=tuple(criteria),
             items=self.items,
-            sentences=sentences,
-            judges=tuple(sorted(_judges(loaded, session.config.rootpath))),
+            sentences={key: check.sentence for key, check in checks if isinstance(check, Sentence)},
+            judges=tuple(sorted(_find_check_files(files, session.config.rootpath))),
         )
 
-    def rules_of(self, nodeid: str) -> list[Rule]:
-        """The rules that an item judges."""
-        return [self.rules[key] for key in self.items.get(nodeid, ())]
-
-    def _add(self, source: str, each_rule: Rule) -> str:
-        key = f"{source}::{each_rule.id}"
-        self.rules[key] = each_rule
-        self._by_id.setdefault(each_rule.id, []).append(key)
+    def _add_rule(self, source: str, rule: Rule) -> str:
+        key = f"{source}::{rule.id}"
+        if key not in self.rules:
+            self._keys_by_id.setdefault(rule.id, []).append(key)
+        self.rules[key] = rule
         return key
 
     def _bind(self, item: pytest.Item, keys: Iterable[str]) -> None:
-        known = self.items.get(item.nodeid, ())
-        self.items[item.nodeid] = (*known, *(key for key in keys if key not in known))
+        bound = self.items.get(item.nodeid, ())
+        self.items[item.nodeid] = (*bound, *(key for key in keys if key not in bound))
 
     def _bind_marks(self, item: pytest.Item) -> None:
         for mark in item.iter_markers("loop_rule"):
-            problem, fields = _fields(mark)
-            if problem is None and (problem := self._conflict(fields)) is None:
-                self._bind(item, self._keys(fields))
+            problem, fields = _read_mark(mark)
+            if problem is None and (problem := self._find_conflict(fields)) is None:
+                self._bind(item, self._find_keys(fields))
             else:
                 self.problems[item.nodeid] = f"loop_rule: {problem}"
 
-    def _keys(self, fields: dict[str, Any]) -> list[str]:
-        """The rules with this id in rule files, whose fields win; else one of the criteria `tests`."""
-        if fields["id"] not in self._by_id or fields["id"] in self._marked:
-            self._marked[fields["id"]] = {**fields, **self._marked.get(fields["id"], {})}
-            return [self._replace(build_rule(self._marked[fields["id"]]))]
-        return self._by_id[fields["id"]]
+    def _find_keys(self, fields: dict[str, Any]) -> list[str]:
+        """Return the rules of this id in rule files, whose fields win; else make one of the criteria `tests`."""
+        rule_id = fields["id"]
+        if rule_id in self._keys_by_id and rule_id not in self._marked:
+            return self._keys_by_id[rule_id]
+        self._marked[rule_id] = {**fields, **self._marked.get(rule_id, {})}
+        return [self._add_rule(TESTS_SOURCE, build_rule(self._marked[rule_id]))]
 
-    def _replace(self, each_rule: Rule) -> str:
-        key = f"{TESTS_SOURCE}::{each_rule.id}"
-        if key not in self.rules:
-            return self._add(TESTS_SOURCE, each_rule)
-        self.rules[key] = each_rule
-        return key
-
-    def _conflict(self, fields: dict[str, Any]) -> str | None:
-        known = self._marked.get(fields["id"], {})
+    def _find_conflict(self, fields: dict[str, Any]) -> str | None:
+        earlier = self._marked.get(fields["id"], {})
         for name, value in fields.items():
-            if known.get(name, value) != value:
-                expected = f"{name}={format_value(known[name])} as in another test of {fields['id']!r}"
-                return f"expected {expected}, found {format_value(value)}"
+            if earlier.get(name, value) != value:
+                before, after = format_value(earlier[name]), format_value(value)
+                return f"expected {name}={before} as in another test of {fields['id']!r}, found {after}"
         return None
 
-    def _bind_selected(self, loaded: list[LoadedRuleFile], items: list[pytest.Item], python: list[pytest.Item]) -> None:
-        own = {item.key: item for item in items if isinstance(item, (RuleItem, FixtureRuleItem))}
-        for key, selector, folder in _selectors(loaded):
-            found = [item for item in python if _selects(selector, folder, item)]
-            for item in found:
+    def _bind_selected(self, files: list[LoadedRuleFile], items: list[pytest.Item], tests: list[pytest.Item]) -> None:
+        rule_items = {item.key: item for item in items if isinstance(item, (RuleItem, FixtureRuleItem))}
+        for key, selector, folder in _iterate_selectors(files):
+            selected = [item for item in tests if _is_selected(selector, folder, item)]
+            for item in selected:
                 self._bind(item, [key])
-            if not found and key in own:
-                own[key].unbound += (selector,)
+            if not selected and key in rule_items:
+                rule_items[key].unbound += (selector,)
 
-    def _bind_rules(self, session: pytest.Session) -> None:
+    def _bind_rule_items(self, session: pytest.Session) -> None:
         for item in session.items:
             if isinstance(item, (RuleItem, FixtureRuleItem)):
                 self.items[item.nodeid] = (item.key,)
-                if item.judged.rule.repeat > 1:
-                    session.stash[TALLY].expect(item.key)
+                if item.loaded.rule.repeat > 1:
+                    session.stash[VOTES].expect(item.key)
 
 
-def _judges(loaded: list[LoadedRuleFile], root: Path) -> set[str]:
-    """The files of the project whose functions are checks."""
-    parts = (
-        (judged.folder, part) for _, judged in _judged(loaded) if judged.is_slow for part in list_checks(judged.check)
-    )
-    files = {part.file(folder, root) for folder, part in parts if isinstance(part, Python)}
-    return {path.relative_to(root).as_posix() for path in files if path and path.is_relative_to(root)}
+def find_phase(item: pytest.Item) -> str:
+    """Return the phase that an item's mark gives its rule; empty without a mark."""
+    mark = item.get_closest_marker("loop_rule")
+    if mark is None:
+        return ""
+    return str(mark.kwargs.get("phase") or infer_phase(str(mark.args[0]) if mark.args else "").value)
 
 
-def _judged(loaded: list[LoadedRuleFile]) -> Iterator[tuple[str, LoadedRule]]:
-    for one in loaded:
-        for judged in one.rules:
-            yield f"{one.criteria.source}::{judged.rule.id}", judged
+def _find_check_files(files: list[LoadedRuleFile], root: Path) -> set[str]:
+    """Return the files of the project whose functions are checks."""
+    slow = (loaded for _, loaded in _iterate_rules(files) if loaded.is_slow)
+    checks = ((loaded.folder, check) for loaded in slow for check in list_checks(loaded.check))
+    paths = {check.find_file(folder, root) for folder, check in checks if isinstance(check, Python)}
+    return {path.relative_to(root).as_posix() for path in paths if path and path.is_relative_to(root)}
 
 
-def _selectors(loaded: list[LoadedRuleFile]) -> Iterator[tuple[str, str, Path]]:
-    """The rule, what it selects, and the folder that its paths start from."""
-    for key, judged in _judged(loaded):
-        for check in list_checks(judged.check):
+def _iterate_rules(files: list[LoadedRuleFile]) -> Iterator[tuple[str, LoadedRule]]:
+    for file in files:
+        for loaded in file.rules:
+            yield f"{file.criteria.source}::{loaded.rule.id}", loaded
+
+
+def _iterate_selectors(files: list[LoadedRuleFile]) -> Iterator[tuple[str, str, Path]]:
+    """Yield the key of each `tests` check, a selector, and the folder that its paths start from."""
+    for key, loaded in _iterate_rules(files):
+        for check in list_checks(loaded.check):
             if isinstance(check, Tests):
-                yield from ((key, text, judged.folder) for text in check.tests)
+                yield from ((key, selector, loaded.folder) for selector in check.tests)
 
 
-def _selects(selector: str, folder: Path, item: pytest.Item) -> bool:
-    """Node ids start at the folder of the rule file, like all its paths, or are written as pytest prints them."""
+def _is_selected(selector: str, folder: Path, item: pytest.Item) -> bool:
+    """Return whether a selector names an item: by marks, by a path from the rule file's folder, or by node id."""
     if not is_node_id(selector):
         return MarkExpression(selector).matches(item.iter_markers())
     path, _, name = selector.rstrip("/").partition("::")
-    here = item.path.is_relative_to((folder / path).resolve())
-    inside = item.nodeid.partition("::")[2]
-    return (here and (not name or _below(inside, name))) or _below(item.nodeid, selector.rstrip("/"))
+    is_below = item.path.is_relative_to((folder / path).resolve())
+    inner_name = item.nodeid.partition("::")[2]
+    return (is_below and (not name or _is_part(inner_name, name))) or _is_part(item.nodeid, selector.rstrip("/"))
 
 
-def _below(nodeid: str, selector: str) -> bool:
+def _is_part(nodeid: str, selector: str) -> bool:
     rest = nodeid.removeprefix(selector)
     return rest != nodeid and (not rest or rest.startswith(("::", "[", "/")))
 
 
-def _fields(mark: pytest.Mark) -> tuple[str | None, dict[str, Any]]:
-    """The fields that a mark gives a rule, or what is wrong with it."""
+def _read_mark(mark: pytest.Mark) -> tuple[str | None, dict[str, Any]]:
+    """Return what is wrong with a mark, or the fields that it gives a rule."""
     if len(mark.args) != 1 or not isinstance(mark.args[0], str) or not mark.args[0]:
         return f"expected one id such as 'a.correctness.totals', found {format_value(mark.args)}", {}
     fields = {name: value for name, value in mark.kwargs.items() if value is not None}
     for name, value in fields.items():
-        if name not in _FIELDS:
-            return f"expected one of {', '.join(_FIELDS)}, found {name!r}", {}
-        if expected := _unusable(name, value):
+        if name not in _MARK_FIELDS:
+            return f"expected one of {', '.join(_MARK_FIELDS)}, found {name!r}", {}
+        if expected := _find_field_problem(name, value):
             return f"expected {expected} for {name}, found {format_value(value)}", {}
     return None, {"id": mark.args[0], **fields}
 
 
-def _unusable(name: str, value: Any) -> str | None:
-    if name == "severity" and value not in [one.value for one in Severity]:
+def _find_field_problem(name: str, value: Any) -> str | None:
+    """Return what a field should have been, or None if its value can be used."""
+    if name == "severity" and value not in [severity.value for severity in Severity]:
         return "'fail', 'warn' or 'info'"
-    if name == "phase" and value not in [one.value for one in Phase]:
+    if name == "phase" and value not in [phase.value for phase in Phase]:
         return "'A' or 'B'"
     if name == "weight" and (
         isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf")

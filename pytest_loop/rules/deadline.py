@@ -1,4 +1,4 @@
-"""Ends work inside this process when its time is up: patterns and queries that a user wrote cannot hang the run."""
+"""Interrupt work in this process: patterns and queries of users must not hang a session."""
 
 from __future__ import annotations
 
@@ -15,33 +15,30 @@ DEADLINE_SECONDS = 5.0
 
 
 class DeadlineError(CheckError):
-    """The work did not end in time."""
+    """The work took too long."""
 
 
 def can_interrupt() -> bool:
-    """Only the main thread of a system with SIGALRM can be interrupted in the middle of a match."""
+    """Return whether `enforce_deadline` works here: in the main thread of a system with SIGALRM."""
     return hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
-def enforce_deadline(seconds: float, what: str) -> Iterator[None]:
-    """Raise `DeadlineError` inside the block after `seconds`; an alarm set by somebody else goes on counting.
+def enforce_deadline(seconds: float, work: str) -> Iterator[None]:
+    """Raise `DeadlineError` in the block after `seconds`; an earlier alarm of other code is kept.
 
-    `re` looks for signals while it matches, so that this ends even a pattern that would take years.
+    `re` checks for signals while it matches, so this ends any pattern.
     """
-    if not can_interrupt():
-        yield
-        return
-    outer, interval = signal.getitimer(signal.ITIMER_REAL)
-    if 0 < outer <= seconds:
+    outer, interval = signal.getitimer(signal.ITIMER_REAL) if can_interrupt() else (0.0, 0.0)
+    if not can_interrupt() or 0 < outer <= seconds:
         yield
         return
 
-    def expired(_signal: int, _frame: FrameType | None) -> None:
-        raise DeadlineError(f"{what} did not end within {seconds:g} s")
+    def expire(_signal: int, _frame: FrameType | None) -> None:
+        raise DeadlineError(f"{work} did not end within {seconds:g} s")
 
     started = time.monotonic()
-    handler = signal.signal(signal.SIGALRM, expired)
+    handler = signal.signal(signal.SIGALRM, expire)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -49,5 +46,5 @@ def enforce_deadline(seconds: float, what: str) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
         if outer:
-            left = outer - (time.monotonic() - started)
-            signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), interval)
+            remaining = outer - (time.monotonic() - started)
+            signal.setitimer(signal.ITIMER_REAL, max(remaining, 1e-6), interval)

@@ -1,4 +1,4 @@
-"""What content checks read: a file's text, its lines, its data and its Markdown, each made once."""
+"""The files that content checks read, with their lines, data and Markdown parsed once."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import warnings
 from bisect import bisect_right
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.parsers import expat
 
 from pytest_loop.errors import CheckError
+from pytest_loop.rules.markdown_document import Block, MarkdownDocument
 from pytest_loop.rules.syntax import FORMATS, ContentError, parse, read_text, stringify_keys, validate_syntax
-
-if TYPE_CHECKING:
-    from pytest_loop.rules.markdown_document import Block, MarkdownDocument
 
 SUFFIXES = {
     **FORMATS,
@@ -25,11 +23,11 @@ SUFFIXES = {
     ".xml": "xml",
     ".svg": "xml",
 }
-DATA = ("json", "yaml", "toml")
+DATA_FORMATS = ("json", "yaml", "toml")
 
 
 class Document:
-    """One file as it was when it was read."""
+    """One file as it was when it was read; `shown` is its path in messages."""
 
     def __init__(self, path: Path, shown: str, text: str, name: str = "") -> None:
         self.path = path
@@ -39,122 +37,115 @@ class Document:
         self._data: dict[tuple[str, str | int | None], Any] = {}
 
     @cached_property
-    def folded(self) -> str:
+    def casefolded(self) -> str:
         return self.text.casefold()
 
     @cached_property
     def markdown(self) -> MarkdownDocument:
-        from pytest_loop.rules.markdown_document import MarkdownDocument
-
         return MarkdownDocument(self.text)
 
     @cached_property
     def _line_starts(self) -> list[int]:
-        starts = [0]
-        while (found := self.text.find("\n", starts[-1])) >= 0:
-            starts.append(found + 1)
-        return starts
+        return [0, *(offset + 1 for offset, character in enumerate(self.text) if character == "\n")]
 
-    @property
-    def line_count(self) -> int:
-        return len(self.text.splitlines())
-
-    def at(self, offset: int) -> str:
-        """`file:line` of an offset in the text."""
+    def locate(self, offset: int) -> str:
+        """Return `file:line` of an offset in the text."""
         return self.line(bisect_right(self._line_starts, offset))
 
     def line(self, number: int) -> str:
+        """Return `file:line`."""
         return f"{self.shown}:{number}"
 
-    def format(self, wanted: str | None) -> str:
-        """The format asked for, else the one that the file's name says."""
-        found = wanted if wanted not in (None, "auto") else SUFFIXES.get(Path(self.name).suffix.lower())
-        if found is None:
+    def detect_format(self, requested: str | None) -> str:
+        """Return the requested format, or the format of the file's suffix."""
+        detected = requested if requested not in (None, "auto") else SUFFIXES.get(Path(self.name).suffix.lower())
+        if detected is None:
             raise CheckError(f"cannot tell the format of {self.shown} from its name: say which with `format:`")
-        return found
+        return detected
 
-    def data(self, wanted: str | None, block: str | int | None = None) -> Any:
-        """The data in the file or in one of its fenced blocks."""
-        kind = self.format(wanted if wanted or block is None else "json" if isinstance(block, int) else block)
-        if kind not in DATA:
-            raise CheckError(f"cannot query {self.shown}: its format is {kind}, expected one of {', '.join(DATA)}")
-        key = (kind, block)
-        if key not in self._data:
-            self._data[key] = self._parsed(kind, block)
-        return self._data[key]
+    def load_data(self, requested: str | None, block: str | int | None = None) -> Any:
+        """Parse the file, or one of its fenced blocks; keys are strings."""
+        if block is not None and not requested:
+            requested = "json" if isinstance(block, int) else block
+        kind = self.detect_format(requested)
+        if kind not in DATA_FORMATS:
+            formats = ", ".join(DATA_FORMATS)
+            raise CheckError(f"cannot query {self.shown}: its format is {kind}, expected one of {formats}")
+        if (kind, block) not in self._data:
+            self._data[kind, block] = self._parse(kind, block)
+        return self._data[kind, block]
 
-    def _parsed(self, kind: str, block: str | int | None) -> Any:
-        if block is None:
-            return stringify_keys(parse(self.text, kind))
-        first = self.blocks(block)[0]
+    def _parse(self, kind: str, block: str | int | None) -> Any:
+        text, start = self.text, 1
+        if block is not None:
+            fence = self.find_blocks(block)[0]
+            text, start = fence.text, fence.line
         try:
-            return stringify_keys(parse(first.text, kind))
+            return stringify_keys(parse(text, kind))
         except ContentError as error:
-            raise ContentError(first.line + error.line - 1, error.expected, error.found) from None
+            raise ContentError(start + error.line - 1, error.expected, error.found) from None
 
-    def blocks(self, wanted: str | int) -> list[Block]:
-        """The fenced blocks of a language, or the n-th block; none is not what was asked for."""
+    def find_blocks(self, selector: str | int) -> list[Block]:
+        """Return the fenced blocks of a language, or the n-th block; raises `ContentError` if there is none."""
         blocks = self.markdown.blocks
-        if isinstance(wanted, int):
-            found = list(blocks[wanted - 1 : wanted])
-            name = f"fenced block number {wanted}"
+        if isinstance(selector, int):
+            selected = list(blocks[selector - 1 : selector])
+            expected = f"fenced block number {selector}"
         else:
-            found = [block for block in blocks if block.language == wanted.casefold()]
-            name = f"a fenced block of {wanted}"
-        if not found:
-            raise ContentError(1, name, f"{len(blocks)} fenced blocks" if blocks else "no fenced block")
-        return found
-
-
-_Stamp = tuple[int, int, int, int] | None
-
-
-def _stamp(path: Path) -> _Stamp:
-    """What changes when a file does."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 - a third of the time of Path.stat, and asked for every rule
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
+            selected = [block for block in blocks if block.language == selector.casefold()]
+            expected = f"a fenced block of {selector}"
+        if not selected:
+            raise ContentError(1, expected, f"{len(blocks)} fenced blocks" if blocks else "no fenced block")
+        return selected
 
 
 class Documents:
-    """The files read in this session; one that changed on disk is read again."""
+    """Cache of the documents of a session; a file that changed on disk is read again."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._known: dict[Path, tuple[_Stamp, Document]] = {}
+        self._cache: dict[Path, tuple[tuple[int, ...], Document]] = {}
 
-    def unchanged(self, path: Path) -> Document | None:
-        """What was read by this name, if it is still the same file: another one behind a link has another number."""
-        known = self._known.get(path)
-        return known[1] if known and known[0] == _stamp(path) else None
+    def read(self, path: Path, name: str = "", link: Path | None = None) -> Document:
+        """Return the document at a path, which `link` may lead to; `name` replaces its file name."""
+        if document := self.find_unchanged(path):
+            return document
+        stamp = _stat(path)
+        document = Document(path, self.display_path(path), read_text(path), name)
+        self._cache[path] = self._cache[link or path] = (stamp, document)
+        return document
 
-    def read(self, path: Path, name: str = "", alias: Path | None = None) -> Document:
-        """The file at a path that was looked into; `alias` is how the caller names it next time."""
-        known = self.unchanged(path) or Document(path, self.shown(path), read_text(path), name)
-        for key in (path, alias or path):
-            self._known[key] = (_stamp(key), known)
-        return known
+    def find_unchanged(self, path: Path) -> Document | None:
+        """Return the cached document if the file that a path leads to is the same and has not changed."""
+        stamp, document = self._cache.get(path, (None, None))
+        return document if stamp and stamp == _stat(path) else None
 
-    def shown(self, path: Path) -> str:
-        """The path as a person calls it: from the root of the project."""
+    def display_path(self, path: Path) -> str:
+        """Return the path as messages show it: relative to the project."""
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
 
-def find_syntax_error(text: str, kind: str) -> ContentError | None:
-    """What keeps `text` from being `kind`, or None."""
+def _stat(path: Path) -> tuple[int, ...]:
     try:
-        if kind in DATA:
+        status = os.stat(path)  # noqa: PTH116 - a third of the time of Path.stat, and called for every rule
+    except OSError:
+        return ()
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
+
+
+def find_syntax_error(text: str, kind: str) -> ContentError | None:
+    """Return what keeps `text` from being of the format, or None."""
+    try:
+        if kind in DATA_FORMATS:
             validate_syntax(text, kind)
         else:
-            {"python": _python, "markdown": _markdown, "xml": _xml}[kind](text)
+            {"python": _validate_python, "markdown": _validate_markdown, "xml": _validate_xml}[kind](text)
     except ContentError as error:
         return error
     return None
 
 
-def _python(text: str) -> None:
+def _validate_python(text: str) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -165,20 +156,18 @@ def _python(text: str) -> None:
         raise ContentError(1, "Python", str(error) or "nesting that is too deep") from None
 
 
-def _markdown(text: str) -> None:
-    from pytest_loop.rules.markdown_document import MarkdownDocument
-
+def _validate_markdown(text: str) -> None:
     for block in MarkdownDocument(text).blocks:
         if not block.closed:
             raise ContentError(block.line - 1, "a closing fence", "the end of the text")
 
 
-def _xml(text: str) -> None:
-    def entity(*_: object) -> None:
+def _validate_xml(text: str) -> None:
+    def reject_entity(*_: object) -> None:
         raise ContentError(parser.CurrentLineNumber, "XML without entity declarations", "one")
 
     parser = expat.ParserCreate()
-    parser.EntityDeclHandler = entity
+    parser.EntityDeclHandler = reject_entity
     try:
         parser.Parse(text.encode(), True)
     except expat.ExpatError as error:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from pydantic import BaseModel
@@ -16,92 +16,73 @@ from pydantic import BaseModel
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
-from pytest_loop.rules import garbage
 from pytest_loop.rules.checks.check import Answer, Context, run_check
-from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSED, Kinds, build_check
+from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS, Kinds, build_check
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.repeats import Tally
-from pytest_loop.rules.reuse import Reuse
+from pytest_loop.rules.repeats import RepeatVotes
+from pytest_loop.rules.reuse import VerdictCache
 from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, load_rule_file
 from pytest_loop.rules.sources import INFERRED_FILE, TEMPLATES
 
 LOADED = pytest.StashKey[list[LoadedRuleFile]]()
 DOCUMENTS = pytest.StashKey[Documents]()
-TALLY = pytest.StashKey[Tally]()
+VOTES = pytest.StashKey[RepeatVotes]()
 BAD_FILES = pytest.StashKey[int]()
 ORDER = pytest.StashKey[SessionOrder]()
 ASK = pytest.StashKey[Callable[..., Answer]]()
-REUSE = pytest.StashKey[Reuse]()
+REUSE = pytest.StashKey[VerdictCache]()
 _PASSED = Evidence(outcome=Outcome.PASSED)
 
 
-class RuleFailed(Exception):  # noqa: N818 - the way in which an item says that its rule failed
-    """What a rule found, on its way to the report."""
+class RuleFailed(Exception):  # noqa: N818 - not an error: the outcome of an item
+    """The evidence of a rule that does not pass, with a text for the terminal."""
 
     def __init__(self, evidence: Evidence, text: str) -> None:
         self.evidence = evidence
         super().__init__(text)
 
 
-def explained(excinfo: pytest.ExceptionInfo[BaseException], failed: RuleFailed, path: Path, line: int) -> Any:
-    """What pytest shows of a `RuleFailed`: the words for a person below the name, and the findings in the summary."""
-    shown: Any = excinfo.getrepr(style="value")
-    shown.reprtraceback.reprentries[0].lines = str(failed).splitlines()
-    shown.reprcrash.path = str(path)
-    shown.reprcrash.lineno = line
-    shown.reprcrash.message = str(failed.evidence)
-    return shown
+def render_failure(excinfo: pytest.ExceptionInfo[BaseException], failure: RuleFailed, path: Path, line: int) -> Any:
+    """Return what pytest shows of a failure: its text below the name, its evidence in the summary."""
+    representation: Any = excinfo.getrepr(style="value")
+    representation.reprtraceback.reprentries[0].lines = str(failure).splitlines()
+    representation.reprcrash.path = str(path)
+    representation.reprcrash.lineno = line
+    representation.reprcrash.message = str(failure.evidence)
+    return representation
 
 
-class ManyItems:
-    """A file with many items: what is the same for all of them is looked for once."""
-
-    path: Path
-    config: pytest.Config
-    ihook: Any
-
-    @cached_property
-    def shown(self) -> str:
-        """The file as reports name it: its path from pytest's rootdir."""
-        return os.path.relpath(self.path, self.config.rootpath)
-
-    @cached_property
-    def hook(self) -> Any:
-        """The hooks of this folder: pytest would look for them again for each item."""
-        return self.ihook
+def raise_collect_error(collector: pytest.Collector, error: LoopError) -> NoReturn:
+    """Raise a collection error that does not keep other files from being judged."""
+    collector.session.stash[BAD_FILES] = collector.session.stash.get(BAD_FILES, 0) + 1
+    raise collector.CollectError(str(error)) from None
 
 
-class RuleFile(ManyItems, pytest.Module):
+class RuleFile(pytest.Module):
     """A rule file; a module to pytest, so that fixtures of module scope have a place."""
 
     obj = None
 
     def collect(self) -> Iterable[pytest.Item]:
-        with garbage.kept():
-            return list(self._collected())
-
-    def _collected(self) -> Iterator[pytest.Item]:
-        root = _root(self.config, self.path)
+        root = _find_root(self.config, self.path)
         order = self.config.stash.get(ORDER, None) or SessionOrder()
-        kinds = self._kinds()
+        kinds = self._collect_kinds()
         try:
             loaded = load_rule_file(self.path, root, kinds, self.nodeid or self.path.as_posix(), order.artifact or None)
         except RuleFileError as error:
-            self.session.stash[BAD_FILES] = self.session.stash.get(BAD_FILES, 0) + 1
-            raise self.CollectError(str(error)) from None
+            raise_collect_error(self, error)
         self.session.stash.setdefault(LOADED, []).append(loaded)
-        autouse = bool(pytest.Function.from_parent(self, name="probe", callobj=_probe).fixturenames)
-        shared = cache(partial(self._context, root, loaded))
-        marked = pytest.mark.loop_rule
-        for judged in loaded.rules:
-            key = f"{loaded.criteria.source}::{judged.rule.id}"
-            context = shared(judged.folder, judged.rule.id in order.confirmed_rules)
-            if key in order.prepared_checks:
-                judged = _prepared(judged, order.prepared_checks[key], kinds)
-            is_plain = not (autouse or judged.fixtures)
-            yield from self._items(judged, key, context, RuleItem if is_plain else FixtureRuleItem, marked)
+        has_autouse = bool(pytest.Function.from_parent(self, name="probe", callobj=_probe).fixturenames)
+        make_context = cache(partial(self._make_context, root, loaded))
+        for rule in loaded.rules:
+            key = f"{loaded.criteria.source}::{rule.rule.id}"
+            context = make_context(rule.folder, rule.rule.id in order.confirmed_rules)
+            if prepared := order.prepared_checks.get(key):  # a check that an agent made of the rule's sentence
+                rule = replace(rule, check=build_check(prepared, kinds), is_slow=True, raw=prepared)
+            item_type = FixtureRuleItem if has_autouse or rule.fixtures else RuleItem
+            yield from self._make_items(item_type, rule, key, context)
 
-    def _context(self, root: Path, loaded: LoadedRuleFile, folder: Path, is_confirmed: bool) -> Context:
+    def _make_context(self, root: Path, loaded: LoadedRuleFile, folder: Path, is_confirmed: bool) -> Context:
         ask = self.config.stash.get(ASK, None)
         return Context(
             root,
@@ -113,166 +94,145 @@ class RuleFile(ManyItems, pytest.Module):
             is_confirmed=is_confirmed,
         )
 
-    def _items(
-        self, judged: LoadedRule, key: str, context: Context, item: type[_Judging], marked: pytest.MarkDecorator
+    def _make_items(
+        self, item_type: type[_RuleItemBase], loaded: LoadedRule, key: str, context: Context
     ) -> Iterator[pytest.Item]:
-        rule = judged.rule
-        mark = marked(
+        rule = loaded.rule
+        weight = int(rule.weight) if rule.weight.denominator == 1 else float(rule.weight)
+        mark = pytest.mark.loop_rule(
             rule.id,
             severity=rule.severity.value,
-            weight=_number(rule.weight),
+            weight=weight,
             phase=rule.phase.value,
             description=rule.description,
         )
         for index in range(1, rule.repeat + 1):
             name = f"{rule.id}[{index}]" if rule.repeat > 1 else rule.id
-            made = item.from_parent(self, name=name, judged=judged, context=context, index=index)
-            made.key = key
-            made.add_marker(mark)
-            yield made
+            item = item_type.from_parent(self, name=name, loaded=loaded, key=key, context=context, index=index)
+            item.add_marker(mark)
+            yield item
 
-    def _kinds(self) -> Kinds:
-        offered = self.ihook.pytest_loop_checks()
-        if not offered:
+    def _collect_kinds(self) -> Kinds:
+        """Return the built-in kinds of checks with those of plugins."""
+        offers = self.ihook.pytest_loop_checks()
+        if not offers:
             return BUILT_IN_KINDS
         kinds = dict(BUILT_IN_KINDS)
-        for added in offered:
-            for name, model in added.items():
-                if problem := _unusable(name, model, kinds):
+        for plugin_kinds in offers:
+            for name, model in plugin_kinds.items():
+                if problem := _find_kind_problem(name, model, kinds):
                     raise self.CollectError(f"pytest_loop_checks: expected {problem}")
                 kinds[name] = model
         return kinds
 
 
-def _unusable(name: str, model: object, kinds: Kinds) -> str | None:
-    """Why a third party's kind cannot be used, or None."""
-    if name in kinds or name in COMPOSED or name == "type":
+def _find_kind_problem(name: str, model: object, kinds: Kinds) -> str | None:
+    """Return why a plugin's kind of check cannot be used, or None."""
+    if name in kinds or name in COMPOSITE_KINDS or name == "type":
         return f"a new name, found {name!r}, which exists already"
     if not (isinstance(model, type) and issubclass(model, BaseModel) and callable(getattr(model, "run", None))):
         return f"a pydantic model with run(context) for {name!r}, found {model!r}"
     return None
 
 
-def _prepared(judged: LoadedRule, raw: Any, kinds: Kinds) -> LoadedRule:
-    """The rule with the check that somebody made of its sentence."""
-    return replace(judged, check=build_check(raw, kinds), is_quiet=False, is_slow=True, raw=raw) if raw else judged
-
-
 def _probe() -> None:
-    """Stands for a rule while pytest is asked which fixtures every test here uses."""
+    """Stand for a rule to find out whether the folder has autouse fixtures."""
 
 
-def _number(weight: Any) -> int | float:
-    return int(weight) if weight.denominator == 1 else float(weight)
-
-
-def _root(config: pytest.Config, path: Path) -> Path:
-    """The project: pytest's rootdir, or the file's own folder where it lies outside of it; a template is everywhere."""
+def _find_root(config: pytest.Config, path: Path) -> Path:
+    """Return pytest's rootdir, or the folder of a rule file outside it; templates and inferred rules have no place."""
     is_ours = path.parent == TEMPLATES or path.name == INFERRED_FILE
     return config.rootpath if path.is_relative_to(config.rootpath) or is_ours else path.parent
 
 
-class _Judging(pytest.Item):
-    """What both kinds of items share: judging a rule, and saying what was found."""
+class _RuleItemBase(pytest.Item):
+    """Judge a rule; `evidence_fields` are added to the evidence of its report."""
 
-    judged: LoadedRule
+    loaded: LoadedRule
     context: Context
     index: int
     key: str
     unbound: tuple[str, ...] = ()
-    kept: Mapping[str, Any] = MappingProxyType({})
+    evidence_fields: Mapping[str, Any] = MappingProxyType({})
 
     def judge(self, context: Context) -> None:
-        rule = self.judged.rule
-        tally = self.session.stash[TALLY] if rule.repeat > 1 else None
-        if tally and (known := tally.decision(self.key, rule.need)) is not None:
-            pytest.skip(f"already certain: the rule {'passes' if known else 'fails'}")
-        evidence = self._known_or_found(context)
-        if tally:
-            tally.add(self.key, self.index, evidence.outcome is Outcome.PASSED)
+        """Raise `RuleFailed` unless the rule passes."""
+        rule = self.loaded.rule
+        votes = self.session.stash[VOTES] if rule.repeat > 1 else None
+        if votes and (decision := votes.decide(self.key, rule.need)) is not None:
+            pytest.skip(f"already certain: the rule {'passes' if decision else 'fails'}")
+        evidence = self._reuse_evidence(context) or self._make_evidence(context)
+        if votes:
+            votes.add(self.key, self.index, evidence.outcome is Outcome.PASSED)
         if evidence.outcome is not Outcome.PASSED:
-            raise self.failure(evidence)
+            raise RuleFailed(evidence, self._render_evidence(evidence))
 
-    def failure(self, evidence: Evidence) -> RuleFailed:
-        return RuleFailed(evidence, self._told(evidence))
+    def _reuse_evidence(self, context: Context) -> Evidence | None:
+        """Return earlier evidence if the inputs of the rule have not changed."""
+        cache = self.session.stash.get(REUSE, None)
+        inputs = cache.hash_inputs(self.loaded, context) if cache is not None else ""
+        if cache is None or not inputs:
+            return None
+        evidence = cache.find_evidence(self.nodeid, inputs)
+        self.evidence_fields = {"inputs": inputs, "reused": evidence is not None}
+        return evidence
 
-    def _known_or_found(self, context: Context) -> Evidence:
-        reuse = self.session.stash.get(REUSE, None)
-        if reuse is None:
-            return self._found(context)
-        inputs = reuse.inputs(self.judged, context)
-        known = reuse.known(self.nodeid, inputs)
-        self.kept = {"inputs": inputs, "reused": known is not None} if inputs else {}
-        return known or self._found(context)
-
-    def _found(self, context: Context) -> Evidence:
+    def _make_evidence(self, context: Context) -> Evidence:
         try:
-            found = run_check(self.judged.check, context)
+            findings = run_check(self.loaded.check, context)
         except NotJudgedError as reason:
             return Evidence(outcome=Outcome.ASSUMED, text=str(reason))
         except LoopError as error:
             return Evidence(outcome=Outcome.ERROR, text=str(error))
-        found += tuple(
+        findings += tuple(
             Finding(expected=f"tests {selector!r} in this session", found="none: add their path to the command")
             for selector in self.unbound
         )
-        if self.judged.rule.must_not:
-            found = () if found else (Finding(expected="this never to be true", found="that it is"),)
-        return Evidence(outcome=Outcome.FAILED, findings=found) if found else _PASSED
+        if self.loaded.rule.must_not:
+            findings = () if findings else (Finding(expected="this never to be true", found="that it is"),)
+        return Evidence(outcome=Outcome.FAILED, findings=findings) if findings else _PASSED
 
-    def _told(self, evidence: Evidence) -> str:
-        """The failure as a person reads it below the rule's name: each finding, and the advice."""
+    def _render_evidence(self, evidence: Evidence) -> str:
+        """Return the findings and the advice as lines for the terminal."""
         lines = []
         for finding in evidence.findings:
             lines.append(str(finding))
             lines += [f"    {row}" for row in finding.detail.splitlines()]
         if evidence.text:
             lines.append(evidence.text)
-        if self.judged.rule.fix:
-            lines.append(f"fix: {self.judged.rule.fix}")
+        if self.loaded.rule.fix:
+            lines.append(f"fix: {self.loaded.rule.fix}")
         return "\n".join(lines)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **kwargs: Any) -> Any:
         if isinstance(excinfo.value, RuleFailed):
-            return explained(excinfo, excinfo.value, self.path, self.judged.line)
+            return render_failure(excinfo, excinfo.value, self.path, self.loaded.line)
         return super().repr_failure(excinfo, *args, **kwargs)
 
     def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
-        return self.path, self.judged.line - 1, f"{self.name}: {self.judged.rule.description}"
+        return self.path, self.loaded.line - 1, f"{self.name}: {self.loaded.rule.description}"
 
 
-class RuleItem(_Judging):
-    """A rule that needs no fixture: judged without the machinery for them."""
+class RuleItem(_RuleItemBase):
+    """A rule without fixtures."""
 
-    parent: RuleFile
-
-    def __init__(self, *, judged: LoadedRule, context: Context, index: int, **kwargs: Any) -> None:
+    def __init__(self, *, loaded: LoadedRule, key: str, context: Context, index: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.judged = judged
-        self.context = context
-        self.index = index
+        self.loaded, self.key, self.context, self.index = loaded, key, context, index
 
     def runtest(self) -> None:
         self.judge(self.context)
 
-    @cached_property
-    def location(self) -> tuple[str, int | None, str]:
-        """The way to the file is the same for all its rules, and pytest would look for it again for each."""
-        _, line, name = self.reportinfo()
-        return self.parent.shown, line, name
 
+class FixtureRuleItem(_RuleItemBase, pytest.Function):
+    """A rule with fixtures: its own, and the autouse fixtures of the folder."""
 
-class FixtureRuleItem(_Judging, pytest.Function):
-    """A rule with fixtures: those it asks for, and those that every test here uses."""
-
-    def __init__(self, *, judged: LoadedRule, context: Context, index: int, **kwargs: Any) -> None:
+    def __init__(self, *, loaded: LoadedRule, key: str, context: Context, index: int, **kwargs: Any) -> None:
         def judge() -> None:
-            wanted = {name: self.funcargs[name] for name in judged.fixtures}
-            self.judge(replace(context, fixtures=wanted))
+            fixtures = {name: self.funcargs[name] for name in loaded.fixtures}
+            self.judge(replace(context, fixtures=fixtures))
 
-        marks = [pytest.mark.usefixtures(*judged.fixtures)] if judged.fixtures else []
+        marks = [pytest.mark.usefixtures(*loaded.fixtures)] if loaded.fixtures else []
         judge.pytestmark = marks  # type: ignore[attr-defined]
         super().__init__(callobj=judge, **kwargs)
-        self.judged = judged
-        self.context = context
-        self.index = index
+        self.loaded, self.key, self.context, self.index = loaded, key, context, index

@@ -1,52 +1,88 @@
-"""In which line of a JSON, YAML or TOML text a value stands; asked only when there is something to say about it."""
+"""Find the line of a value in a JSON, YAML or TOML text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import yaml
 
-from pytest_loop.rules.syntax import compose
+from pytest_loop.rules.syntax import MAX_DEPTH, ContentError, ValuePath, compose, construct, parse
+from pytest_loop.rules.toml_lines import find_toml_lines
 
-Path = tuple[str | int, ...]
-LineLookup = Callable[[Path], int]
+LineLookup = Callable[[ValuePath], int]
 
 
-def build_line_lookup(text: str, kind: str, node: yaml.Node | None = None) -> LineLookup:
-    """A function from the path of a value to its line; for what is not there, the line of what encloses it."""
+class ParsedText(NamedTuple):
+    """The data of a text, the keys that occur twice, and a function from the path of a value to its line.
+
+    For a path that does not exist, the line is that of the value that would enclose it.
+    """
+
+    data: Any
+    duplicates: tuple[ContentError, ...]
+    find_line: LineLookup
+
+
+def parse_with_lines(text: str, kind: str) -> ParsedText:
+    """Parse a text; raises `ContentError`."""
     if kind == "toml":
-        from pytest_loop.rules.toml_lines import lines
-
-        return lines(text)
-    node = node or _composed(_as_yaml(text) if kind == "json" else text)
-    return lambda path: _line(node, path)
-
-
-def _as_yaml(text: str) -> str:
-    """JSON with the two things replaced that YAML does not take; the lines stay the same."""
-    return re.sub(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}", r"\\u0020", text.replace("\t", " "))
-
-
-def _composed(text: str) -> yaml.Node | None:
+        data = parse(text, kind)
+        lines = find_toml_lines(text)
+        return ParsedText(data, (), lambda path: _look_up(lines, path))
     try:
-        return compose(text)
-    except (yaml.YAMLError, RecursionError):  # a JSON text that YAML cannot read, such as one with a very long key
+        node = compose(text) if kind == "yaml" else _compose_json(text)
+        duplicates = tuple(_find_duplicates(node, set()))  # before construction, which inserts merged keys
+    except RecursionError:
+        raise ContentError(1, f"at most {MAX_DEPTH} levels", "deeper nesting") from None
+    data = construct(node, text) if kind == "yaml" else parse(text, kind)
+    return ParsedText(data, duplicates, lambda path: _find_node_line(node, path))
+
+
+def _compose_json(text: str) -> yaml.Node | None:
+    """Read JSON as YAML, which keeps line numbers; tabs and surrogates, which YAML refuses, are replaced."""
+    try:
+        return compose(re.sub(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}", r"\\u0020", text.replace("\t", " ")))
+    except ContentError:  # malformed JSON, or JSON that YAML cannot read, such as a very long key
         return None
 
 
-def _line(node: yaml.Node | None, path: Path) -> int:
+def _find_duplicates(node: yaml.Node | None, visited: set[int]) -> Iterator[ContentError]:
+    if not isinstance(node, yaml.CollectionNode) or id(node) in visited:
+        return
+    visited.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for child in node.value:
+            yield from _find_duplicates(child, visited)
+        return
+    keys: set[str] = set()
+    for key, child in node.value:
+        if isinstance(key, yaml.ScalarNode):
+            if key.value in keys:
+                yield ContentError(key.start_mark.line + 1, "each key once", f"{key.value!r} twice")
+            keys.add(key.value)
+        yield from _find_duplicates(child, visited)
+
+
+def _find_node_line(node: yaml.Node | None, path: ValuePath) -> int:
     line = node.start_mark.line if node else 0
     for step in path:
         if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
             node = node.value[step]
             line = node.start_mark.line
-        elif isinstance(node, yaml.MappingNode) and (pair := _pair(node, str(step))):
+        elif isinstance(node, yaml.MappingNode) and (pair := _find_pair(node, str(step))):
             line, node = pair[0].start_mark.line, pair[1]
         else:
             break
     return line + 1
 
 
-def _pair(node: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
+def _find_pair(node: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
     return next((pair for pair in reversed(node.value) if str(pair[0].value) == key), None)
+
+
+def _look_up(lines: dict[ValuePath, int], path: ValuePath) -> int:
+    while path not in lines:
+        path = path[:-1]
+    return lines[path]

@@ -1,12 +1,12 @@
-"""What a Markdown text consists of: sections, fenced blocks, links and anchors, each with its line."""
+"""The parts of a Markdown text with their lines: sections, fenced blocks, links and anchors."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -16,9 +16,8 @@ _HTML_ANCHOR = re.compile(r"""<[^>]*\b(?:id|name)\s*=\s*["']([^"']+)["']""")
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True)
-class Section:
-    """A heading and everything below it up to the next heading of its level or above."""
+class Section(NamedTuple):
+    """A heading, and the text below it up to the next heading of its level or above; `start` is the text's offset."""
 
     title: str
     level: int
@@ -31,9 +30,8 @@ class Section:
         return len(_WORD.findall(self.text))
 
 
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: its language, its text, the line where the text begins, and whether the fence was closed."""
+class Block(NamedTuple):
+    """A fenced block; `line` is the first line of its text."""
 
     language: str
     text: str
@@ -41,55 +39,55 @@ class Block:
     closed: bool
 
 
-@dataclass(frozen=True)
-class Link:
-    """Where a link or an image points."""
+class Link(NamedTuple):
+    """The target of a link or an image."""
 
     target: str
     line: int
 
 
 class MarkdownDocument:
-    """A parsed Markdown text; YAML front matter is not part of it."""
+    """A parsed Markdown text without its YAML front matter."""
 
     def __init__(self, text: str) -> None:
         front = _FRONT_MATTER.match(text)
-        self.text = "\n" * front[0].count("\n") + text[front.end() :] if front else text
-        self.lines = self.text.split("\n")
-        self._shift = (front.end() - front[0].count("\n")) if front else 0
+        newlines = front[0].count("\n") if front else 0
+        end = front.end() if front else 0
+        self.text = "\n" * newlines + text[end:]
+        self._removed = end - newlines
+        self._lines = self.text.split("\n")
 
     @cached_property
-    def _tokens(self) -> list[Token]:
-        from markdown_it import MarkdownIt  # only for the rules that look at Markdown
+    def tokens(self) -> list[Token]:
+        from markdown_it import MarkdownIt  # slow to import, and only some rules read Markdown
 
         return MarkdownIt("commonmark").enable("table").parse(self.text)
 
-    def _inline(self) -> Iterator[tuple[Token, int, int]]:
-        for token in self._tokens:
+    def _iterate_inline(self) -> Iterator[tuple[Token, range]]:
+        """Yield each inline token with the lines of the paragraph around it."""
+        for token in self.tokens:
             if token.type == "inline" and token.map:
                 for child in token.children or ():
-                    yield child, token.map[0], token.map[1]
+                    yield child, range(*token.map)
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        heads = []
-        for at, token in enumerate(self._tokens):
+        headings: list[tuple[str, int, int, int]] = []
+        for index, token in enumerate(self.tokens):
             if token.type == "heading_open" and token.map:
-                title = "".join(part.content for part in self._tokens[at + 1].children or ())
-                heads.append((title.strip(), int(token.tag[1]), token.map[0], token.map[1]))
-        return tuple(self._section(heads, at) for at in range(len(heads)))
+                title = "".join(part.content for part in self.tokens[index + 1].children or ())
+                headings.append((title.strip(), int(token.tag[1]), token.map[0], token.map[1]))
+        sections = []
+        for index, (title, level, line, body) in enumerate(headings):
+            end = next((heading[2] for heading in headings[index + 1 :] if heading[1] <= level), len(self._lines))
+            start = sum(len(row) + 1 for row in self._lines[:body]) + self._removed
+            sections.append(Section(title, level, line + 1, "\n".join(self._lines[body:end]), start))
+        return tuple(sections)
 
-    def _section(self, heads: list[tuple[str, int, int, int]], at: int) -> Section:
-        title, level, line, body = heads[at]
-        end = next((head[2] for head in heads[at + 1 :] if head[1] <= level), len(self.lines))
-        text = "\n".join(self.lines[body:end])
-        start = sum(len(row) + 1 for row in self.lines[:body]) + self._shift
-        return Section(title, level, line + 1, text, start)
-
-    def section(self, title: str) -> Section | None:
-        """The first section with this heading, however it is written in capitals."""
-        wanted = title.strip().lstrip("#").strip().casefold()
-        return next((section for section in self.sections if section.title.casefold() == wanted), None)
+    def find_section(self, title: str) -> Section | None:
+        """Return the first section with this heading; case does not matter."""
+        folded_title = title.strip().lstrip("#").strip().casefold()
+        return next((section for section in self.sections if section.title.casefold() == folded_title), None)
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
@@ -98,33 +96,32 @@ class MarkdownDocument:
                 language=(token.info.split() or [""])[0].casefold(),
                 text=token.content,
                 line=token.map[0] + 2,
-                closed=self.lines[token.map[1] - 1].strip().startswith(token.markup)
+                closed=self._lines[token.map[1] - 1].strip().startswith(token.markup)
                 and token.map[1] - token.map[0] > 1,
             )
-            for token in self._tokens
+            for token in self.tokens
             if token.type == "fence" and token.map
         )
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
-        found = []
-        for child, first, last in self._inline():
-            target = child.attrGet("href") or child.attrGet("src")
+        links = []
+        for token, rows in self._iterate_inline():
+            target = token.attrGet("href") or token.attrGet("src")
             if isinstance(target, str):
-                rows = range(first, last)
-                found.append(Link(target, next((row for row in rows if target in self.lines[row]), first) + 1))
-        return tuple(found)
+                row = next((row for row in rows if target in self._lines[row]), rows.start)
+                links.append(Link(target, row + 1))
+        return tuple(links)
 
     @cached_property
     def anchors(self) -> frozenset[str]:
-        """What `#...` may point at: headings as they are usually rendered, and ids in HTML."""
-        names: dict[str, int] = {}
-        found = set()
+        """The possible targets of `#...`: headings as they are usually rendered, and ids in HTML."""
+        counts: Counter[str] = Counter()
+        anchors = set()
         for section in self.sections:
             name = re.sub(r"[^\w\- ]", "", section.title.casefold()).replace(" ", "-")
-            count = names.get(name, 0)
-            names[name] = count + 1
-            found.add(f"{name}-{count}" if count else name)
-        html = [token.content for token in self._tokens if token.type == "html_block"]
-        html += [child.content for child, _, _ in self._inline() if child.type == "html_inline"]
-        return frozenset(found.union(*(_HTML_ANCHOR.findall(text) for text in html)))
+            anchors.add(f"{name}-{counts[name]}" if counts[name] else name)
+            counts[name] += 1
+        html = [token.content for token in self.tokens if token.type == "html_block"]
+        html += [token.content for token, _ in self._iterate_inline() if token.type == "html_inline"]
+        return frozenset(anchors.union(*(_HTML_ANCHOR.findall(text) for text in html)))

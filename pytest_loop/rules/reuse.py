@@ -1,4 +1,4 @@
-"""A rule whose inputs are the same as before keeps its verdict; which inputs it has must be certain."""
+"""Verdicts kept from the evaluation before, for rules whose inputs are certain and unchanged."""
 
 from __future__ import annotations
 
@@ -14,55 +14,58 @@ from pytest_loop.rules.checks.check import Context, Inputs
 from pytest_loop.rules.checks.registry import list_checks
 from pytest_loop.rules.rule_files import LoadedRule
 
-_OURS = ("PYTEST_", "PYTHON", "COV_", "COVERAGE_")
+# Variables that differ between sessions and change no verdict.
+_IGNORED_VARIABLES = ("PYTEST_", "PYTHON", "COV_", "COVERAGE_")
 
 
-class Reuse:
-    """The verdicts of the evaluation before, by item, each with a hash of everything that it depends on."""
+class VerdictCache:
+    """Evidence by node id, each with a hash of everything that it depends on."""
 
-    def __init__(self, known: Mapping[str, Any]) -> None:
-        self._known = known
-        self._hashes: dict[tuple[object, ...], str] = {}
-        kept = sorted((name, value) for name, value in os.environ.items() if not name.startswith(_OURS))
-        self._environment = _hash(json.dumps(kept).encode())
+    def __init__(self, evidence: Mapping[str, Any]) -> None:
+        self._evidence = evidence
+        self._file_hashes: dict[tuple[object, ...], str] = {}
+        variables = sorted(
+            (name, value) for name, value in os.environ.items() if not name.startswith(_IGNORED_VARIABLES)
+        )
+        self._environment = _hash(json.dumps(variables).encode())
 
-    def known(self, nodeid: str, inputs: str) -> Evidence | None:
-        """What was found when the inputs were the same."""
-        known = self._known.get(nodeid)
-        return Evidence.model_validate(known) if known and inputs and known.get("inputs") == inputs else None
+    def find_evidence(self, nodeid: str, inputs: str) -> Evidence | None:
+        """Return the evidence of an item if its inputs are the same."""
+        evidence = self._evidence.get(nodeid)
+        return Evidence.model_validate(evidence) if evidence and inputs and evidence.get("inputs") == inputs else None
 
-    def inputs(self, judged: LoadedRule, context: Context) -> str:
-        """A hash of what the rule says and of what it looks at; empty where that is not known."""
-        if judged.fixtures or judged.rule.repeat > 1:
+    def hash_inputs(self, loaded: LoadedRule, context: Context) -> str:
+        """Return a hash of the rule and of what it reads; empty if that is not certain."""
+        if loaded.fixtures or loaded.rule.repeat > 1:
             return ""
-        parts = [repr(judged.raw), str(judged.rule.must_not)]
-        for one in list_checks(judged.check):
-            found: Inputs | None = one.depends_on(context) if hasattr(one, "depends_on") else None
-            if found is None:
+        parts = [repr(loaded.raw), str(loaded.rule.must_not)]
+        for check in list_checks(loaded.check):
+            inputs: Inputs | None = check.depends_on(context) if hasattr(check, "depends_on") else None
+            if inputs is None:
                 return ""
-            parts += [f"{path}={self._file(path)}" for path in found.files]
-            parts += [f"{path}={signature(path)}" for path in found.tools]
-            if found.tools:
+            parts += [f"{path}={self._hash_file(path)}" for path in inputs.files]
+            parts += [f"{path}={get_signature(path)}" for path in inputs.tools]
+            if inputs.tools:
                 parts.append(self._environment)
         return _hash("\n".join(parts).encode())
 
-    def _file(self, path: Path) -> str:
-        key = (path, signature(path))
-        if key not in self._hashes:
+    def _hash_file(self, path: Path) -> str:
+        key = (path, get_signature(path))
+        if key not in self._file_hashes:
             try:
-                self._hashes[key] = _hash(path.read_bytes())
+                self._file_hashes[key] = _hash(path.read_bytes())
             except OSError as error:
-                self._hashes[key] = type(error).__name__
-        return self._hashes[key]
+                self._file_hashes[key] = type(error).__name__
+        return self._file_hashes[key]
 
 
-def signature(path: Path | str) -> tuple[int, ...]:
-    """What changes when a file does; empty where there is none."""
+def get_signature(path: Path | str) -> tuple[int, ...]:
+    """Return the times, size and inode of a file; empty if it does not exist."""
     try:
-        found = os.stat(path)  # noqa: PTH116 - a third of the time of Path.stat, and asked for every rule
+        status = os.stat(path)  # noqa: PTH116 - a third of the time of Path.stat, and called for every rule
     except (OSError, ValueError):
         return ()
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
 def _hash(data: bytes) -> str:

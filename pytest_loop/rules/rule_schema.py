@@ -1,63 +1,56 @@
-"""A rule file as it stands: its keys, and what they may hold."""
+"""The keys of a rule file and their types."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from pytest_loop.core.judging.votes import is_valid_need
-from pytest_loop.rules.checks.check import format_value
+from pytest_loop.rules.checks.check import StrictModel, format_value
 from pytest_loop.rules.checks.command_checks import split_command
 
 MAX_REPEATS = 1_000
 _ID = r"^[A-Za-z0-9_](?:[\w.\-/]*[\w])?$"
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
-
-
-class Threshold(_Entry):
-    """What a phase asks for."""
+class Threshold(StrictModel):
+    """The score that a phase needs."""
 
     threshold: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class Phases(_Entry):
+class Phases(StrictModel):
     """The score that passes, by phase."""
 
     A: Threshold | None = None
     B: Threshold | None = None
 
 
-class FixCommand(_Entry):
+class FixCommand(StrictModel):
     """A command that repairs what the rule complains about, without an agent."""
 
     command: Annotated[str, Field(min_length=1)]
     shell: bool = False
 
     @model_validator(mode="after")
-    def _words(self) -> FixCommand:
+    def _validate_command(self) -> FixCommand:
         if not self.shell:
             split_command(self.command)
         return self
 
 
-_NEED_SCHEMA = {"anyOf": [{"enum": ["majority", "all", "any"]}, {"type": "number", "exclusiveMinimum": 0}]}
-
-
-def _need(value: Any) -> Any:
+def _validate_need(value: Any) -> Any:
     if isinstance(value, bool) or not is_valid_need(str(value)):
-        words = "majority, all, any, a count or a share"
-        raise ValueError(f"expected {words} for `need`, found {format_value(value)}")
+        raise ValueError(f"expected majority, all, any, a count or a share for `need`, found {format_value(value)}")
     return value
 
 
-Need = Annotated[Any, AfterValidator(_need), WithJsonSchema(_NEED_SCHEMA)]
+_NEED_SCHEMA = {"anyOf": [{"enum": ["majority", "all", "any"]}, {"type": "number", "exclusiveMinimum": 0}]}
+Need = Annotated[Any, AfterValidator(_validate_need), WithJsonSchema(_NEED_SCHEMA)]
 
 
-class RuleEntry(_Entry):
+class RuleEntry(StrictModel):
     """A rule as it stands in a file; what is missing may come from the file that is extended."""
 
     id: Annotated[str, Field(pattern=_ID, max_length=200)]
@@ -74,7 +67,7 @@ class RuleEntry(_Entry):
     fixtures: list[str] | None = None
 
 
-class RuleFile(_Entry):
+class RuleFile(StrictModel):
     """A rule file."""
 
     criteria: Annotated[str, Field(min_length=1)] | None = None

@@ -1,149 +1,109 @@
-"""TOML: its data, and in which line a value stands; loaded by the few sessions that have any."""
+"""Find the line of every key and array element in TOML, which `tomllib` does not report."""
 
 from __future__ import annotations
 
-import json
 import re
-import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
 
-from pytest_loop.rules.syntax import ContentError, lowered
+from pytest_loop.rules.syntax import ValuePath, parse
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-Path = tuple[str | int, ...]
+_TOKEN = re.compile(
+    r"""(?:[ \t\r]|\#[^\n]*)*  # between tokens
+    (\"{3}(?:[^\\]|\\.)*?\"{3,5} | '{3}.*?'{3,5} | "(?:[^"\\\n]|\\.)*" | '[^'\n]*'  # strings
+    | [\[\]{},=\n] | [^\s\[\]{},=\#"']+)""",
+    re.DOTALL | re.VERBOSE,
+)
 
 
-def read(text: str) -> Any:
-    """The data in `text`; raises `Malformed`."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        message, _, place = str(error).partition(" (at ")
-        line = re.search(r"line (\d+)", place)
-        raise ContentError(int(line[1]) if line else text.count("\n") + 1, "TOML", lowered(message)) from None
-    except ValueError as error:  # a number of more than 4,300 digits
-        raise ContentError(1, "TOML", lowered(str(error))) from None
+def find_toml_lines(text: str) -> dict[ValuePath, int]:
+    """Return the line of each value by its path; `text` must be valid TOML."""
+    return _Scanner(text).lines
 
 
-def lines(text: str) -> Callable[[Path], int]:
-    """A function from the path of a value to its line."""
-    try:
-        return _Toml(text).line
-    except (ValueError, IndexError):  # valid TOML that the walk does not know; a wrong line would be worse than none
-        return lambda _path: 1
+def _tokenize(text: str) -> Iterator[tuple[str, int]]:
+    line = 1
+    for match in _TOKEN.finditer(text):
+        yield match[1], line
+        line += match[1].count("\n")
+    yield "\n", line
 
 
-_SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
-_KEY = re.compile(r"[A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
-_STRING = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'', re.DOTALL)
-_BARE = re.compile(r"[^,\]}\n#]+")
-
-
-class _Toml:
-    """Walks a text that is known to be valid TOML, and notes the line of every key and array element."""
+class _Scanner:
+    """Recursive descent over the tokens; the text is known to be valid, so every shape is assumed."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.counted = (0, 1)
-        self.lines: dict[Path, int] = {(): 1}
-        self.tables: dict[Path, int] = {}
-        here: Path = ()
-        while self._skip() < len(text):
-            if text.startswith("[[", self.at):
-                here = self._header(2)
-            elif text[self.at] == "[":
-                here = self._header(1)
+        self.lines: dict[ValuePath, int] = {(): 1}
+        self._symbols = list(_tokenize(text))
+        self._at = 0
+        self._last_indices: dict[ValuePath, int] = {}  # of arrays of tables
+        table: ValuePath = ()
+        while self._at < len(self._symbols):
+            if self._symbol == "\n":
+                self._at += 1
+            elif self._symbol == "[":
+                table = self._read_header()
             else:
-                self._pair(here)
+                self._read_pair(table)
 
-    def line(self, path: Path) -> int:
-        while path not in self.lines:
-            path = path[:-1]
-        return self.lines[path]
+    @property
+    def _symbol(self) -> str:
+        return self._symbols[self._at][0]
 
-    def _skip(self) -> int:
-        self.at = self._match(_SPACE).end()
-        return self.at
-
-    def _match(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        match = pattern.match(self.text, self.at)
-        if match is None:
-            raise ValueError(f"not TOML at offset {self.at}")
-        return match
-
-    def _here(self) -> int:
-        """The line that the walk has come to; it only goes forward."""
-        offset, line = self.counted
-        self.counted = (self.at, line + self.text.count("\n", offset, self.at))
-        return self.counted[1]
-
-    def _note(self, path: Path) -> None:
-        line = self._here()
+    def _record(self, path: ValuePath, line: int) -> None:
         for length in range(1, len(path)):
             self.lines.setdefault(path[:length], line)
         self.lines[path] = line
 
-    def _key(self, here: Path) -> Path:
-        """The path of a dotted key; a table of an array is the last one that was opened."""
-        while True:
-            self._skip()
-            word = self._match(_KEY)[0]
-            self.at += len(word)
-            here = (*here, word[1:-1] if word[0] == "'" else json.loads(word) if word[0] == '"' else word)
-            if self._skip() < len(self.text) and self.text[self.at] == ".":
-                self.at += 1
-                if here in self.tables:
-                    here = (*here, self.tables[here])
-                continue
-            return here
+    def _read_key(self, table: ValuePath, end: str) -> ValuePath:
+        """Read a dotted key up to `end`; a step into an array of tables leads to its last table."""
+        start = self._at
+        while self._symbol != end:
+            self._at += 1
+        value = parse("".join(token for token, _ in self._symbols[start : self._at]) + " = 0", "toml")
+        while isinstance(value, dict):
+            if table in self._last_indices:
+                table = (*table, self._last_indices[table])
+            ((name, value),) = value.items()
+            table = (*table, name)
+        return table
 
-    def _header(self, brackets: int) -> Path:
-        start = self.at
-        self.at += brackets
-        here = self._key(())
-        end = self.at + brackets
-        self.at = start
+    def _read_header(self) -> ValuePath:
+        line = self._symbols[self._at][1]
+        brackets = 2 if self._symbols[self._at + 1][0] == "[" else 1
+        self._at += brackets
+        table = self._read_key((), "]")
+        self._at += brackets
         if brackets == 2:
-            self.tables[here] = self.tables.get(here, -1) + 1
-            here = (*here, self.tables[here])
-        self._note(here)
-        self.at = end
-        return here
+            self._last_indices[table] = self._last_indices.get(table, -1) + 1
+            table = (*table, self._last_indices[table])
+        self._record(table, line)
+        return table
 
-    def _pair(self, here: Path) -> None:
-        start = self.at
-        path = self._key(here)
-        end, self.at = self.at, start
-        self._note(path)
-        self.at = end + 1
-        self._value(path)
+    def _read_pair(self, table: ValuePath) -> None:
+        line = self._symbols[self._at][1]
+        path = self._read_key(table, "=")
+        self._at += 1
+        self._record(path, line)
+        self._read_value(path)
 
-    def _value(self, path: Path) -> None:
-        self._skip()
-        opening = self.text[self.at]
-        if opening == "[":
-            self._members("]", lambda index: self._element((*path, index)))
-        elif opening == "{":
-            self._members("}", lambda _index: self._pair(path))
-        else:
-            self.at = self._match(_STRING if opening in "\"'" else _BARE).end()
+    def _read_value(self, path: ValuePath) -> None:
+        closing = {"[": "]", "{": "}"}.get(self._symbol)
+        if closing:
+            self._at += 1
+            self._read_members(path, closing)
+            return
+        while self._symbol not in ("\n", ",", "]", "}"):
+            self._at += 1
 
-    def _element(self, path: Path) -> None:
-        self._note(path)
-        self._value(path)
-
-    def _members(self, closing: str, member: Callable[[int], None]) -> None:
-        self.at += 1
+    def _read_members(self, path: ValuePath, closing: str) -> None:
         index = 0
-        while self._skip() < len(self.text) and self.text[self.at] != closing:
-            member(index)
-            index += 1
-            if self.text[self._skip()] == ",":
-                self.at += 1
-        self.at += 1
+        while self._symbol != closing:
+            if self._symbol in ("\n", ","):
+                self._at += 1
+            elif closing == "}":
+                self._read_pair(path)
+            else:
+                self._record((*path, index), self._symbols[self._at][1])
+                self._read_value((*path, index))
+                index += 1
+        self._at += 1

@@ -1,4 +1,4 @@
-"""What a validation error means for the person who wrote the file: expected this, found that."""
+"""Describe pydantic's validation errors to the author of a file: expected this, found that."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from pytest_loop.rules.checks.check import format_value
+from pytest_loop.rules.syntax import ValuePath
 
 _EXPECTED = {
     "string_type": "text",
@@ -38,72 +39,71 @@ _BOUNDS = {
 class FieldProblem(NamedTuple):
     """One problem inside a value, at the path that leads to it."""
 
-    path: tuple[str | int, ...]
+    path: ValuePath
     text: str
 
 
 def describe_errors(error: ValidationError, model: type[BaseModel], value: Any) -> Iterator[FieldProblem]:
-    """One line for every problem; alternatives that all failed are one problem."""
-    seen = set()
-    for one in error.errors(include_url=False, include_context=True):
-        path, alternative = _real(one["loc"], value)
-        if path in seen and alternative:
-            continue
-        seen.add(path)
-        yield FieldProblem(path, _text(one, path, model, alternative))
+    """Yield one problem per error; the failed alternatives of a union are one problem."""
+    paths = set()
+    for details in error.errors(include_url=False, include_context=True):
+        path = _strip_alternatives(details["loc"], value)
+        is_alternative = len(path) < len(details["loc"])
+        if not is_alternative or path not in paths:
+            paths.add(path)
+            yield FieldProblem(path, _describe(details, path, model, is_alternative))
 
 
-def _real(loc: tuple[str | int, ...], value: Any) -> tuple[tuple[str | int, ...], bool]:
-    """The part of a location that exists in the data: pydantic adds the names of alternatives to it."""
-    path: list[str | int] = []
-    for at, step in enumerate(loc):
+def _strip_alternatives(location: ValuePath, value: Any) -> ValuePath:
+    """Return the part of a location that leads through the data: pydantic appends names of union members."""
+    for depth, step in enumerate(location):
         if isinstance(value, dict):
-            path.append(step)
             value = value.get(step)
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            path.append(step)
             value = value[step]
         else:
-            return tuple(path), at < len(loc)
-    return tuple(path), False
+            return location[:depth]
+    return location
 
 
-def _text(one: Any, path: tuple[str | int, ...], model: type[BaseModel], alternative: bool) -> str:
-    kind, found = one["type"], one["input"]
-    name = f" for `{path[-1]}`" if path and isinstance(path[-1], str) else ""
+def _describe(details: Any, path: ValuePath, model: type[BaseModel], is_alternative: bool) -> str:
+    kind, context = details["type"], details.get("ctx", {})
     if kind == "missing":
         return f"expected the key `{path[-1]}`, found none"
     if kind == "extra_forbidden":
-        return describe_unknown_key(str(path[-1]), list_keys(model, path[:-1]))
+        return _describe_unknown_key(str(path[-1]), _list_keys(model, path[:-1]))
     if kind == "value_error":
-        return str(one["ctx"]["error"])
+        return str(context["error"])
     if kind == "literal_error":
-        return f"expected {one['ctx']['expected']}{name}, found {format_value(found)}"
-    if kind in _BOUNDS:
+        expected = context["expected"]
+    elif kind in _BOUNDS:
         key, sign = _BOUNDS[kind]
-        return f"expected a number {sign} {one['ctx'][key]:g}{name}, found {format_value(found)}"
-    expected = "a number" if alternative and kind == "int_type" else _EXPECTED.get(kind, one["msg"])
-    return f"expected {expected}{name}, found {format_value(found)}"
+        expected = f"a number {sign} {context[key]:g}"
+    elif kind == "int_type" and is_alternative:
+        expected = "a number"
+    else:
+        expected = _EXPECTED.get(kind, details["msg"])
+    name = f" for `{path[-1]}`" if path and isinstance(path[-1], str) else ""
+    return f"expected {expected}{name}, found {format_value(details['input'])}"
 
 
-def describe_unknown_key(key: str, known: Iterable[str]) -> str:
-    """What to say about a key that nobody knows."""
-    names = list(known)
+def _describe_unknown_key(key: str, keys: Iterable[str]) -> str:
+    names = sorted(keys)
     close = get_close_matches(key, names, 1)
-    hint = f"`{close[0]}`" if close else f"one of {', '.join(sorted(names))}"
-    return f"expected {hint}, found the unknown key `{key}`"
+    expected = f"`{close[0]}`" if close else f"one of {', '.join(names)}"
+    return f"expected {expected}, found the unknown key `{key}`"
 
 
-def list_keys(model: Any, path: tuple[str | int, ...]) -> list[str]:
-    """The keys of the model that stands at `path` below `model`."""
+def _list_keys(model: Any, path: ValuePath) -> list[str]:
+    """Return the keys of the model at `path` below `model`."""
     for step in path:
         if isinstance(step, str):
             fields = model.model_fields.items()
-            model = next(_model_in(field.annotation) for name, field in fields if step in (name, field.alias))
+            model = next(_find_model(field.annotation) for name, field in fields if step in (name, field.alias))
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _model_in(annotation: Any) -> Any:
+def _find_model(annotation: Any) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in getattr(annotation, "__args__", ()) if (found := _model_in(part))), None)
+    return next((model for part in getattr(annotation, "__args__", ()) if (model := _find_model(part))), None)

@@ -21,7 +21,7 @@ from pytest_loop.core.events.run_payloads import (
 from pytest_loop.core.machine.run_machine import Command, Machine
 from pytest_loop.core.model.vocabulary import Kind, Reason, name_user_stop
 from pytest_loop.core.reporting.outcome import decide
-from pytest_loop.run.context import Tools
+from pytest_loop.run.context import RunContext
 from pytest_loop.run.step_context import StepContext, StepCosts
 from pytest_loop.run.steps import Steps
 from pytest_loop.session.runner import SessionError, SessionStoppedError
@@ -37,7 +37,7 @@ class Driver:
     machine: Machine[Any]
     steps: Steps
     store: Store
-    tools: Tools
+    tools: RunContext
     listen: Callable[[Event, Any], None]
     pending: list[Event] = field(default_factory=list)
     is_leaving: bool = False
@@ -93,7 +93,7 @@ class Driver:
         if command.is_success:
             review = gates.review(self.state)
             return self.steps.conclude(review, self.state) if review else None
-        goes_on = gates.lets_go_on(self.state)
+        goes_on = gates.allow_iteration(self.state)
         if goes_on:
             return None
         if goes_on is None and self.tools.files.read_stop_request() is None:
@@ -144,7 +144,7 @@ class Driver:
         return self.steps.conclude(payload, self.state)
 
     def _should_continue(self) -> bool:
-        self.tools.live.tick()
+        self.tools.live.refresh()
         return not self.is_leaving and self.tools.files.can_continue
 
     def _raise_on_pause(self) -> None:

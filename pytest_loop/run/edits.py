@@ -66,7 +66,7 @@ def _edit_document(context: StepContext, step: Step) -> EditPayload:
         step,
         exit_signal=reply.exit_signal,
         blocked=claim,
-        diff=tools.settings.redact(render_document_diff(path.name, before or "", text, LONGEST_DIFF)),
+        diff=tools.redact(render_document_diff(path.name, before or "", text, LONGEST_DIFF)),
         **context.costs.fields,
     )
     return tools.files.write_answer(payload, text, path)
@@ -109,7 +109,7 @@ def _edit_files(context: StepContext, project: SealedFiles, step: Step) -> EditP
         raise failure
     if failure:
         tools.live.write(f"{failure}; what it edited is judged all the same")
-    diff, redact = project.compute_diff(), tools.settings.redact
+    diff, redact = project.compute_diff(), tools.redact
     tools.files.write_artifact(redact(diff.text), tools.artifact.path)
     return _make_payload(
         context,
@@ -127,7 +127,11 @@ def _edit_files(context: StepContext, project: SealedFiles, step: Step) -> EditP
 
 def _uses_candidates(context: StepContext) -> bool:
     """Return whether several agents try; the built-in agent would find the same edit each time."""
-    return context.state.setup.candidates > 1 and context.tools.fresh is not None and context.agent.name != BUILTIN
+    return (
+        context.state.setup.candidates > 1
+        and context.tools.make_candidate is not None
+        and context.agent.name != BUILTIN
+    )
 
 
 def _try_candidates(
@@ -144,7 +148,7 @@ def _try_candidates(
         project,
         tools.files.folder,
         context.state.setup.candidates,
-        lambda folder: tools.fresh(context.agent_index, folder),  # type: ignore[misc]
+        lambda folder: tools.make_candidate(context.agent_index, folder),  # type: ignore[misc]
         ask,
         context.make_evaluator().evaluate_rules,
         tools.live.write,

@@ -18,9 +18,9 @@ from pytest_loop.core.judging.tampering import (
 from pytest_loop.core.model.evaluation import Assessment, Sealed, SealFinding
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.run.context import Tools
-from pytest_loop.session.broker import Broker
-from pytest_loop.session.runner import Judgement
+from pytest_loop.run.context import RunContext
+from pytest_loop.session.judge_service import JudgeService
+from pytest_loop.session.result import SessionResult
 from pytest_loop.workspace.git import GitError
 from pytest_loop.workspace.seal import hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -33,12 +33,12 @@ class Evaluator:
     `judgement` is the report of the last session. `manifest` is the workload of an experiment.
     """
 
-    tools: Tools
+    tools: RunContext
     state: RunState
     should_continue: Callable[[], bool]
     add_cost: Callable[[str, Usage], None]
     manifest: str = ""
-    judgement: Judgement = field(default_factory=Judgement)
+    judgement: SessionResult = field(default_factory=SessionResult)
 
     def evaluate(self) -> Assessment:
         """Judge by the rules; files are also checked for tampering."""
@@ -77,25 +77,25 @@ class Evaluator:
 
     def _judge(self, artifact_hash: str) -> Assessment:
         """Run one session; a success that rests on reused results is judged again without them."""
-        evaluation = self._run_session(artifact_hash, reuse=self.tools.settings.reuse)
-        if evaluation.passed and self.judgement.is_reused:
+        evaluation = self._run_session(artifact_hash, reuse=not self.tools.settings.judging.no_reuse)
+        if evaluation.passed and self.judgement.has_reused_evidence:
             return self._run_session(artifact_hash, reuse=False)
         return evaluation
 
     def _run_session(self, artifact_hash: str, *, reuse: bool) -> Assessment:
         state = self.state
         judge = self._make_judge()
-        broker = Broker(judge.answer, judge.dismiss) if judge else None
+        service = JudgeService(judge.answer, judge.dismiss) if judge else None
         try:
-            judgement = self.judgement = self.tools.session.evaluate(self._build_order(broker, reuse))
+            judgement = self.judgement = self.tools.session.evaluate(self._build_order(service, reuse))
         finally:
-            if judge and broker:
-                broker.close()
+            if judge and service:
+                service.close()
                 if judge.was_asked:
                     self.add_cost(judge.agent.name, judge.usage)
         modules = [rule for rule in state.criteria.get_active_rules(state.phase) if is_module_rule(rule)]
-        reported = judgement.by_rule() | {rule.key: judgement.of_module(rule.id) for rule in modules}
-        missing = judgement.missing()
+        reported = judgement.group_by_rule() | {rule.key: judgement.find_module_evidence(rule.id) for rule in modules}
+        missing = judgement.make_missing_evidence()
         score_hook = self.tools.hook.pytest_loop_score
         return assess(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, score_hook)
 
@@ -112,7 +112,7 @@ class Evaluator:
     def _find_tampering(self, project: SealedFiles) -> Iterator[SealFinding]:
         """Yield evidence of tampering in the files and the session, beside edits of sealed files."""
         seal, judgement = self.state.setup.seal or Sealed(), self.judgement
-        if judgement.finished is not None and not (judgement.canaries and all(judgement.canaries)):
+        if judgement.exit_status is not None and not (judgement.canaries and all(judgement.canaries)):
             yield SealFinding(kind="canary", rule="the canary", detail="a test that must fail did not fail")
         new = sorted(judgement.plugins - set(seal.plugins))
         if new:
@@ -126,7 +126,7 @@ class Evaluator:
             yield from find_suspicious_changes(sources, machinery, is_linted=is_linted)
             yield from find_copied_literals(sources, project.read_sealed_sources())
 
-    def _build_order(self, broker: Broker | None, reuse: bool) -> SessionOrder:
+    def _build_order(self, service: JudgeService | None, reuse: bool) -> SessionOrder:
         rules, prepared = self.state.criteria.by_id, self.state.prepared_checks
         checks = [check for check in prepared.checks if check.rule_id in rules] if prepared else []
         return SessionOrder(
@@ -134,12 +134,12 @@ class Evaluator:
             artifact="" if self.tools.project else str(self.tools.artifact.path),
             canary=secrets.token_hex(8) if self.tools.project else "",
             prepared_checks={rules[check.rule_id].key: check.check for check in checks},
-            confirmed_rules=self.tools.settings.confirmed,
-            judge_address=broker.address if broker else "",
-            judge_key=broker.key if broker else "",
+            confirmed_rules=self.tools.settings.judging.confirm,
+            judge_address=service.address if service else "",
+            judge_key=service.key if service else "",
             manifest=self.manifest,
             can_reuse=reuse,
-            can_stop_early=self.tools.settings.stop_early and not self.manifest,
+            can_stop_early=self.tools.settings.judging.stop_early and not self.manifest,
         )
 
     def _make_judge(self) -> Judge | None:
@@ -149,8 +149,8 @@ class Evaluator:
         return Judge(
             self.tools.judge,
             self.tools.settings.root,
-            self.tools.settings.nonce,
-            lambda: self.tools.watch(self.should_continue),
+            self.tools.nonce,
+            lambda: self.tools.make_watch(self.should_continue),
             self.tools.settings.prompts,
             lambda request: self.tools.hook.pytest_loop_make_prompt(request=request),
             self.state.iteration,

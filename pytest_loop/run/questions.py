@@ -1,12 +1,10 @@
-"""Questions on the way: whether to go on after an iteration, and whether what passes is done."""
+"""Questions to the user during a run: continue, is it done, and what to do in an experiment."""
 
 from __future__ import annotations
 
-import select
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TextIO, TypeVar
+from typing import TypeVar
 
 from pytest_loop.core.events.run_payloads import ReviewDone
 from pytest_loop.core.model.run_state import RunState
@@ -24,46 +22,50 @@ from pytest_loop.inference.clarity import (
 )
 from pytest_loop.inference.task_phrases import parse_task
 
-YES = ("", "y", "yes")
-_PATIENCE = 0.5
+Ask = Callable[[str], str]
+Answer = TypeVar("Answer")
+YES_BY_DEFAULT = ("", "y", "yes")
+_REGRESSIONS = {"a": OnRegression.ACCEPT, "d": OnRegression.DIFFERENT, "s": OnRegression.STOP}
+_PLATEAUS = {"c": OnPlateau.CONTINUE, "s": OnPlateau.STOP}
 
 
 @dataclass(frozen=True)
 class Gates:
-    """When a person is asked, and how; without a terminal nobody is. `listen` gives a line, or None where it ended."""
+    """Decides when the user is asked; `read_answer` returns None at the end of input."""
 
     confirm: Confirm = Confirm.SHAPE
     is_agreed: bool = False
     is_terminal: bool = False
-    listen: Callable[[str], str | None] = lambda _question: None
+    read_answer: Callable[[str], str | None] = lambda _question: None
 
-    def lets_go_on(self, state: RunState) -> bool | None:
-        """Whether another iteration begins; None where nobody answered.
+    def allow_iteration(self, state: RunState) -> bool | None:
+        """Return whether another iteration begins; None if the input ended.
 
-        It is asked where an agent has done something, unless somebody has just said what is missing.
+        The user is asked after an agent has worked, unless a review has just rejected the result.
         """
         has_worked = state.iteration > 1 or bool(state.plan)
-        if not has_worked or state.is_rejected or not self._asks(Gate.ITERATION, state):
+        if not has_worked or state.is_rejected or not self._must_ask(Gate.ITERATION, state):
             return True
-        left = len(state.evaluation.unmet) if state.evaluation else 0
-        answer = self.listen(f"{render_iteration_question(state.iteration, state.max_iterations, left)} [Y/n] ")
-        return None if answer is None else answer.lower() in YES
+        unmet = len(state.evaluation.unmet) if state.evaluation else 0
+        question = render_iteration_question(state.iteration, state.max_iterations, unmet)
+        answer = self.read_answer(f"{question} [Y/n] ")
+        return None if answer is None else answer.lower() in YES_BY_DEFAULT
 
     def review(self, state: RunState) -> ReviewDone | None:
-        """What a person says of work that passes; nothing where nobody is asked, or somebody has said it already."""
-        if state.signals.review is not None or not self._asks(Gate.SUCCESS, state):
+        """Return the user's opinion of a result that passes; None without a question, or if there is one already."""
+        if state.signals.review is not None or not self._must_ask(Gate.SUCCESS, state):
             return None
         total = state.evaluation.total if state.evaluation else 0
-        answer = self.listen(f"{render_success_question(total)} [Y/n] ")
+        answer = self.read_answer(f"{render_success_question(total)} [Y/n] ")
         if answer is None:
             return ReviewDone(status=Opinion.PENDING)
-        if answer.lower() in YES:
+        if answer.lower() in YES_BY_DEFAULT:
             return ReviewDone(status=Opinion.APPROVE)
-        words = answer if answer.lower() not in ("n", "no") else self.listen("what is missing? ") or ""
-        return ReviewDone(status=Opinion.REJECT, feedback=words)
+        feedback = answer if answer.lower() not in ("n", "no") else self.read_answer("what is missing? ") or ""
+        return ReviewDone(status=Opinion.REJECT, feedback=feedback)
 
-    def _asks(self, gate: Gate, state: RunState) -> bool:
-        found = decide_gate(
+    def _must_ask(self, gate: Gate, state: RunState) -> bool:
+        decision = decide_gate(
             gate,
             Shape(state.setup.draft.shape),
             self.confirm,
@@ -71,56 +73,34 @@ class Gates:
             is_terminal=self.is_terminal,
             skips_gates=parse_task(state.task.prompt).skips_gates,
         )
-        return found is GateDecision.ASK
+        return decision is GateDecision.ASK
 
 
-def is_at_terminal() -> bool:
-    """Whether somebody is there who can answer."""
-    return bool(sys.stdin and sys.stdin.isatty())
-
-
-def line(question: str, stream: TextIO, wanted: Callable[[], bool] = lambda: True) -> str | None:
-    """What a person types after a question; None where they end the input, or nobody wants to know any more."""
-    stream.write(question)
-    stream.flush()
-    while not select.select([sys.stdin], [], [], _PATIENCE)[0]:
-        if not wanted():
-            return None
-    said = sys.stdin.readline()
-    return said.strip() if said else None
-
-
-Ask = Callable[[str], str]
-Answer = TypeVar("Answer")
-_REGRESSIONS = {"a": OnRegression.ACCEPT, "d": OnRegression.DIFFERENT, "s": OnRegression.STOP}
-_PLATEAUS = {"c": OnPlateau.CONTINUE, "s": OnPlateau.STOP}
-
-
-def asked_decision(ask: Ask) -> Decision:
-    """Which option is taken; other words than a number go to the composer, and the iteration is skipped."""
-    said = ask("which edit? [1 is recommended, 2, 3, s skips, other words go to the composer] ").strip()
-    if said in ("", *(str(number) for number in range(1, OPTIONS + 1))):
-        return Decision(chosen=int(said or 1), reason="chosen by a person")
-    if said.lower() in ("s", "skip"):
+def ask_for_option(ask: Ask) -> Decision:
+    """Ask which edit of a composer to make; other words than a number are feedback and skip the iteration."""
+    answer = ask("which edit? [1 is recommended, 2, 3, s skips, other words go to the composer] ").strip()
+    if answer in ("", *(str(number) for number in range(1, OPTIONS + 1))):
+        return Decision(chosen=int(answer or 1), reason="chosen by a person")
+    if answer.lower() in ("s", "skip"):
         return Decision(chosen=None, reason="skipped by a person")
-    return Decision(chosen=None, reason="sent back by a person", feedback=said)
+    return Decision(chosen=None, reason="sent back by a person", feedback=answer)
 
 
-def asked_about_regression(ask: Ask) -> OnRegression:
-    """Whether what was gained is worth the loss."""
-    return _one(ask, "cases became worse: accept it, try something different, or stop? [a/d/s] ", _REGRESSIONS)
+def ask_about_regression(ask: Ask) -> OnRegression:
+    """Ask what to do about cases that became worse."""
+    return _ask_for_letter(
+        ask, "cases became worse: accept it, try something different, or stop? [a/d/s] ", _REGRESSIONS
+    )
 
 
-def asked_about_plateau(ask: Ask) -> OnPlateau:
-    """Whether to try on although nothing improves."""
-    return _one(ask, "nothing has improved for a while: continue or stop? [c/s] ", _PLATEAUS)
+def ask_about_plateau(ask: Ask) -> OnPlateau:
+    """Ask whether to continue without progress."""
+    return _ask_for_letter(ask, "nothing has improved for a while: continue or stop? [c/s] ", _PLATEAUS)
 
 
-def _one(ask: Ask, question: str, answers: Mapping[str, Answer]) -> Answer:
-    """Asked until it is answered; who has left wants to stop."""
+def _ask_for_letter(ask: Ask, question: str, answers: Mapping[str, Answer]) -> Answer:
+    """Ask until the answer begins with one of the letters; an empty answer stops."""
     while True:
-        said = ask(question).strip().lower()
-        if said[:1] in answers:
-            return answers[said[:1]]
-        if not said:
-            return answers["s"]
+        letter = ask(question).strip().lower()[:1]
+        if not letter or letter in answers:
+            return answers[letter or "s"]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_loop.agents.builtin_agent import search_edits
 from pytest_loop.agents.protocol import AgentError, RepairTask, StopRequestedError, Watch
-from pytest_loop.agents.search_engine import search_edits
 from pytest_loop.core.judging.draft import is_test_rule
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.evaluation import Assessment

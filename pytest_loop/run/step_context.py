@@ -12,7 +12,7 @@ from pytest_loop.agents.protocol import Agent, AgentReply, AgentRequest
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Step
 from pytest_loop.core.reporting.lessons import choose_lessons, render_lessons
-from pytest_loop.run.context import Tools
+from pytest_loop.run.context import RunContext
 from pytest_loop.run.evaluator import Evaluator
 from pytest_loop.run.repair_task import RepairAttempts
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -39,7 +39,7 @@ class StepCosts:
 class StepContext:
     """One step of a run; it stops when `should_continue` returns False."""
 
-    tools: Tools
+    tools: RunContext
     state: RunState
     should_continue: Callable[[], bool]
     costs: StepCosts
@@ -86,28 +86,28 @@ class StepContext:
         rules: Sequence[str] = (),
     ) -> AgentRequest:
         """Return the request of a step; `rules` are those that it is about."""
-        state, settings = self.state, self.tools.settings
+        state, tools = self.state, self.tools
         prompt = prompts.build_prompt(
             step,
             state,
-            settings.nonce,
-            artifact=(self.tools.artifact.read_text() or "") if step is Step.REFINE else "",
+            tools.nonce,
+            artifact=(tools.artifact.read_text() or "") if step is Step.REFINE else "",
             artifact_path=str(artifact or ""),
-            wanted=rules,
+            rule_ids=rules,
             lessons=self._recall_lessons() if step is Step.REFINE else "",
-            folder=settings.prompts,
-            gate=settings.gate,
-            context=settings.context,
-            template="REFINE_FILES" if self.tools.project and step is Step.REFINE else "",
+            folder=tools.settings.prompts,
+            gate=tools.workflow_gate,
+            context=tools.project_notes,
+            template="REFINE_FILES" if tools.project and step is Step.REFINE else "",
         )
         issues = state.critique.issues if state.critique else ()
         return AgentRequest(
-            step.value, prompt, settings.root, artifact, state.iteration, state.phase.value, issues, schema
+            step.value, prompt, tools.settings.root, artifact, state.iteration, state.phase.value, issues, schema
         )
 
     def _recall_lessons(self) -> str:
         """Return lessons of earlier runs about what fails now."""
-        lessons = choose_lessons(self.state, self.tools.settings.lessons)
+        lessons = choose_lessons(self.state, self.tools.lessons)
         self.costs.recalled = tuple(lesson.name for lesson in lessons)
         if lessons:
             self.tools.live.mention(f"remembered: {'; '.join(self.costs.recalled)}")

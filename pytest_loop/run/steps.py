@@ -85,7 +85,7 @@ def end_run(command: Command, state: RunState) -> Stopped | Failed:
 def _plan(context: StepContext) -> PlanCreated:
     state, tools = context.state, context.tools
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
-    if tools.settings.plan_by_agent and tools.agents:
+    if tools.settings.agents.plan == "agent" and tools.agents:
         reply = context.ask(Step.PLAN, context.agent, schema=PlanAnswer.model_json_schema())
         return PlanCreated(plan=tuple(validate_answer(reply, PlanAnswer).plan))
     visible = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
@@ -113,12 +113,12 @@ def _criticise(context: StepContext) -> CritiqueDone:
     state, tools = context.state, context.tools
     if state.evaluation is None:
         return CritiqueDone()
-    tokens, review = tools.settings.critique_tokens, state.signals.review
+    tokens, review = tools.settings.agents.critique_tokens, state.signals.review
     critique = build_critique(state.criteria, state.evaluation, state.progress.attempts, tokens, review)
     if tools.project and _wants_localisation(context):
-        with tools.live.work("looking for suspicious lines"):
+        with tools.live.show_work("looking for suspicious lines"):
             task = context.make_repair(tools.project).build_task()
-            suspects = find_suspicious_lines(task, tools.settings.root, tools.watch(context.should_continue))
+            suspects = find_suspicious_lines(task, tools.settings.root, tools.make_watch(context.should_continue))
         critique = critique.model_copy(update={"suspects": suspects})
     critique = tools.hook.pytest_loop_critique(evaluation=state.evaluation, critique=critique) or critique
     return CritiqueDone(**dict(critique))
@@ -127,7 +127,7 @@ def _criticise(context: StepContext) -> CritiqueDone:
 def _wants_localisation(context: StepContext) -> bool:
     """Return whether the user asked for it, or the built-in agent has given up and can still help the next one."""
     earlier = context.tools.agents[: context.state.progress.agent_index]
-    return context.tools.settings.localise or any(agent.name == BUILTIN for agent in earlier)
+    return context.tools.settings.agents.localise or any(agent.name == BUILTIN for agent in earlier)
 
 
 _STEPS: dict[Kind, Callable[[StepContext], StepPayload]] = {

@@ -1,4 +1,4 @@
-"""A saved evaluation, and what became worse since."""
+"""A saved evaluation, and the rules that are worse since."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RANK = {Verdict.PASS: 0, Verdict.NA: 1, Verdict.WARN: 2, Verdict.FAIL: 3}
 
 
 class Baseline(Value):
-    """The verdict of every rule (`source::id`) as it was."""
+    """The saved verdict of every rule (`source::id`)."""
 
     schema_version: int = 1
     verdicts: dict[str, Verdict]
@@ -23,9 +23,17 @@ class Baseline(Value):
     def failures(self) -> frozenset[str]:
         return frozenset(key for key, verdict in self.verdicts.items() if verdict in (Verdict.FAIL, Verdict.WARN))
 
+    def find_regressions(self, evaluations: Iterable[Evaluation]) -> list[str]:
+        """Return the rules whose verdict is worse; a rule that was not saved must pass."""
+        return [
+            key
+            for key, verdict in _collect_verdicts(evaluations).items()
+            if _RANK[verdict] > max(_RANK[self.verdicts.get(key, Verdict.PASS)], _RANK[Verdict.NA])
+        ]
 
-def load(path: Path) -> Baseline:
-    """The baseline in a file; raises `SavedFileError` where there is none."""
+
+def load_baseline(path: Path) -> Baseline:
+    """Load a baseline; raises `SavedFileError`."""
     try:
         return Baseline.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -35,22 +43,18 @@ def load(path: Path) -> Baseline:
     raise SavedFileError(f"--loop-baseline: cannot use {path}: {reason}; make one with --loop-save-baseline {path}")
 
 
-def save(evaluations: Iterable[Evaluation], path: Path) -> None:
-    """Write the verdicts of this session."""
-    verdicts = {f"{one.source}::{result.rule.id}": result.verdict for one in evaluations for result in one.results}
+def save_baseline(evaluations: Iterable[Evaluation], path: Path) -> None:
+    """Save the verdicts of this session; raises `SavedFileError`."""
+    baseline = Baseline(verdicts=_collect_verdicts(evaluations))
     try:
-        path.write_text(Baseline(verdicts=verdicts).model_dump_json(indent=1) + "\n", encoding="utf-8")
+        path.write_text(baseline.model_dump_json(indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise SavedFileError(f"--loop-save-baseline: cannot write {path}: {error.strerror or error}") from None
 
 
-def worse(evaluations: Iterable[Evaluation], baseline: Baseline) -> list[str]:
-    """The rules whose verdict is worse than it was; a rule that the baseline does not know must pass."""
-    found = []
-    for one in evaluations:
-        for result in one.results:
-            key = f"{one.source}::{result.rule.id}"
-            before = baseline.verdicts.get(key, Verdict.PASS)
-            if _RANK[result.verdict] > max(_RANK[before], _RANK[Verdict.NA]):
-                found.append(key)
-    return found
+def _collect_verdicts(evaluations: Iterable[Evaluation]) -> dict[str, Verdict]:
+    return {
+        f"{evaluation.source}::{result.rule.id}": result.verdict
+        for evaluation in evaluations
+        for result in evaluation.results
+    }

@@ -1,4 +1,4 @@
-"""Compiled modules for sessions: those of the project are made anew, so that nobody can leave a forged one."""
+"""A bytecode cache for sessions that holds nothing of the project, so that no forged module can stay in it."""
 
 from __future__ import annotations
 
@@ -10,101 +10,97 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_loop.session.locations import Places
+from pytest_loop.session.locations import Locations
 
-VARIABLE = "PYTHONPYCACHEPREFIX"
+BYTECODE_VARIABLE = "PYTHONPYCACHEPREFIX"
 
 
-class Bytecode:
-    """A folder that Python keeps compiled modules in.
+class BytecodeCache:
+    """A folder for `PYTHONPYCACHEPREFIX`, cleared before every session.
 
-    What belongs to the interpreter stays in it: what this process has loaded, as it was when the run began, and, where
-    the run is new, so that nobody has edited anything yet, what its first session needed. Everything else that a
-    session has left there is gone before the next one begins.
+    Only bytecode of installed modules stays: what this process had loaded when the run began and, in a new run, where
+    nothing was edited yet, what the first session compiled.
     """
 
     def __init__(self, root: Path, *, is_new: bool) -> None:
-        self._places = Places(root)
+        self._locations = Locations(root)
         self._is_new = is_new
         self._sessions = 0
-        self._loaded = dict(self._compiled())
-        self._begin()
+        self._loaded = dict(self._read_loaded())
+        self._create_folder()
 
-    def _begin(self) -> None:
+    def _create_folder(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="pytest-loop-", ignore_cleanup_errors=True)
-        self._known: dict[str, tuple[int, int, int]] = {}
+        self._trusted: dict[str, tuple[int, int, int]] = {}
         self._is_full = False
 
-    def fresh(self, *, is_full: bool = True) -> Path:
-        """The folder, for another session; full for one that has to load everything."""
+    def prepare(self, *, is_full: bool = True) -> Path:
+        """Return the cleared folder; with `is_full`, it holds what a cold session imports."""
         self._sessions += 1
         if self._sessions == 2 and self._is_new:
-            self._learn()
+            self._trust_installed()
         try:
-            self._clear(self._folder.name, {str(parent) for path in self._known for parent in Path(path).parents})
-        except OSError:  # a session has put something else in its place
+            self._clear(self._folder.name, {str(parent) for path in self._trusted for parent in Path(path).parents})
+        except OSError:  # a session has replaced the folder
             self._folder.cleanup()
-            self._begin()
+            self._create_folder()
         if is_full and not self._is_full:
             self._fill()
         return Path(self._folder.name)
 
     def close(self) -> None:
-        """The run is over."""
         self._folder.cleanup()
 
-    def _learn(self) -> None:
-        """Keep what the first session has compiled of the interpreter."""
+    def _trust_installed(self) -> None:
+        """Keep the bytecode of installed modules that the first session compiled."""
         for folder, _, names in os.walk(self._folder.name):
             source = folder.removeprefix(self._folder.name) or os.sep
-            if self._places.is_installed(os.path.join(source, "")):
+            if self._locations.is_installed(os.path.join(source, "")):
                 paths = (os.path.join(folder, name) for name in names)
-                self._known |= {path: _signature(path) for path in paths if path not in self._known}
+                self._trusted |= {path: _get_signature(path) for path in paths if path not in self._trusted}
 
-    def _clear(self, folder: str, kept: set[str]) -> None:
-        """Leave nothing but what is known, as it is known, in folders that it needs, which are folders themselves."""
+    def _clear(self, folder: str, trusted_folders: set[str]) -> None:
+        """Delete all but unchanged trusted files; raise `OSError` if a trusted folder became a link."""
         if os.path.islink(folder):
             raise NotADirectoryError(folder)
         os.chmod(folder, 0o700)
         with os.scandir(folder) as entries:
-            found = list(entries)
-        for entry in found:
-            if entry.is_dir(follow_symlinks=False):
-                if entry.path in kept:
-                    self._clear(entry.path, kept)
+            for entry in list(entries):
+                if not entry.is_dir(follow_symlinks=False):
+                    if self._trusted.get(entry.path) != _get_signature(entry.path):
+                        os.unlink(entry.path)
+                elif entry.path in trusted_folders:
+                    self._clear(entry.path, trusted_folders)
                 else:
-                    _remove(entry.path)
-            elif self._known.get(entry.path) != _signature(entry.path):
-                os.unlink(entry.path)
+                    _remove_folder(entry.path)
 
-    def _compiled(self) -> Iterator[tuple[str, bytes]]:
-        """What this process has loaded of the interpreter, by the place that it has in such a folder."""
+    def _read_loaded(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the bytecode of installed modules in this process, by its place in the folder."""
         for module in list(sys.modules.values()):
             spec = getattr(module, "__spec__", None)
-            if spec is not None and spec.cached and spec.origin and self._places.is_installed(spec.origin):
+            if spec is not None and spec.cached and spec.origin and self._locations.is_installed(spec.origin):
                 place = os.path.join(os.path.dirname(os.path.abspath(spec.origin)), os.path.basename(spec.cached))
                 with suppress(OSError), open(spec.cached, "rb") as file:
                     yield place.lstrip(os.sep), file.read()
 
     def _fill(self) -> None:
-        """Put what this process has loaded where an interpreter finds it, beside what was learned."""
         self._is_full = True
         for place, data in self._loaded.items():
             path = os.path.join(self._folder.name, place)
-            with suppress(OSError):  # it is there, or is compiled once more
+            with suppress(OSError):  # it exists, or is compiled again
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                with open(path, "xb") as file:  # never through a link
+                with open(path, "xb") as file:  # never follows a link
                     file.write(data)
-                self._known[path] = _signature(path)
+                self._trusted[path] = _get_signature(path)
 
 
-def _signature(path: str) -> tuple[int, int, int]:
-    found = os.lstat(path)
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size
+def _get_signature(path: str) -> tuple[int, int, int]:
+    status = os.lstat(path)
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size
 
 
-def _remove(folder: str) -> None:
-    """A folder with all that is in it, also where it does not let itself be looked into."""
+def _remove_folder(folder: str) -> None:
+    """Remove a folder, also one without permissions."""
     for path, _, _ in os.walk(folder):
         os.chmod(path, 0o700)
     shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""Proof that a failure still fails: an item that nobody sees, run like a test before all others and after them."""
+"""A hidden item that must fail: it shows whether code under test has patched pytest so that everything passes."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import pytest
 
 
 class Canary:
-    """Code under test can patch pytest so that everything passes; then this item passes too."""
+    """Run a failing item before all others and after them, and pass on whether it failed."""
 
-    def __init__(self, token: str, told: Callable[[bool], None]) -> None:
+    def __init__(self, token: str, report: Callable[[bool], None]) -> None:
         self._token = token
-        self._told = told
+        self._report = report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
-        self._told(self._fails(session))
+        self._report(self._fails(session))
         try:
             return (yield)
         finally:
-            self._told(self._fails(session))
+            self._report(self._fails(session))
 
     def _fails(self, session: pytest.Session) -> bool:
         def fail() -> None:
             raise AssertionError(self._token)
 
-        cage = _Cage.from_parent(session, path=session.path / f"test_{self._token}.py")
-        item = _Bird.from_parent(cage, name=f"test_{self._token}", callobj=fail)
+        module = _CanaryModule.from_parent(session, path=session.path / f"test_{self._token}.py")
+        item = _CanaryItem.from_parent(module, name=f"test_{self._token}", callobj=fail)
         hook = item.ihook
         reports = []
         for when, call in (
@@ -41,10 +41,10 @@ class Canary:
         return reports[1].outcome == "failed" and self._token in reports[1].longreprtext
 
 
-class _Cage(pytest.Module):
+class _CanaryModule(pytest.Module):
     obj = None
 
 
-class _Bird(pytest.Function):
+class _CanaryItem(pytest.Function):
     def setup(self) -> None:
-        """Without the fixtures that every test here uses."""
+        """Skip autouse fixtures."""

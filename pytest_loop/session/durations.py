@@ -1,35 +1,24 @@
-"""What a session leaves for others: how long rules took, for the next one, and its score, for JUnit XML."""
+"""How long slow rules took, kept in pytest's cache for the order of the next session."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pytest
 
-from pytest_loop.core.model.rules import Evaluation
-from pytest_loop.session.ordering import SLOW
-
-_SECONDS = "loop/seconds"
+SLOW_SECONDS = 0.3
+_CACHE_KEY = "loop/seconds"
 
 
-def known_seconds(config: pytest.Config) -> Mapping[str, float]:
-    """How long slow rules took in the session before."""
+def load_durations(config: pytest.Config) -> Mapping[str, float]:
+    """Return the seconds of slow items in the session before, by node id."""
     cache = getattr(config, "cache", None)
-    return cache.get(_SECONDS, {}) if cache else {}
+    return cache.get(_CACHE_KEY, {}) if cache else {}
 
 
-def note_seconds(config: pytest.Config, seconds: Mapping[str, float]) -> None:
-    """How long rules took, for the order of the next session."""
+def save_durations(config: pytest.Config, seconds: Mapping[str, float]) -> None:
+    """Keep the seconds of slow items for the next session."""
     cache = getattr(config, "cache", None)
-    slow = {nodeid: took for nodeid, took in seconds.items() if took >= SLOW}
-    if cache is not None and slow != known_seconds(config):
-        cache.set(_SECONDS, slow)
-
-
-def note_suite_score(config: pytest.Config, evaluations: Sequence[Evaluation]) -> None:
-    """The score in JUnit XML; the plugin that writes it has no other public way in than its own method."""
-    for plugin in config.pluginmanager.get_plugins():
-        add = getattr(plugin, "add_global_property", None)
-        for one in evaluations if add is not None else ():
-            name = "loop.score" if len(evaluations) == 1 else f"loop.score.{one.criteria}"
-            add(name, f"{float(one.score):.4g}")  # type: ignore[misc]
+    slow = {nodeid: duration for nodeid, duration in seconds.items() if duration >= SLOW_SECONDS}
+    if cache is not None and slow != load_durations(config):
+        cache.set(_CACHE_KEY, slow)

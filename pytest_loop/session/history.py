@@ -1,4 +1,4 @@
-"""What the sessions of a run have found so far: the next one is ordered by it, and need not repeat all of it."""
+"""The evidence of a run's earlier sessions: it orders the next one, and saves repeating what has not changed."""
 
 from __future__ import annotations
 
@@ -8,39 +8,42 @@ from dataclasses import dataclass, field
 from pytest_loop.core.model.rules import Evidence, Outcome
 from pytest_loop.core.model.session_order import SessionOrder
 
-_WORTH = 0.05
+_MIN_SECONDS = 0.05
 
 
 @dataclass
-class Memory:
+class SessionHistory:
     """The latest evidence of each item."""
 
     evidence: dict[str, Evidence] = field(default_factory=dict)
 
-    def reminded(self, order: SessionOrder) -> SessionOrder:
-        """The order with what is known: how long items take, what failed, and verdicts that may be kept."""
-        known = self.evidence.items()
+    def extend_order(self, order: SessionOrder) -> SessionOrder:
+        """Return the order with durations, failures, and verdicts that may be reused."""
+        items = self.evidence.items()
+        reusable = {
+            nodeid: evidence.model_dump(mode="json", exclude_defaults=True)
+            for nodeid, evidence in items
+            if order.can_reuse and evidence.inputs
+        }
         return order.model_copy(
             update={
-                "durations": {name: one.seconds for name, one in known if one.seconds >= _WORTH},
-                "failed_before": tuple(name for name, one in known if is_bad(one)),
-                "cached_evidence": {
-                    name: one.model_dump(mode="json", exclude_defaults=True) for name, one in known if one.inputs
-                }
-                if order.can_reuse
-                else {},
+                "durations": {nodeid: piece.seconds for nodeid, piece in items if piece.seconds >= _MIN_SECONDS},
+                "failed_before": tuple(nodeid for nodeid, evidence in items if is_failure(evidence)),
+                "cached_evidence": reusable,
             }
         )
 
-    def learn(self, found: dict[str, Evidence]) -> None:
-        """What a session has found; what it did not find itself is known already."""
-        self.evidence |= {name: one for name, one in found.items() if not one.reused}
+    def add(self, evidence: dict[str, Evidence]) -> None:
+        """Add the evidence of a session; reused evidence is in the history already."""
+        self.evidence |= {nodeid: piece for nodeid, piece in evidence.items() if not piece.reused}
 
-    def of_others(self, nodeids: Iterable[str], found: dict[str, Evidence]) -> dict[str, Evidence]:
-        """What was known of the items that a session did not come to."""
-        return {name: self.evidence[name] for name in nodeids if name not in found and name in self.evidence}
+    def find_earlier(self, nodeids: Iterable[str], evidence: dict[str, Evidence]) -> dict[str, Evidence]:
+        """Return earlier evidence of the items that a session did not reach."""
+        return {
+            nodeid: self.evidence[nodeid] for nodeid in nodeids if nodeid not in evidence and nodeid in self.evidence
+        }
 
 
-def is_bad(one: Evidence) -> bool:
-    """Whether it speaks against what is judged."""
-    return one.outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)
+def is_failure(evidence: Evidence) -> bool:
+    """Return whether the evidence speaks against its rule."""
+    return evidence.outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)

@@ -1,6 +1,6 @@
-"""A session that judges: its plan, what it tells a run, its score, and the exit code that follows.
+"""A session that judges: its plan, its messages to the run, its score, and its exit code.
 
-Under xdist it lives in the controller, which has no items, and in each worker, which has no reports of the others.
+With xdist there is one in the controller, which has no items, and one in each worker, which sees only its own reports.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_loop.session.exchange import Exchange
-from pytest_loop.session.judge_service import answer, opened
-from pytest_loop.session.warm.preload import load
-from pytest_loop.session.xdist import Spreading
+from pytest_loop.session.durations import SLOW_SECONDS, load_durations, save_durations
+from pytest_loop.session.xdist import Controller, SharedFolder
 from pytest_loop.settings.session_settings import SessionSettings, read_session_settings
 
 if TYPE_CHECKING:
@@ -26,48 +24,49 @@ if TYPE_CHECKING:
     from pytest_loop.session.channel import Channel
     from pytest_loop.session.record import Recorder
 
-NAME = "loop-judging"
-CANARY = "loop_canary"
+_PLUGIN = "loop-session"
+_CANARY = "loop_canary"
 ORDER_PATH: pytest.StashKey[Path] = pytest.StashKey()
-CHANNEL: pytest.StashKey[int] = pytest.StashKey()
+_CHANNEL: pytest.StashKey[int] = pytest.StashKey()
 
 
-class Judging:
-    """One per process of a session; what is heavy is imported when there is something to judge."""
+class JudgingSession:
+    """The plugin of one process of a session. Heavy modules are imported once there is something to judge."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.plan: Plan | None = None
         self.evaluations: list[Evaluation] = []
-        self.trouble = ""
-        self._ran_nothing = False
-        worker: dict[str, Any] = getattr(config, "workerinput", {})
-        self.is_worker = bool(worker)
-        self.exchange = Exchange(Path(worker["loop_exchange"]) if self.is_worker else None)
-        self.spreading: Spreading | None = None
-        self._seat: tuple[str, str] | None = tuple(worker["loop_judge"]) if "loop_judge" in worker else None
-        self._dismiss: Callable[[], None] = lambda: None
+        self._save_error = ""
+        worker_input: dict[str, Any] = getattr(config, "workerinput", {})
+        self.is_worker = bool(worker_input)
+        self._folder = SharedFolder(Path(worker_input["loop_folder"]) if self.is_worker else None)
+        self._controller: Controller | None = None
+        self._judge_address: tuple[str, str] | None = (
+            tuple(worker_input["loop_judge"]) if "loop_judge" in worker_input else None
+        )
+        self._close_judge: Callable[[], None] = lambda: None
 
     @cached_property
-    def asked(self) -> SessionSettings:
+    def settings(self) -> SessionSettings:
         return read_session_settings(self.config)
 
     @cached_property
     def baseline(self) -> Baseline | None:
-        """What the session is compared with; one that cannot be used is a usage error."""
-        if self.asked.baseline is None:
+        """The evaluation that `--loop-baseline` names; a file that cannot be used is a usage error."""
+        if self.settings.baseline is None:
             return None
         from pytest_loop.errors import SavedFileError
-        from pytest_loop.session import baseline
+        from pytest_loop.session.baseline import load_baseline
 
         try:
-            return baseline.load(self.asked.baseline)
+            return load_baseline(self.settings.baseline)
         except SavedFileError as error:
             raise pytest.UsageError(str(error)) from None
 
     @cached_property
     def order(self) -> SessionOrder | None:
-        """What the run said, if this session belongs to one."""
+        """The order of the run, if this session belongs to one."""
         if ORDER_PATH not in self.config.stash:
             return None
         from pytest_loop.rules.items import ORDER
@@ -76,232 +75,220 @@ class Judging:
 
     @cached_property
     def channel(self) -> Channel | None:
-        """The way to the run: only where reports come together."""
+        """The pipe to the run; None in workers and outside a run."""
         if self.order is None or self.is_worker:
             return None
         from pytest_loop.session.channel import Channel
 
-        made = Channel(self.config.stash[CHANNEL])
-        self.config.pluginmanager.register(made, "loop-channel")
-        return made
+        channel = Channel(self.config.stash[_CHANNEL])
+        self.config.pluginmanager.register(channel, "loop-channel")
+        return channel
 
     @cached_property
     def recorder(self) -> Recorder:
         from pytest_loop.session.record import Recorder
 
-        made = Recorder(self.channel.tell_evidence if self.channel else None)
-        self.config.pluginmanager.register(made, "loop-recorder")
-        return made
+        recorder = Recorder(self.channel.send_evidence if self.channel else None)
+        self.config.pluginmanager.register(recorder, "loop-recorder")
+        return recorder
 
-    # -- the beginning
+    # -- start
 
-    def join(self) -> None:
-        """Judge what the run ordered, if there is one, and give questions to its judge, or to the session's own."""
-        if self.order is None:
-            if self.asked.judge and not self.is_worker:
-                court = opened(self.config, self.asked)
-                self._seat, self._dismiss = (court.address, court.key), court.close
-        else:
-            self.config.option.loop_phase = self.order.phase.value
-            self._let_in()
-            if self.order.can_stop_early and not self.config.option.maxfail:
-                self.config.option.maxfail = 1
-            if self.order.judge_address:
-                self._seat = (self.order.judge_address, self.order.judge_key)
-            if self.channel is not None:
-                _ = self.recorder
-        if self._seat is not None:
-            from pytest_loop.rules.items import ASK
-
-            ask: Callable[..., Answer] = partial(answer, *self._seat)
-            self.config.stash[ASK] = ask
-
-    def _let_in(self) -> None:
-        """Rules that the run keeps are among the arguments, and pytest drops them where their folder is one too."""
-        from pytest_loop.rules.sources import INFERRED_FILE
-        from pytest_loop.session.kept_rules import KeptRules
-
-        words = map(str, self.config.invocation_params.args)
-        if found := next((word for word in words if word.endswith(INFERRED_FILE)), None):
-            self.config.pluginmanager.register(KeptRules(Path(found)), "loop-kept-rules")
-
-    def arrange(self, items: list[pytest.Item]) -> None:
-        """What decides first; among workers, slow rules beside cheap ones."""
-        from pytest_loop.session.durations import known_seconds
-        from pytest_loop.session.ordering import Past, arranged, rules_arranged
-
+    def start(self) -> None:
+        """Apply the order of the run, if there is one, and connect rules to the judge."""
         if self.order is not None:
-            past = Past(self.order.durations, frozenset(self.order.failed_before))
-            items[:], is_uneven = arranged(items, past, is_spread=self.is_worker)
-        else:
-            items[:], is_uneven = rules_arranged(items, Past(known_seconds(self.config)))
-        if is_uneven and self.is_worker:
-            self.exchange.say_uneven()
+            self._apply_order(self.order)
+        elif self.settings.judge and not self.is_worker:
+            from pytest_loop.session.judge_service import start_judge
 
-    def begin(self, session: pytest.Session) -> None:
-        """Where the items are: make the plan, and see to what their reports say."""
-        from pytest_loop.rules import garbage
+            service = start_judge(self.config, self.settings)
+            self._judge_address, self._close_judge = (service.address, service.key), service.close
+        if self._judge_address is not None:
+            from pytest_loop.rules.items import ASK
+            from pytest_loop.session.judge_service import ask_judge
+
+            ask: Callable[..., Answer] = partial(ask_judge, *self._judge_address)
+            self.config.stash[ASK] = ask
+        _ = self.baseline  # a file that cannot be used ends the session here
+
+    def _apply_order(self, order: SessionOrder) -> None:
+        from pytest_loop.rules.sources import INFERRED_FILE
+        from pytest_loop.session.inferred_rules import InferredRules
+
+        self.config.option.loop_phase = order.phase.value
+        arguments = map(str, self.config.invocation_params.args)
+        if path := next((argument for argument in arguments if argument.endswith(INFERRED_FILE)), None):
+            self.config.pluginmanager.register(InferredRules(Path(path)), "loop-inferred-rules")
+        if order.can_stop_early and not self.config.option.maxfail:
+            self.config.option.maxfail = 1
+        if order.judge_address:
+            self._judge_address = (order.judge_address, order.judge_key)
+        if self.channel is not None:
+            _ = self.recorder
+
+    def order_items(self, items: list[pytest.Item]) -> None:
+        """Reorder the items in place."""
+        from pytest_loop.session.ordering import PastResults, order_items, order_rule_items
+
+        if self.order is None:
+            items[:] = order_rule_items(items, PastResults(load_durations(self.config)))
+        else:
+            past = PastResults(self.order.durations, frozenset(self.order.failed_before))
+            items[:] = order_items(items, past, is_distributed=self.is_worker)
+
+    def make_plan(self, session: pytest.Session) -> None:
+        """Bind the collected items to rules, and watch their reports."""
         from pytest_loop.rules.binding import Binding
-        from pytest_loop.rules.items import REUSE, TALLY
-        from pytest_loop.rules.listening import is_alone, is_unwatched
-        from pytest_loop.rules.protocol import SlimLoop, SlimProtocol, is_quiet
-        from pytest_loop.rules.repeats import Tally
-        from pytest_loop.rules.reuse import Reuse
+        from pytest_loop.rules.items import REUSE, VOTES
+        from pytest_loop.rules.repeats import RepeatVotes
+        from pytest_loop.rules.reuse import VerdictCache
         from pytest_loop.session.reports import Reports
 
-        session.stash[TALLY] = Tally(self.exchange.path if self.is_worker else None)
-        self._ran_nothing = all(map(is_quiet, session.items))
+        session.stash[VOTES] = RepeatVotes(self._folder.path if self.is_worker else None)
         if self.order is not None:
-            session.stash[REUSE] = Reuse(self.order.cached_evidence)
-        with garbage.kept():
-            binding = Binding(session, all_tests=self.order is not None)
-        known = self.baseline.failures if self.baseline else ()
-        self.config.pluginmanager.register(Reports(binding, known), "loop-reports")
-        if not known and is_alone(self.config):
-            slim = SlimProtocol(self.config)
-            self.config.pluginmanager.register(slim, "loop-protocol")
-            if is_unwatched(self.config):
-                self.config.pluginmanager.register(SlimLoop(slim), "loop-rounds")
+            session.stash[REUSE] = VerdictCache(self.order.cached_evidence)
+        binding = Binding(session, all_tests=self.order is not None)
+        failures = self.baseline.failures if self.baseline else frozenset()
+        self.config.pluginmanager.register(Reports(binding, failures), "loop-reports")
         if self.order is not None and self.order.canary:
             from pytest_loop.session.canary import Canary
 
-            self.config.pluginmanager.register(Canary(self.order.canary, self._heard_canary), "loop-canary")
+            self.config.pluginmanager.register(Canary(self.order.canary, self._report_canary), "loop-canary")
         if self.is_worker:
-            self.exchange.leave(binding.plan)
-        else:
-            self.plan = binding.plan
-            _ = self.recorder
-            if self.channel is not None:
-                self.channel.tell_plan(self.plan.model_dump_json())
+            self._folder.write_plan(binding.plan)
+            return
+        self.plan = binding.plan
+        _ = self.recorder
+        if self.channel is not None:
+            self.channel.send_plan(self.plan.model_dump_json())
 
-    def _heard_canary(self, has_failed: bool) -> None:
-        """What became of the item that must fail; a worker tells the controller when it leaves."""
+    def _report_canary(self, has_failed: bool) -> None:
+        """Send the canary's outcome to the run; a worker passes it to the controller when it ends."""
         if self.is_worker:
-            self.config.workeroutput.setdefault(CANARY, []).append(has_failed)  # type: ignore[attr-defined]
+            self.config.workeroutput.setdefault(_CANARY, []).append(has_failed)  # type: ignore[attr-defined]
         elif self.channel is not None:
-            self.channel.tell(canary=has_failed)
+            self.channel.send(canary=has_failed)
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any) -> None:
-        """A worker has left; one that died has left no word."""
-        for has_failed in getattr(node, "workeroutput", {}).get(CANARY, ()):
-            self._heard_canary(has_failed)
+    # -- xdist
 
-    def introduce(self, node: Any) -> None:
-        """To a worker of xdist: what it has to know."""
-        if self.spreading is None:
-            tell = self.channel.tell_plan if self.channel is not None else None
-            self.spreading = Spreading(self.config, self.exchange, tell, self._hear_workers)
-        self.spreading.introduce(node)
-        if self._seat is not None and self.order is None:
-            node.workerinput["loop_judge"] = list(self._seat)
+    def configure_worker(self, node: Any) -> None:
+        """Pass the order and the judge to a worker of xdist."""
+        if self._controller is None:
+            send_plan = self.channel.send_plan if self.channel is not None else None
+            self._controller = Controller(self.config, self._folder, send_plan, self._load_workers_plan)
+            seconds = self.order.durations if self.order is not None else load_durations(self.config)
+            if any(duration >= SLOW_SECONDS for duration in seconds.values()):
+                self._controller.limit_batches()
+        self._controller.configure_worker(node)
+        if self._judge_address is not None and self.order is None:
+            node.workerinput["loop_judge"] = list(self._judge_address)
         if ORDER_PATH in self.config.stash:
             node.workerinput["loop_order"] = str(self.config.stash[ORDER_PATH])
 
-    def _hear_workers(self, first: pytest.TestReport) -> None:
-        """The first report is there; who begins to listen now would miss it."""
-        self.plan = self.spreading.plan() if self.spreading is not None else None
+    def _load_workers_plan(self, report: pytest.TestReport) -> None:
+        """Load the plan; a recorder that is made now has to be given the report that it missed."""
+        self.plan = self._controller.load_plan() if self._controller is not None else None
         if self.plan is not None and "recorder" not in vars(self):
-            self.recorder.pytest_runtest_logreport(first)
+            self.recorder.pytest_runtest_logreport(report)
 
-    # -- the end
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        for has_failed in getattr(node, "workeroutput", {}).get(_CANARY, ()):
+            self._report_canary(has_failed)
+
+    # -- end
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Where the reports come together: score them, and let the criteria decide the exit code."""
+        """Score the reports, and let the criteria decide the exit code."""
         if self.is_worker:
             return
-        if self.spreading is not None:
-            self.spreading.pass_on()
-            self.plan = self.plan or self.spreading.plan()
-        if self.plan is None or not self.recorder.heard:
+        if self._controller is not None:
+            self._controller.forward_plan()
+            self.plan = self.plan or self._controller.load_plan()
+        if self.plan is None or not self.recorder.has_evidence:
             return
         from pytest_loop.core.judging.score import apply_custom_score
         from pytest_loop.core.model.rules import Phase
-        from pytest_loop.rules import garbage
-        from pytest_loop.session.durations import note_seconds, note_suite_score
+        from pytest_loop.session.reports import add_junit_scores
 
-        with garbage.kept():
-            found = self.recorder.evaluations(self.plan, Phase(self.asked.phase))
-        self.evaluations = [apply_custom_score(one, self.config.hook.pytest_loop_score) for one in found]
-        note_suite_score(self.config, self.evaluations)
+        evaluations = self.recorder.make_evaluations(self.plan, Phase(self.settings.phase))
+        self.evaluations = [
+            apply_custom_score(evaluation, self.config.hook.pytest_loop_score) for evaluation in evaluations
+        ]
+        add_junit_scores(self.config, self.evaluations)
         if self.order is None:
-            note_seconds(self.config, self.recorder.seconds())
-        self._save(session)
+            save_durations(self.config, self.recorder.durations)
+        self._save_baseline(session)
         if session.exitstatus == pytest.ExitCode.OK and not self._is_acceptable:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     @property
     def _is_acceptable(self) -> bool:
-        worse = self._worse()
-        return all(one.passed for one in self.evaluations) if worse is None else not worse
+        regressions = self._find_regressions()
+        return all(evaluation.passed for evaluation in self.evaluations) if regressions is None else not regressions
 
-    def _worse(self) -> list[str] | None:
-        if self.baseline is None:
-            return None
-        from pytest_loop.session.baseline import worse
+    def _find_regressions(self) -> list[str] | None:
+        """Return the rules that are worse than at the baseline; None without a baseline."""
+        return None if self.baseline is None else self.baseline.find_regressions(self.evaluations)
 
-        return worse(self.evaluations, self.baseline)
-
-    def _save(self, session: pytest.Session) -> None:
-        if self.asked.save_baseline is None:
+    def _save_baseline(self, session: pytest.Session) -> None:
+        if self.settings.save_baseline is None:
             return
         from pytest_loop.errors import SavedFileError
-        from pytest_loop.session import baseline
+        from pytest_loop.session.baseline import save_baseline
 
         try:
-            baseline.save(self.evaluations, self.asked.save_baseline)
+            save_baseline(self.evaluations, self.settings.save_baseline)
         except SavedFileError as error:
-            self.trouble = str(error)
+            self._save_error = str(error)
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> Generator[None, None, None]:
-        """The score closes the session: it comes after pytest's own summary."""
+        """Write the score after pytest's own summary."""
         yield
         if not self.evaluations:
             return
-        from pytest_loop.show.terminal import score_lines
+        from pytest_loop.show.score_section import render_score_section
 
         terminalreporter.write_sep("=", "loop score")
-        for line in score_lines(self.evaluations, self._worse()):
+        for line in render_score_section(self.evaluations, self._find_regressions()):
             terminalreporter.write_line(line.text, **({line.colour: True} if line.colour else {}))
-        if self.trouble:
-            terminalreporter.write_line(f"ERROR: {self.trouble}", red=True)
+        if self._save_error:
+            terminalreporter.write_line(f"ERROR: {self._save_error}", red=True)
 
     def pytest_unconfigure(self) -> None:
-        if self._ran_nothing:
-            from pytest_loop.rules import garbage
-
-            garbage.rest()
-        self._dismiss()
-        if self.spreading is not None:
-            self.exchange.clear()
+        self._close_judge()
+        if self._controller is not None:
+            self._folder.delete()
 
 
-def judging(config: pytest.Config) -> Judging:
-    """The one of this process."""
-    found = config.pluginmanager.getplugin(NAME)
-    if found is None:
-        found = Judging(config)
-        config.pluginmanager.register(found, NAME)
-    return found  # type: ignore[no-any-return]
+def get_session(config: pytest.Config) -> JudgingSession:
+    """Return the judging session of this process; the first call creates it."""
+    session = config.pluginmanager.getplugin(_PLUGIN)
+    if session is None:
+        session = JudgingSession(config)
+        config.pluginmanager.register(session, _PLUGIN)
+    return session  # type: ignore[no-any-return]
 
 
-def summoned(config: pytest.Config, word: str) -> None:
-    """A run has started this session, and hears it through an open file."""
-    load()
+def join_run(config: pytest.Config, text: str) -> None:
+    """Make this session one of a run; `text` has the descriptor of the run's pipe and the path of its order."""
+    from pytest_loop.session.judging_modules import load_judging_modules
+
+    load_judging_modules()
     if any(getattr(config.known_args_namespace, name, None) for name in ("numprocesses", "tx")):
         from pytest_loop.session.warm import xdist_workers
 
-        xdist_workers.shield()
-    channel, _, path = word.partition(" ")
-    config.stash[CHANNEL] = int(channel)
-    obey(config, Path(path))
+        xdist_workers.isolate_working_folder()
+    descriptor, _, path = text.partition(" ")
+    config.stash[_CHANNEL] = int(descriptor)
+    load_order(config, Path(path))
 
 
-def obey(config: pytest.Config, path: Path) -> None:
-    """This session belongs to a run, which left word of what to judge."""
+def load_order(config: pytest.Config, path: Path) -> None:
+    """Load the order of the run that this session belongs to."""
     from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.rules.items import ORDER
 

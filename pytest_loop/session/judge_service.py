@@ -1,70 +1,139 @@
-"""Who answers the questions of rules in a session: the judge of the run, or one that the person named."""
+"""The judge agent as a service: every process of a session sends it questions through a socket."""
 
 from __future__ import annotations
 
+import contextlib
+import hmac
+import json
+import os
+import secrets
+import threading
 from collections.abc import Callable
 from functools import partial
+from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
 
 import pytest
 
+from pytest_loop.agents.agent_judge import Judge
+from pytest_loop.agents.answers import JudgeAnswer
+from pytest_loop.agents.factory import AgentFactory
+from pytest_loop.agents.protocol import AgentUnavailableError, Watch
+from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.errors import CheckError, LoopError
+from pytest_loop.rules.checks.check import Answer
 from pytest_loop.settings.session_settings import SessionSettings
+from pytest_loop.settings.settings import Settings
 
-if TYPE_CHECKING:
-    from pytest_loop.rules.checks.check import Answer
-    from pytest_loop.settings.settings import Settings
-
-
-class Court(NamedTuple):
-    """A judge at work in this process: where others can ask it, and how it is dismissed."""
-
-    address: str
-    key: str
-    close: Callable[[], None]
+MAX_TRIES = 3
+BACKOFF = 0.5
+_MAX_QUESTION_BYTES = 1024 * 1024
 
 
-def opened(config: pytest.Config, asked: SessionSettings) -> Court:
-    """A judge for a session of its own: it lives here, and workers ask it too."""
-    import os
-    import secrets
+class JudgeService:
+    """Answer questions that arrive at a socket, each in its own thread.
 
-    from pytest_loop.agents.agent_judge import Judge
-    from pytest_loop.agents.factory import AgentFactory
-    from pytest_loop.agents.protocol import AgentUnavailableError, Watch
-    from pytest_loop.core.text.redaction import Redactor
-    from pytest_loop.session.broker import Broker
+    A judge that raises is tried again after a growing delay. A message must carry the key. `on_close` is called once
+    no more questions are accepted.
+    """
 
-    spec, root = asked.judge, config.rootpath
+    def __init__(
+        self, judge: Callable[[str, Path | None], JudgeAnswer], on_close: Callable[[], None] | None = None
+    ) -> None:
+        self._judge = judge
+        self._on_close = on_close
+        self._closed = threading.Event()
+        self._listener = _open_listener()
+        self.key = secrets.token_hex(16)
+        self.address = json.dumps(self._listener.address)
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self) -> None:
+        self._closed.set()
+        if self._on_close is not None:
+            self._on_close()
+        with contextlib.suppress(OSError):
+            _connect(self.address).close()  # wakes the thread that waits in accept()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while not self._closed.is_set():
+            try:
+                connection = self._listener.accept()
+            except OSError:  # no file descriptor is free: try again later
+                self._closed.wait(BACKOFF)
+                continue
+            threading.Thread(target=self._reply, args=(connection,), daemon=True).start()
+
+    def _reply(self, connection: Connection[Any, Any]) -> None:
+        with connection, contextlib.suppress(OSError, EOFError, ValueError, KeyError, TypeError, AttributeError):
+            message = json.loads(connection.recv_bytes(_MAX_QUESTION_BYTES))
+            if hmac.compare_digest(message["key"].encode(), self.key.encode()):
+                answer = self._answer(message["question"], message["artifact"])
+                connection.send_bytes(json.dumps(answer).encode())
+
+    def _answer(self, question: str, artifact: str) -> dict[str, Any]:
+        reason = ""
+        for tries in range(1, MAX_TRIES + 1):
+            try:
+                return self._judge(question, Path(artifact) if artifact else None).model_dump()
+            except LoopError as error:
+                reason = str(error)
+                if isinstance(error, AgentUnavailableError) or self._closed.wait(BACKOFF * 2 ** (tries - 1)):
+                    break
+        return {"error": reason, "tries": tries}
+
+
+def start_judge(config: pytest.Config, settings: SessionSettings) -> JudgeService:
+    """Start the judge that `--loop-judge` names in this process."""
     try:
-        agent = AgentFactory(root, config.hook, Redactor(os.environ)).make(spec)
+        agent = AgentFactory(config.rootpath, config.hook, Redactor(os.environ)).make(settings.judge)
     except AgentUnavailableError as error:
         raise pytest.UsageError(f"--loop-judge: {error}") from None
-    watch = partial(Watch, asked.agent_timeout, asked.agent_silence)
-    judge = Judge(agent, root, secrets.token_hex(4), watch, asked.prompts, phase=asked.phase)
-    broker = Broker(judge.answer, judge.dismiss)
+    watch = partial(Watch, settings.agent_timeout, settings.agent_silence)
+    judge = Judge(agent, config.rootpath, secrets.token_hex(4), watch, settings.prompts, phase=settings.phase)
 
     def close() -> None:
-        broker.close()
+        judge.dismiss()
         agent.close()
 
-    return Court(broker.address, broker.key, close)
+    return JudgeService(judge.answer, close)
 
 
-def seated(config: pytest.Config, asked: Settings) -> Court | None:
-    """A judge where the person has named one."""
-    agents = asked.agents
+def start_judge_for_run(config: pytest.Config, settings: Settings) -> JudgeService | None:
+    """Start the judge that the settings of a run name; None if they name none."""
+    agents = settings.agents
     if not agents.judge:
         return None
     prompts = config.rootpath / agents.prompts if agents.prompts else None
-    session = SessionSettings("B", None, None, agents.judge, prompts, agents.agent_timeout, agents.agent_silence)
-    return opened(config, session)
+    timeouts = agents.agent_timeout, agents.agent_silence
+    return start_judge(config, SessionSettings("B", None, None, agents.judge, prompts, *timeouts))
 
 
-def answer(address: str, key: str, question: str, artifact: Path | None) -> Answer:
-    """Ask the judge that listens there."""
-    from pytest_loop.rules.checks.check import Answer
-    from pytest_loop.session.broker import ask
+def ask_judge(address: str, key: str, question: str, artifact: Path | None) -> Answer:
+    """Return the judge's answer; raises `CheckError` if there is none."""
+    message = {"key": key, "question": question, "artifact": str(artifact or "")}
+    try:
+        with _connect(address) as connection:
+            connection.send_bytes(json.dumps(message).encode())
+            reply = json.loads(connection.recv_bytes())
+    except (OSError, EOFError) as error:
+        raise CheckError(f"the judge cannot be reached to answer {question!r} ({type(error).__name__})") from None
+    if "error" in reply:
+        tries = f"{reply['tries']} {'try' if reply['tries'] == 1 else 'tries'}"
+        raise CheckError(f"the judge gave no answer to {question!r} in {tries}: {reply['error']}")
+    return Answer(**JudgeAnswer.model_validate(reply).model_dump())
 
-    found = ask(address, key, question, artifact)
-    return Answer(found.passed, found.reason, found.evidence)
+
+def _open_listener() -> Listener:
+    """Listen on a Unix socket, or on localhost if the temporary folder's path is too long for one."""
+    try:
+        return Listener()
+    except OSError:
+        return Listener(("localhost", 0))
+
+
+def _connect(address: str) -> Connection[Any, Any]:
+    target = json.loads(address)
+    return Client(target if isinstance(target, str) else tuple(target))

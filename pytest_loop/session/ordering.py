@@ -1,7 +1,7 @@
-"""In which order items are judged: what decides comes first, and beside every slow rule stands a cheap one.
+"""The order of items: blocking items first; under xdist, a cheap item after every slow one.
 
-A worker of xdist begins a test only when it has a second one, and gets tests in the order in which they stand: two slow
-rules in a row would wait for each other at the same worker.
+A worker of xdist begins an item only when it has another one, and gets items in their order: two slow rules in a row
+would wait for each other at the same worker.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
-from typing import Any
 
 import pytest
 
 from pytest_loop.core.model.rules import Phase
+from pytest_loop.rules.binding import find_phase
 from pytest_loop.rules.items import RuleItem
+from pytest_loop.session.durations import SLOW_SECONDS
 
-SLOW = 0.3
-_UNKNOWN = 1.0
+_ASSUMED_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Past:
-    """What is known of items from sessions before, by node id."""
+class PastResults:
+    """The durations and failures of items in earlier sessions, by node id."""
 
     seconds: Mapping[str, float] = field(default_factory=dict)
     failed: Collection[str] = ()
@@ -37,54 +37,51 @@ class _Block:
     rank: tuple[bool, bool]
 
 
-def arranged(items: Sequence[pytest.Item], past: Past, *, is_spread: bool) -> tuple[list[pytest.Item], bool]:
-    """The items in another order, and whether slow ones are among cheap ones."""
-    blocks = sorted(_blocks(items, past, is_spread), key=lambda block: block.rank)
-    if not is_spread:
-        return [item for block in blocks for item in block.items], False
-    groups = [list(group) for _, group in groupby(blocks, key=lambda block: block.rank)]
-    mixed = [block for group in groups for block in _mixed(group)]
-    is_uneven = len({block.seconds >= SLOW for block in mixed}) == 2
-    return [item for block in mixed for item in block.items], is_uneven
+def order_items(items: Sequence[pytest.Item], past: PastResults, *, is_distributed: bool) -> list[pytest.Item]:
+    """Return all items ordered: failed before, then blocking, then the others."""
+    blocks = sorted(_group_items(items, past), key=lambda block: block.rank)
+    if is_distributed:
+        groups = [list(group) for _, group in groupby(blocks, key=lambda block: block.rank)]
+        blocks = [block for group in groups for block in _alternate(group)]
+    return [item for block in blocks for item in block.items]
 
 
-def rules_arranged(items: Sequence[pytest.Item], past: Past) -> tuple[list[pytest.Item], bool]:
-    """Only rules in another order, in the places that they have: nobody asked for one of the tests."""
-    rules, is_uneven = arranged([item for item in items if isinstance(item, RuleItem)], past, is_spread=True)
-    others = iter(rules)
-    return [next(others) if isinstance(item, RuleItem) else item for item in items], is_uneven
+def order_rule_items(items: Sequence[pytest.Item], past: PastResults) -> list[pytest.Item]:
+    """Return the items with rules ordered for xdist among themselves; tests keep their places."""
+    rules = iter(order_items([item for item in items if isinstance(item, RuleItem)], past, is_distributed=True))
+    return [next(rules) if isinstance(item, RuleItem) else item for item in items]
 
 
-def _mixed(blocks: Sequence[_Block]) -> Iterator[_Block]:
-    """The slowest first, each followed by a cheap one."""
-    slow = sorted((block for block in blocks if block.seconds >= SLOW), key=lambda block: -block.seconds)
-    cheap = [block for block in blocks if block.seconds < SLOW]
+def _alternate(blocks: Sequence[_Block]) -> Iterator[_Block]:
+    """Yield the slowest block first, and a cheap one after each slow one."""
+    slow = sorted((block for block in blocks if block.seconds >= SLOW_SECONDS), key=lambda block: -block.seconds)
+    cheap = [block for block in blocks if block.seconds < SLOW_SECONDS]
     for pair in zip_longest(slow, cheap[: len(slow)]):
         yield from filter(None, pair)
     yield from cheap[len(slow) :]
 
 
-def _blocks(items: Sequence[pytest.Item], past: Past, is_timed: bool) -> Iterator[_Block]:
+def _group_items(items: Sequence[pytest.Item], past: PastResults) -> Iterator[_Block]:
     for _, group in groupby(items, key=lambda item: item if isinstance(item, RuleItem) else item.path):
-        together = list(group)
-        failed = any(item.nodeid in past.failed for item in together)
-        decides = any(_decides(item) for item in together)
-        seconds = sum(_seconds(item, past) for item in together) if is_timed else 0.0
-        yield _Block(together, seconds, (not failed, not decides))
+        block = list(group)
+        has_failed = any(item.nodeid in past.failed for item in block)
+        is_blocking = any(_is_blocking(item) for item in block)
+        seconds = sum(_estimate_seconds(item, past) for item in block)
+        yield _Block(block, seconds, (not has_failed, not is_blocking))
 
 
-def _decides(item: pytest.Item) -> bool:
-    """Whether nothing can pass without it, from the first phase on."""
+def _is_blocking(item: pytest.Item) -> bool:
+    """Return whether nothing can pass without this item from phase A on."""
     if isinstance(item, RuleItem):
-        return item.judged.rule.is_blocking and item.judged.rule.phase is Phase.A
+        return item.loaded.rule.is_blocking and item.loaded.rule.phase is Phase.A
     mark = item.get_closest_marker("loop_rule")
-    asked: Mapping[str, Any] = mark.kwargs if mark else {}
-    return bool(asked.get("severity", "fail") == "fail" and asked.get("phase", "A") == "A")
+    severity = mark.kwargs.get("severity", "fail") if mark else "fail"
+    return bool(severity == "fail" and find_phase(item) != Phase.B.value)
 
 
-def _seconds(item: pytest.Item, past: Past) -> float:
-    """As long as it took before; a rule that was never judged is slow if it runs something."""
-    known = past.seconds.get(item.nodeid)
-    if known is not None or not isinstance(item, RuleItem):
-        return known or 0.0
-    return _UNKNOWN if item.judged.is_slow else 0.0
+def _estimate_seconds(item: pytest.Item, past: PastResults) -> float:
+    """Return the item's last duration; a rule that runs a command is assumed to be slow."""
+    seconds = past.seconds.get(item.nodeid)
+    if seconds is not None or not isinstance(item, RuleItem):
+        return seconds or 0.0
+    return _ASSUMED_SECONDS if item.loaded.is_slow else 0.0

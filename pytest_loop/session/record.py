@@ -1,4 +1,4 @@
-"""From the reports of a session to its evaluations: joined by node id, counted from the plan."""
+"""The reports of a session turned into evaluations: joined by node id, counted from the plan."""
 
 from __future__ import annotations
 
@@ -14,51 +14,50 @@ _PASSED = Evidence(outcome=Outcome.PASSED)
 
 
 class Recorder:
-    """Hears every report where they come together; only what reports said about rules is kept."""
+    """Keep the evidence of every report, and pass it to `send`."""
 
-    def __init__(self, told: Callable[..., None] | None = None) -> None:
+    def __init__(self, send: Callable[[str, dict[str, Any]], None] | None = None) -> None:
         self._evidence: dict[str, dict[str, Any]] = {}
-        self._told = told
+        self._send = send
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        noted = getattr(report, "loop", None)
-        if noted is not None:
-            self._keep(report.nodeid, noted["evidence"])
-        elif report.failed:  # a worker that died has nobody left to say what it was doing
-            self._keep(report.nodeid, {"outcome": Outcome.ERROR.value, "text": str(report.longrepr)})
+        note = getattr(report, "loop", None)
+        if note is not None:
+            self._add(report.nodeid, note["evidence"])
+        elif report.failed:  # the controller reports a worker that crashed
+            self._add(report.nodeid, {"outcome": Outcome.ERROR.value, "text": str(report.longrepr)})
 
-    def _keep(self, nodeid: str, evidence: dict[str, Any]) -> None:
+    def _add(self, nodeid: str, evidence: dict[str, Any]) -> None:
         self._evidence[nodeid] = evidence
-        if self._told is not None:
-            self._told(nodeid, evidence)
-
-    def seconds(self) -> dict[str, float]:
-        """How long each item took."""
-        return {nodeid: float(one.get("seconds", 0.0)) for nodeid, one in self._evidence.items()}
+        if self._send is not None:
+            self._send(nodeid, evidence)
 
     @property
-    def heard(self) -> bool:
+    def durations(self) -> dict[str, float]:
+        return {nodeid: float(evidence.get("seconds", 0.0)) for nodeid, evidence in self._evidence.items()}
+
+    @property
+    def has_evidence(self) -> bool:
         return bool(self._evidence)
 
-    def evaluations(self, plan: Plan, phase: Phase) -> list[Evaluation]:
-        """One for every set of criteria that has a selected rule."""
+    def make_evaluations(self, plan: Plan, phase: Phase) -> list[Evaluation]:
+        """Return an evaluation for every set of criteria that has a selected rule."""
         by_rule: dict[str, list[Evidence]] = {}
         for nodeid, keys in plan.items.items():
-            evidence = _evidence(self._evidence.get(nodeid))
+            evidence = _parse_evidence(self._evidence.get(nodeid))
             for key in keys:
                 by_rule.setdefault(key, []).append(evidence)
-        done = []
+        evaluations = []
         for criteria in plan.criteria:
-            prefix = f"{criteria.source}::"
-            reported = {rule.id: found for rule in criteria.rules if (found := by_rule.get(prefix + rule.id))}
-            judged = evaluate_criteria(criteria, phase, reported)
-            if judged.results:
-                done.append(judged)
-        return done
+            rule_keys = {rule.id: f"{criteria.source}::{rule.id}" for rule in criteria.rules}
+            reported = {rule_id: by_rule[key] for rule_id, key in rule_keys.items() if key in by_rule}
+            if (result := evaluate_criteria(criteria, phase, reported)).results:
+                evaluations.append(result)
+        return evaluations
 
 
-def _evidence(known: dict[str, Any] | None) -> Evidence:
-    """What an item reported; most pass, and of those a verdict needs to know nothing more."""
-    if known is None:
+def _parse_evidence(data: dict[str, Any] | None) -> Evidence:
+    """Parse reported evidence; a pass, the usual case, is not validated."""
+    if data is None:
         return MISSING
-    return _PASSED if known["outcome"] == Outcome.PASSED.value else Evidence.model_validate(known)
+    return _PASSED if data["outcome"] == Outcome.PASSED.value else Evidence.model_validate(data)

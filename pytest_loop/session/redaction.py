@@ -1,4 +1,4 @@
-"""A session whose findings have no secret of the environment in them: tests print what they like."""
+"""A session whose results contain no secret of the environment, whatever its tests print."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass
 from pytest_loop.core.model.rules import Evidence
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.redaction import Redactor, redact_values
-from pytest_loop.session.runner import Judgement, Session, SessionError
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import Session, SessionError
 
 
 @dataclass(frozen=True)
-class DiscreetSession:
-    """Another session. Nothing was cut yet, so that half a secret cannot be left at the end of a text."""
+class RedactedSession:
+    """Redact the results of another session. They are not shortened yet, so that no half of a secret remains."""
 
     session: Session
     redact: Redactor
 
-    def evaluate(self, order: SessionOrder, *extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
         try:
-            found = self.session.evaluate(order, *extra)
+            result = self.session.evaluate(order, *extra)
         except SessionError as error:
             raise type(error)(self.redact(str(error))) from None
-        found.evidence = {nodeid: self._harmless(one) for nodeid, one in found.evidence.items()}
-        found.problems = redact_values(found.problems, self.redact)
-        found.output = self.redact(found.output)
-        return found
+        result.evidence = {nodeid: self._redact_evidence(evidence) for nodeid, evidence in result.evidence.items()}
+        result.problems = redact_values(result.problems, self.redact)
+        result.output = self.redact(result.output)
+        return result
 
-    def _harmless(self, one: Evidence) -> Evidence:
-        """Most have passed, and have nothing to say."""
-        if not one.text and not one.findings:
-            return one
-        return Evidence.model_validate(redact_values(one.model_dump(), self.redact))
+    def _redact_evidence(self, evidence: Evidence) -> Evidence:
+        if not evidence.text and not evidence.findings:
+            return evidence
+        return Evidence.model_validate(redact_values(evidence.model_dump(), self.redact))

@@ -1,29 +1,26 @@
-"""What the report of an item says about its rules; a rule that does not block never fails the session."""
+"""Evidence on the report of an item; a rule that does not block never fails the session."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Mapping
-from fractions import Fraction
-from functools import cache
+from collections.abc import Collection, Generator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_loop.core.judging.score import decide_verdict
-from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Rule, Severity, Verdict
+from pytest_loop.core.model.rules import Evaluation, Evidence, Finding, Outcome, Rule, Severity, Verdict
 from pytest_loop.rules.binding import Binding
-from pytest_loop.rules.items import TALLY, FixtureRuleItem, RuleFailed, RuleItem
+from pytest_loop.rules.items import VOTES, FixtureRuleItem, RuleFailed, RuleItem
 
-LAST_LINES = 15
+_LAST_LINES = 15
 
 
 class Reports:
-    """Lives where the items run: in the session itself, or in each xdist worker."""
+    """The plugin that adds evidence to reports; it is active where items run: in the session, or in each worker."""
 
-    def __init__(self, binding: Binding, known_failures: Collection[str]) -> None:
+    def __init__(self, binding: Binding, baseline_failures: Collection[str]) -> None:
         self.binding = binding
-        self.known = known_failures
+        self.baseline_failures = baseline_failures
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -38,68 +35,65 @@ class Reports:
         report = yield
         keys = self.binding.items.get(item.nodeid)
         if keys and (report.when == "call" or not report.passed):
-            rules = self.binding.rules_of(item.nodeid)
-            evidence = _evidence(call, report, item.config.rootpath).model_copy(update=getattr(item, "kept", {}))
-            self._settle(item, report, evidence, dict(zip(keys, rules, strict=True)))
+            evidence = _make_evidence(call, report, item.config.rootpath)
+            if fields := getattr(item, "evidence_fields", None):
+                evidence = evidence.model_copy(update=fields)
+            self._apply(item, report, evidence, {key: self.binding.rules[key] for key in keys})
         return report
 
-    def _settle(self, item: pytest.Item, report: pytest.TestReport, evidence: Evidence, rules: dict[str, Rule]) -> None:
-        """Note the evidence on the report, and keep what does not block from failing the session."""
+    def _apply(self, item: pytest.Item, report: pytest.TestReport, evidence: Evidence, rules: dict[str, Rule]) -> None:
+        """Add the evidence to the report, and change the outcome if the rule does not block."""
         main = max(rules.values(), key=lambda rule: (rule.is_blocking, rule.severity is Severity.WARN))
-        answer = decide_verdict(main, evidence.outcome)
-        known = all(key in self.known for key in rules)
-        shown = _shown(item, evidence, main, known) if report.when == "call" or not report.failed else "error"
-        report.loop = {"evidence": evidence.model_dump(mode="json", exclude_defaults=True), "shown": shown}  # type: ignore[attr-defined]
-        report.loop |= {"severity": main.severity.value, "phase": main.phase.value}  # type: ignore[attr-defined]
+        failed_before = all(key in self.baseline_failures for key in rules)
+        is_call = report.when == "call" or not report.failed
+        shown = _choose_status(item, evidence, main, failed_before) if is_call else "error"
+        report.loop = {  # type: ignore[attr-defined]
+            "evidence": evidence.model_dump(mode="json", exclude_defaults=True),
+            "shown": shown,
+            "severity": main.severity.value,
+            "phase": main.phase.value,
+        }
         if shown in ("warned", "info", "missed", "known"):
             report.outcome = "passed"
         if evidence.outcome is Outcome.ASSUMED:
             report.outcome = "skipped"
             report.longrepr = (str(item.path), (item.reportinfo()[1] or 0) + 1, evidence.text)
-        _note_properties(item, report, main, answer)
+        _add_junit_properties(item, report, main, decide_verdict(main, evidence.outcome))
 
 
-def note_passed(item: pytest.Item, report: pytest.TestReport, rule: Rule, kept: Mapping[str, Any]) -> None:
-    """What `Reports` would note on such a report."""
-    item.user_properties += properties(rule.severity, rule.weight, rule.phase, "pass")
-    report.user_properties = item.user_properties
-    report.loop = {  # type: ignore[attr-defined]
-        "evidence": {"outcome": "passed", "seconds": report.duration, **kept},
-        "shown": "reused" if kept.get("reused") else "passed",
-        "severity": rule.severity.value,
-        "phase": rule.phase.value,
+def add_junit_scores(config: pytest.Config, evaluations: Sequence[Evaluation]) -> None:
+    """Add the scores to JUnit XML; the plugin that writes it offers a method and no hook."""
+    for plugin in config.pluginmanager.get_plugins():
+        add = getattr(plugin, "add_global_property", None)
+        for evaluation in evaluations if add is not None else ():
+            name = "loop.score" if len(evaluations) == 1 else f"loop.score.{evaluation.criteria}"
+            add(name, f"{float(evaluation.score):.4g}")  # type: ignore[misc]
+
+
+def _add_junit_properties(item: pytest.Item, report: pytest.TestReport, rule: Rule, answer: Verdict) -> None:
+    """Add the rule to the JUnit properties of an item; a later stage of the item replaces them."""
+    properties = {
+        "loop.severity": rule.severity.value,
+        "loop.weight": f"{float(rule.weight):g}",
+        "loop.phase": rule.phase.value,
+        "loop.verdict": answer.value,
     }
-
-
-@cache
-def properties(severity: Severity, weight: Fraction, phase: Phase, verdict: str) -> tuple[tuple[str, str], ...]:
-    """What JUnit XML says about a rule; the same for most rules of a file."""
-    return (
-        ("loop.severity", severity.value),
-        ("loop.weight", f"{float(weight):g}"),
-        ("loop.phase", phase.value),
-        ("loop.verdict", verdict),
-    )
-
-
-def _note_properties(item: pytest.Item, report: pytest.TestReport, rule: Rule, answer: Verdict) -> None:
-    """JUnit properties; the last phase that has something to say wins."""
-    ours = properties(rule.severity, rule.weight, rule.phase, answer.value)
-    names = [name for name, _ in ours]
-    item.user_properties[:] = [pair for pair in item.user_properties if pair[0] not in names]
-    item.user_properties += ours
+    item.user_properties[:] = [pair for pair in item.user_properties if pair[0] not in properties]
+    item.user_properties += properties.items()
     report.user_properties = list(item.user_properties)
 
 
-def _evidence(call: pytest.CallInfo[None], report: pytest.TestReport, root: Path) -> Evidence:
+def _make_evidence(call: pytest.CallInfo[None], report: pytest.TestReport, root: Path) -> Evidence:
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, RuleFailed):
         return error.evidence.model_copy(update={"seconds": report.duration})
-    findings = (_finding(report, root),) if report.failed else ()
-    return Evidence(outcome=_outcome(report), text=_reason(report), findings=findings, seconds=report.duration)
+    findings = (_make_finding(report, root),) if report.failed else ()
+    return Evidence(
+        outcome=_find_outcome(report), text=_find_reason(report), findings=findings, seconds=report.duration
+    )
 
 
-def _outcome(report: pytest.TestReport) -> Outcome:
+def _find_outcome(report: pytest.TestReport) -> Outcome:
     if report.failed:
         return Outcome.FAILED if report.when == "call" else Outcome.ERROR
     if report.skipped:
@@ -107,41 +101,39 @@ def _outcome(report: pytest.TestReport) -> Outcome:
     return Outcome.PASSED
 
 
-def _reason(report: pytest.TestReport) -> str:
+def _find_reason(report: pytest.TestReport) -> str:
     if isinstance(report.longrepr, tuple):
         return report.longrepr[2].removeprefix("Skipped: ")
     crash = getattr(report.longrepr, "reprcrash", None)
     return crash.message if crash else str(report.longrepr or "")
 
 
-def _finding(report: pytest.TestReport, root: Path) -> Finding:
-    """What a failing test says: its message, where it was raised, and the last lines that led to it."""
+def _make_finding(report: pytest.TestReport, root: Path) -> Finding:
+    """Return the message of a failing test, where it was raised, and the last lines of its traceback."""
     crash = getattr(report.longrepr, "reprcrash", None)
     where = ""
     if crash:
         path = Path(crash.path)
         where = f"{path.relative_to(root).as_posix() if path.is_relative_to(root) else path}:{crash.lineno}"
     lines = report.longreprtext.splitlines()
-    return Finding(expected="", found=_reason(report), where=where, detail="\n".join(lines[-LAST_LINES:]))
+    return Finding(expected="", found=_find_reason(report), where=where, detail="\n".join(lines[-_LAST_LINES:]))
 
 
-def _shown(item: pytest.Item, evidence: Evidence, rule: Rule, known: bool) -> str:
-    """The word under which pytest counts the item."""
+def _choose_status(item: pytest.Item, evidence: Evidence, rule: Rule, failed_before: bool) -> str:
+    """Return the word under which pytest counts the item."""
     if evidence.outcome in (Outcome.PASSED, Outcome.SKIPPED, Outcome.XFAILED):
-        if evidence.reused:
-            return "reused"
-        return str(evidence.outcome.value)
+        return "reused" if evidence.reused else str(evidence.outcome.value)
     if evidence.outcome is Outcome.ASSUMED:
         return "assumed"
-    if known:
+    if failed_before:
         return "known"
     if not rule.is_blocking:
         return "warned" if rule.severity is Severity.WARN else "info"
-    return "missed" if _still_open(item, rule) else str(evidence.outcome.value)
+    return "missed" if _is_undecided(item, rule) else str(evidence.outcome.value)
 
 
-def _still_open(item: pytest.Item, rule: Rule) -> bool:
-    """Whether other repeats of the rule can still make up for this one, or have done so."""
+def _is_undecided(item: pytest.Item, rule: Rule) -> bool:
+    """Return whether the rule passed, or can still pass, by its other repeats."""
     if rule.repeat == 1 or not isinstance(item, (RuleItem, FixtureRuleItem)):
         return False
-    return item.session.stash[TALLY].decision(item.key, rule.need) is not False
+    return item.session.stash[VOTES].decide(item.key, rule.need) is not False

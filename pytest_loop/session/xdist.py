@@ -1,85 +1,99 @@
-"""The controller of xdist in a session that judges: introduces workers, and hears what they leave in the exchange."""
+"""pytest-xdist: the controller passes settings to workers, and receives the plan that they made."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import uuid
 from collections.abc import Callable
-from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_loop.rules.carrying import Delivery, can_deliver
-from pytest_loop.rules.listening import is_each_named, is_end_heard
-from pytest_loop.session.exchange import Exchange
-
 if TYPE_CHECKING:
     from pytest_loop.core.model.rules import Plan
 
-FEW = 2
+_PLAN = "plan.json"
+# At most so many items at once go to a worker where some are known to be slow: two slow ones must not share a batch.
+_SMALL_BATCH = 2
 
 
-class Spreading:
-    """`tell` passes the plan on to a run as it stands; `begin` is called with the first report, if anything is judged.
+class SharedFolder:
+    """A folder that all processes of a session know; it exists once a worker has written to it."""
 
-    Until then nothing heavy is imported: most sessions with workers have no rules.
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or Path(tempfile.gettempdir()) / f"pytest-loop-{uuid.uuid4().hex}"
+
+    def write_plan(self, plan: Plan) -> None:
+        """Write the plan unless another worker, whose plan is the same, has done so."""
+        if not (self.path / _PLAN).exists():
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            draft = self.path / f"plan-{uuid.uuid4().hex}"
+            draft.write_text(plan.model_dump_json(), encoding="utf-8")
+            draft.replace(self.path / _PLAN)
+
+    def read_plan(self) -> str | None:
+        """Return the plan as JSON, or None before a worker has written it."""
+        try:
+            return (self.path / _PLAN).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def delete(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Controller:
+    """The plugin of the xdist controller, which has no items and gets the reports of all workers.
+
+    `send_plan` passes the plan to a run; `on_first_report` is called with the first report. Nothing heavy is imported
+    before: most sessions with workers have no rules.
     """
 
     def __init__(
         self,
         config: pytest.Config,
-        exchange: Exchange,
-        tell: Callable[[str], None] | None,
-        begin: Callable[[pytest.TestReport], None],
+        folder: SharedFolder,
+        send_plan: Callable[[str], None] | None,
+        on_first_report: Callable[[pytest.TestReport], None],
     ) -> None:
         self.config = config
-        self.exchange = exchange
-        self._tell = tell
-        self._begin: Callable[[pytest.TestReport], None] | None = begin
-        # Whoever is registered last hears a report first: the one that carries others, and then those.
-        config.pluginmanager.register(Delivery(config), "loop-delivery")
-        config.pluginmanager.register(self, "loop-spreading")
+        self.folder = folder
+        self._send_plan = send_plan
+        self._on_first_report: Callable[[pytest.TestReport], None] | None = on_first_report
+        config.pluginmanager.register(self, "loop-controller")
 
-    def introduce(self, node: Any) -> None:
-        """To a worker: name the folder for what workers have to tell; it exists only once one does."""
-        node.workerinput["loop_exchange"] = str(self.exchange.path)
-        node.workerinput["loop_heard"] = self._heard_here
+    def configure_worker(self, node: Any) -> None:
+        node.workerinput["loop_folder"] = str(self.folder.path)
 
-    @cached_property
-    def _heard_here(self) -> bool:
-        """Whether anybody here wants to know more of an item that passed than that it did, or at once."""
-        return is_each_named(self.config) or is_end_heard(self.config) or not can_deliver(self.config)
+    def limit_batches(self) -> None:
+        """Hand out few items at a time, unless `--maxschedchunk` was given."""
+        if getattr(self.config.option, "maxschedchunk", 0) is None:
+            self.config.option.maxschedchunk = _SMALL_BATCH
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
-        """The first worker that has collected has left the plan, and a run wants to know it early."""
-        if self.exchange.is_uneven:
-            self._share_finely()
-        self.pass_on()
+        self.forward_plan()
 
-    def _share_finely(self) -> None:
-        """Where slow rules stand among cheap ones, a worker gets no more than it needs, unless the person said more."""
-        scheduler = getattr(self.config.pluginmanager.getplugin("dsession"), "sched", None)
-        if getattr(scheduler, "maxschedchunk", 0) is None:
-            scheduler.maxschedchunk = FEW  # type: ignore[union-attr]
-
-    def pass_on(self) -> None:
-        """Tell the run what workers are going to judge; without reading it, for they wait for their first items."""
-        if self._tell is not None and (plan := self.exchange.left()):
-            self._tell(plan)
-            self._tell = None
+    def forward_plan(self) -> None:
+        """Send the plan to the run once, without parsing it: workers wait for their first items meanwhile."""
+        if self._send_plan is not None and (plan := self.folder.read_plan()):
+            self._send_plan(plan)
+            self._send_plan = None
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """With the first one all workers are busy, so that none of them waits for what is done here."""
-        if self._begin is not None:
-            begin, self._begin = self._begin, None
-            begin(report)
+        """Load the plan with the first report: all workers are busy then."""
+        if self._on_first_report is not None:
+            on_first_report, self._on_first_report = self._on_first_report, None
+            on_first_report(report)
 
-    def plan(self) -> Plan | None:
-        """What the workers judge, if they judge: they made it when they had collected."""
-        left = self.exchange.left()
-        if left is None:
+    def load_plan(self) -> Plan | None:
+        """Return the workers' plan, or None if they have no rules."""
+        text = self.folder.read_plan()
+        if text is None:
             return None
         from pytest_loop.core.model.rules import Plan
 
-        return Plan.model_validate_json(left)
+        return Plan.model_validate_json(text)

@@ -13,30 +13,29 @@ T = TypeVar("T")
 class Option(Generic[T]):
     """A flag with or without an ini key, or an ini key alone; as an attribute of a `Group` it gives the value.
 
-    `ini` is the default of the ini key (None: there is no such key), `default` the value where nothing is written.
+    `ini` is the default of the ini key (None: there is no ini key), `default` the value if nothing is written.
     `takes_over` marks flags that make this process drive or inspect a run instead of running a session.
     """
 
     def __init__(
         self,
-        name: str,
         description: str,
         metavar: str,
         parse: Callable[[str], T],
         *,
         default: T,
         ini: str | None = None,
+        has_flag: bool = True,
         is_repeatable: bool = False,
         is_value_optional: bool = False,
         takes_over: bool = False,
     ) -> None:
-        self.flag = name if name.startswith("--") else ""
-        self.key = name.removeprefix("--").replace("-", "_")
         self.description = description
         self.metavar = metavar
         self.parse = parse
         self.default = default
         self.ini = ini
+        self.has_flag = has_flag
         self.is_repeatable = is_repeatable
         self.is_value_optional = is_value_optional
         self.takes_over = takes_over
@@ -48,6 +47,8 @@ class Option(Generic[T]):
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._attribute = name
+        self.key = f"loop_{name}"
+        self.flag = f"--loop-{name.replace('_', '-')}" if self.has_flag else ""
 
     @overload
     def __get__(self, group: None, owner: type) -> Option[T]: ...
@@ -66,7 +67,7 @@ class Option(Generic[T]):
 
 
 class Group:
-    """Options that belong together, with their values; values that are not given are the defaults."""
+    """Options that belong together, and their values (or defaults); the docstring is the heading in docs/options.md."""
 
     def __init__(self, **values: Any) -> None:
         for name, option in self.get_options().items():
@@ -85,32 +86,32 @@ class Group:
         return dict(vars(self))
 
 
-def switch(name: str, description: str, ini: str | None = None, *, takes_over: bool = False) -> Option[bool]:
+def switch(description: str, ini: str | None = None, *, takes_over: bool = False) -> Option[bool]:
     """Declare a flag without a value."""
-    return Option(name, description, "", parse_yes_or_no, default=False, ini=ini, takes_over=takes_over)
+    return Option(description, "", parse_yes_or_no, default=False, ini=ini, takes_over=takes_over)
 
 
-def text(name: str, description: str, metavar: str, ini: str | None = None, *, takes_over: bool = False) -> Option[str]:
+def text(description: str, metavar: str, ini: str | None = None, *, takes_over: bool = False) -> Option[str]:
     """Declare an option whose value is a text, empty by default."""
-    return Option(name, description, metavar, str, default=ini or "", ini=ini, takes_over=takes_over)
+    return Option(description, metavar, str, default=ini or "", ini=ini, takes_over=takes_over)
 
 
-def texts(name: str, description: str, metavar: str, *, has_ini: bool = True) -> Option[tuple[str, ...]]:
+def texts(description: str, metavar: str, *, has_ini: bool = True) -> Option[tuple[str, ...]]:
     """Declare a flag that may be repeated; its ini key takes words."""
     ini = "" if has_ini else None
-    return Option(name, description, metavar, lambda word: (word,), default=(), ini=ini, is_repeatable=True)
+    return Option(description, metavar, lambda word: (word,), default=(), ini=ini, is_repeatable=True)
 
 
-def value(name: str, description: str, metavar: str, parse: Callable[[str], T], ini: str) -> Option[T]:
+def value(description: str, metavar: str, parse: Callable[[str], T], ini: str) -> Option[T]:
     """Declare a flag and an ini key whose default is written as in the ini file."""
-    return Option(name, description, metavar, parse, default=parse(ini), ini=ini)
+    return Option(description, metavar, parse, default=parse(ini), ini=ini)
 
 
-def setting(name: str, description: str, parse: Callable[[str], T], ini: str) -> Option[T]:
+def setting(description: str, parse: Callable[[str], T], ini: str) -> Option[T]:
     """Declare an ini key without a flag."""
-    return Option(name, description, "", parse, default=parse(ini), ini=ini)
+    return Option(description, "", parse, default=parse(ini), ini=ini, has_flag=False)
 
 
-def command(name: str, description: str, metavar: str = "ALIAS") -> Option[str | None]:
+def command(description: str, metavar: str = "ALIAS") -> Option[str | None]:
     """Declare a flag that takes over, followed by the name of a run or by nothing."""
-    return Option(name, description, metavar, str, default=None, is_value_optional=True, takes_over=True)
+    return Option(description, metavar, str, default=None, is_value_optional=True, takes_over=True)

@@ -19,7 +19,7 @@ from pytest_loop.core.reporting.outcome import ask_question, describe_pattern
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count, limit_lines, list_names
 from pytest_loop.show.run import go_on
-from pytest_loop.show.terminal import format_score
+from pytest_loop.show.score_section import format_score
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
 # With these limits a summary stays far below the megabyte that GitHub accepts.

@@ -1,16 +1,17 @@
-"""The end of a file that only grows: appended to and flushed, and saved if somebody takes the file away."""
+"""Files that only grow: the history of a run, and the output of a run in the background."""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pytest_loop.store import disk
 
 
 class AppendOnlyFile:
-    """One descriptor for the length of a run: what was written stays readable through it, whoever deletes the file."""
+    """A file held open for the length of a run: even if it is deleted, its content can be written again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -18,31 +19,29 @@ class AppendOnlyFile:
         self._length = 0
 
     def append(self, data: bytes) -> str:
-        """Add bytes and flush them; gives what somebody else did to the file meanwhile, or nothing."""
-        trouble = ""
+        """Append and flush bytes; return what another process did to the file meanwhile, or an empty string."""
+        interference = ""
         if self._descriptor >= 0:
-            trouble = self._meddled()
+            interference = self._detect_interference()
         elif self.path.exists():
             self._open()
-        else:
-            self._begin(data)
+        else:  # create the file together with its first bytes
+            disk.write_atomically(self.path, data)
+            self._open()
             return ""
-        whole = b"\n" + data if trouble else data
+        self._write(b"\n" + data if interference else data)
+        return interference
+
+    def _write(self, data: bytes) -> None:
         with disk.translate_errors("write", self.path):
             try:
-                disk.write_all(self._descriptor, whole)
+                disk.write_all(self._descriptor, data)
                 os.fsync(self._descriptor)
             except OSError:
                 with suppress(OSError):
                     os.ftruncate(self._descriptor, self._length)
                 raise
-        self._length += len(whole)
-        return trouble
-
-    def _begin(self, data: bytes) -> None:
-        """The first bytes come with the file: there is no moment in which it has half of them."""
-        disk.write_atomically(self.path, data)
-        self._open()
+        self._length += len(data)
 
     def close(self) -> None:
         if self._descriptor >= 0:
@@ -54,23 +53,46 @@ class AppendOnlyFile:
             self._descriptor = disk.open_regular_file(self.path, os.O_RDWR | os.O_APPEND)
             self._length = os.fstat(self._descriptor).st_size
 
-    def _meddled(self) -> str:
-        """What became of the file since we wrote last; one that is gone is written again."""
-        ours = os.fstat(self._descriptor)
-        try:
-            is_here = os.path.samestat(self.path.lstat(), ours)
-        except OSError:
-            is_here = False
-        if not is_here:
-            self._save()
+    def _detect_interference(self) -> str:
+        if not disk.is_same_file(self.path, self._descriptor):
+            self._rewrite()
             return "deleted or replaced"
-        is_ours = ours.st_size == self._length
-        self._length = ours.st_size
-        return "" if is_ours else "changed"
+        expected_length, self._length = self._length, os.fstat(self._descriptor).st_size
+        return "" if self._length == expected_length else "changed"
 
-    def _save(self) -> None:
-        kept = os.pread(self._descriptor, self._length, 0)
+    def _rewrite(self) -> None:
+        data = os.pread(self._descriptor, self._length, 0)
         self.close()
         disk.make_folder(self.path.parent)
-        disk.write_atomically(self.path, kept)
+        disk.write_atomically(self.path, data)
         self._open()
+
+
+class RunLog:
+    """The output of a run in the background, written by its process and read by those that follow it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def exists(self) -> bool:
+        return disk.path_exists(self.path)
+
+    @property
+    def length(self) -> int:
+        return self.path.stat().st_size if self.exists else 0
+
+    @contextmanager
+    def open_for_appending(self) -> Iterator[int]:
+        """Open a descriptor for the process that writes."""
+        with disk.translate_errors("write", self.path):
+            descriptor = disk.open_regular_file(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def read_after(self, position: int) -> bytes:
+        with disk.translate_errors("read", self.path, "try again"), disk.open_for_reading(self.path) as file:
+            file.seek(position)
+            return file.read()

@@ -1,4 +1,4 @@
-"""The time format of the files."""
+"""Times as the files hold them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 
 
 def read_clock() -> str:
-    """Return the current time as text in UTC."""
+    """Return the current time in UTC as text."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -1,4 +1,4 @@
-"""The calls of the system that a crash may fall between: whole files, flushed folders, and errors put into words."""
+"""File operations that survive a crash, and their errors as sentences."""
 
 from __future__ import annotations
 
@@ -28,48 +28,48 @@ _REMEDIES = {
     errno.EEXIST: "move the file that is in the way of the folder",
     errno.ELOOP: "move that link away",
 }
-# Nothing is there, or something that is not a file.
+# There is nothing at a path, or something that is not a regular file.
 MISSING_FILE_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ELOOP, errno.ENXIO)
-_NO_FOLDER_FLUSH = (errno.EINVAL, errno.ENOTSUP)
-# A link is not followed, and a pipe does not make us wait for somebody who opens its other end.
-_PLAIN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_UNSUPPORTED_FLUSH_ERRORS = (errno.EINVAL, errno.ENOTSUP)
+# Do not follow a link, and do not wait for the other end of a pipe.
+_SAFE_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 @contextmanager
-def translate_errors(doing: str, path: Path, then: str = "go on with pytest --loop-resume") -> Iterator[None]:
-    """An error of the system becomes a sentence: what cannot be done, why, and what to do about it."""
+def translate_errors(action: str, path: Path, next_step: str = "go on with pytest --loop-resume") -> Iterator[None]:
+    """Raise `StateError` for an OSError: what cannot be done, why, and what to do about it."""
     try:
         yield
     except OSError as error:
         remedy = _REMEDIES.get(error.errno or 0, "free the way")
-        raise StateError(f"cannot {doing} {path}: {describe_error(error)}; {remedy}, then {then}") from None
+        raise StateError(f"cannot {action} {path}: {describe_error(error)}; {remedy}, then {next_step}") from None
 
 
 def describe_error(error: OSError) -> str:
-    """Why, in the words of the system, where those can be understood."""
+    """Return the system's message for an error; for ELOOP, a clearer one."""
     return "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror or str(error)
 
 
 def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Replace a file in one step: a reader sees the old content or the new one, also after a crash.
+    """Replace a file in one step: readers see the old or the new content, also after a crash.
 
-    Where it need not last (it can be made again), a failure of power may bring the old content back.
+    Without `durable`, the old content may come back after a power failure.
     """
     draft = path.with_name(f".{path.name}.tmp")
     with translate_errors("write", path):
         try:
-            _write_draft(draft, data, _mode(path))
-            os.replace(draft, path)  # noqa: PTH105 - counted by a test like the other calls of os
+            _write_draft(draft, data, _get_mode(path))
+            os.replace(draft, path)  # noqa: PTH105 - tests count the calls of os
         except OSError:
-            _remove(draft)
+            _unlink(draft)
             raise
         if durable:
             flush_folder(path.parent)
 
 
 def _write_draft(draft: Path, data: bytes, mode: int) -> None:
-    _remove(draft)  # of a crash; made anew, so that nothing is ever written through a link
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN, mode)
+    _unlink(draft)  # of a crash; a new file is never written through a link
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE_FLAGS, mode)
     try:
         write_all(descriptor, data)
         os.fsync(descriptor)
@@ -77,57 +77,57 @@ def _write_draft(draft: Path, data: bytes, mode: int) -> None:
         os.close(descriptor)
 
 
-def _mode(path: Path) -> int:
+def _get_mode(path: Path) -> int:
     try:
-        found = path.lstat().st_mode
+        mode = path.lstat().st_mode
     except OSError:
         return 0o644
-    return stat.S_IMODE(found) if stat.S_ISREG(found) else 0o644
+    return stat.S_IMODE(mode) if stat.S_ISREG(mode) else 0o644
 
 
-def _remove(path: Path) -> None:
+def _unlink(path: Path) -> None:
     with suppress(FileNotFoundError):
-        os.unlink(path)  # noqa: PTH108 - likewise
+        os.unlink(path)  # noqa: PTH108 - tests count the calls of os
 
 
 def remove_file(path: Path) -> None:
-    """Delete a file, if it is there."""
+    """Delete a file, if it exists."""
     with translate_errors("remove", path):
-        _remove(path)
+        _unlink(path)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """The system may take less than it is given."""
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
+    """Write all bytes: one call of `os.write` may write fewer."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def flush_folder(folder: Path) -> None:
-    """A new name is safe once its folder is; some disks cannot be asked for that."""
+    """Flush a folder, so that a new name in it survives a crash; some disks do not support that."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in _NO_FOLDER_FLUSH:
+        if error.errno not in _UNSUPPORTED_FLUSH_ERRORS:
             raise
     finally:
         os.close(descriptor)
 
 
 def make_folder(folder: Path) -> None:
-    """The folder with those above it, each safe before the next."""
+    """Create a folder and its parents, each flushed before the next."""
     with translate_errors("make", folder):
         if folder.is_dir():
             return
-        new = [one for one in (folder, *folder.parents) if not one.exists()]
+        missing = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
-        for one in reversed(new):
-            flush_folder(one.parent)
+        for path in reversed(missing):
+            flush_folder(path.parent)
 
 
 def path_exists(path: Path) -> bool:
-    """Whether there is anything of that name; what we may not look at is."""
+    """Return whether a path exists; one that cannot be examined does."""
     try:
         path.lstat()
     except OSError as error:
@@ -135,9 +135,17 @@ def path_exists(path: Path) -> bool:
     return True
 
 
+def is_same_file(path: Path, descriptor: int) -> bool:
+    """Return whether a path still names an open file."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except OSError:
+        return False
+
+
 def open_regular_file(path: Path, flags: int) -> int:
-    """Open a file that is one: no folder, no pipe, no link to somewhere else."""
-    descriptor = os.open(path, flags | _PLAIN, 0o644)
+    """Open a file; raise OSError for a folder, a pipe or a link."""
+    descriptor = os.open(path, flags | _SAFE_FLAGS, 0o644)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is not a file")
@@ -145,12 +153,12 @@ def open_regular_file(path: Path, flags: int) -> int:
 
 
 def open_for_reading(path: Path) -> BinaryIO:
-    """A file for reading, if it is one."""
+    """Open a regular file for reading."""
     return os.fdopen(open_regular_file(path, os.O_RDONLY), "rb")
 
 
 def read_file(path: Path) -> bytes | None:
-    """What a file holds; None where there is none, or something that is not one."""
+    """Read a file; return None if there is no regular file."""
     try:
         with open_for_reading(path) as file:
             return file.read()
@@ -161,13 +169,13 @@ def read_file(path: Path) -> bytes | None:
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of a file; empty where there is none."""
+    """Return the SHA-256 of a file, or an empty string if there is none."""
     data = read_file(path)
     return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
 def truncate_file(path: Path, length: int, end: bytes = b"") -> None:
-    """Keep the first `length` bytes, and put `end` after them."""
+    """Keep the first `length` bytes of a file, and append `end`."""
     with translate_errors("mend", path):
         descriptor = open_regular_file(path, os.O_WRONLY)
         try:

@@ -1,4 +1,4 @@
-"""Runs that other tools of the format began: what they leave out or write otherwise, as this package has it."""
+"""Runs that other tools of the format started: normalize what they omit or write differently."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.core.machine.event_changes import list_awaited_steps
-from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.rules import Severity, infer_phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Place, Step
 from pytest_loop.store import disk
@@ -17,83 +16,83 @@ RULE_FILE = "criteria.rules.json"
 
 
 def normalize_fields(data: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a `run.json`; null stands for what is not there, and what cannot be understood stays as it is."""
-    made = {name: _present(value) for name, value in data.items() if value is not None}
-    criteria = made.get("criteria")
+    """Normalize the fields of a `run.json`: null means absent, and values that are not understood stay as they are."""
+    fields = {name: _drop_nulls(value) for name, value in data.items() if value is not None}
+    criteria = fields.get("criteria")
     if isinstance(criteria, dict) and isinstance(criteria.get("rules"), list):
-        made["criteria"] = criteria | {"rules": [_rule(one) for one in criteria["rules"]]}
-    prepared = made.get("prepared_checks")
+        fields["criteria"] = criteria | {"rules": [_complete_rule(rule) for rule in criteria["rules"]]}
+    prepared = fields.get("prepared_checks")
     if isinstance(prepared, dict) and isinstance(prepared.get("checks"), list):
-        made["prepared_checks"] = prepared | {"checks": _prepared(prepared["checks"])}
-    if isinstance(made.get("evaluation"), dict):
-        made["evaluation"] = _counted(made["evaluation"])
-    return made
+        fields["prepared_checks"] = prepared | {"checks": _group_checks(prepared["checks"])}
+    if isinstance(fields.get("evaluation"), dict):
+        fields["evaluation"] = _count_verdicts(fields["evaluation"])
+    return fields
 
 
-def _present(value: Any) -> Any:
-    return {name: one for name, one in value.items() if one is not None} if isinstance(value, dict) else value
+def _drop_nulls(value: Any) -> Any:
+    return {name: item for name, item in value.items() if item is not None} if isinstance(value, dict) else value
 
 
-def _rule(rule: Any) -> Any:
-    """All that a rule needs, from its id, its severity and its description where it does not say more."""
+def _complete_rule(rule: Any) -> Any:
+    """Derive missing fields of a rule from its id, its severity and its description."""
     if not isinstance(rule, dict):
         return rule
-    given = _present(rule)
-    severity = given.get("severity", Severity.FAIL.value)
-    known = severity in [one.value for one in Severity]
-    later = str(given.get("id", "")).lower().startswith("b.")
+    fields = _drop_nulls(rule)
+    severity = fields.get("severity", Severity.FAIL.value)
     return {
-        "weight": int(Severity(severity).weight) if known else 0,
-        "phase": Phase.B.value if later else Phase.A.value,
-        "description": given.get("id", ""),
-        "check": given.get("description", ""),
-        **given,
+        "weight": int(Severity(severity).weight) if severity in [item.value for item in Severity] else 0,
+        "phase": infer_phase(str(fields.get("id", ""))).value,
+        "description": fields.get("id", ""),
+        "check": fields.get("description", ""),
+        **fields,
     }
 
 
-def _prepared(checks: list[Any]) -> list[dict[str, Any]]:
-    """The checks of each rule, together; elsewhere each stands beside the id of its rule."""
-    found: dict[str, list[Any]] = {}
-    for one in checks:
-        if isinstance(one, dict) and isinstance(one.get("rule_id"), str):
-            own = one.get("check", {name: value for name, value in one.items() if name != "rule_id"})
-            found.setdefault(one["rule_id"], []).extend(own if isinstance(own, list) else [_at_home(own)])
-    return [{"rule_id": name, "check": own} for name, own in found.items()]
+def _group_checks(checks: list[Any]) -> list[dict[str, Any]]:
+    """Group checks by rule; other tools write each with the id of its rule."""
+    groups: dict[str, list[Any]] = {}
+    for item in checks:
+        if isinstance(item, dict) and isinstance(item.get("rule_id"), str):
+            check = item.get("check", {name: value for name, value in item.items() if name != "rule_id"})
+            groups.setdefault(item["rule_id"], []).extend(
+                check if isinstance(check, list) else [_anchor_command(check)]
+            )
+    return [{"rule_id": rule_id, "check": group} for rule_id, group in groups.items()]
 
 
-def _at_home(check: Any) -> Any:
-    """A command was meant for the project's folder, and rules run in that of their file."""
+def _anchor_command(check: Any) -> Any:
+    """Run a command in the project's folder; without that, a rule runs in the folder of its file."""
     if isinstance(check, dict) and check.get("type") == "executable" and isinstance(check.get("command"), str):
         return check | {"command": f"cd {{workspace}} && {check['command']}"}
     return check
 
 
-def _counted(evaluation: dict[str, Any]) -> dict[str, Any]:
+def _count_verdicts(evaluation: dict[str, Any]) -> dict[str, Any]:
     results = evaluation.get("rule_results")
-    verdicts = [one.get("verdict") for one in results if isinstance(one, dict)] if isinstance(results, list) else []
+    items = results if isinstance(results, list) else []
+    verdicts = [item.get("verdict") for item in items if isinstance(item, dict)]
     return {"total": len(verdicts), "passing": verdicts.count("pass"), **evaluation}
 
 
 def prepare_state(state: RunState, folder: Path, project: Path) -> RunState:
-    """A state from which a run can go on: with the place of its artifact, and with a name for each rule."""
+    """Return a state that can be resumed: with the path of its artifact, and with a key for each rule."""
     artifact = folder / "artifact.md"
-    rules = folder / RULE_FILE
-    named = tuple(_named(rule, f"{_shown(rules, project)}::{rule.id}") for rule in state.criteria.rules)
+    rule_file = folder / RULE_FILE
+    prefix = _relative_to(rule_file, project)
+    rules = [
+        rule if rule.key else rule.model_copy(update={"key": f"{prefix}::{rule.id}"}) for rule in state.criteria.rules
+    ]
     update: dict[str, Any] = {
-        "artifact": state.setup.artifact or _shown(artifact, project),
+        "artifact": state.setup.artifact or _relative_to(artifact, project),
         "artifact_hash": state.progress.artifact_hash or disk.hash_file(artifact),
-        "criteria": state.criteria.model_copy(update={"rules": named}),
-        "arguments": state.setup.arguments or ("--rootdir", str(project), str(rules)),
+        "criteria": state.criteria.model_copy(update={"rules": tuple(rules)}),
+        "arguments": state.setup.arguments or ("--rootdir", str(project), str(rule_file)),
     }
-    return _placed(state.replace(**update))
+    return _restart_step(state.replace(**update))
 
 
-def _named(rule: RunRule, key: str) -> RunRule:
-    return rule if rule.key else rule.model_copy(update={"key": key})
-
-
-def _placed(state: RunState) -> RunState:
-    """Where the interrupted step begins again; one whose input is missing begins with what makes it."""
+def _restart_step(state: RunState) -> RunState:
+    """Restart the interrupted step; if its input is missing, restart the step that makes it."""
     place = state.current_step
     if place is Place.REFINE and state.critique is None:
         place = Place.CRITIQUE
@@ -107,12 +106,12 @@ def _placed(state: RunState) -> RunState:
     return state.replace(current_step=place, awaited=awaited)
 
 
-def _shown(path: Path, project: Path) -> str:
+def _relative_to(path: Path, project: Path) -> str:
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
 
 
 def render_rule_file(state: RunState) -> bytes:
-    """The rules as a session collects them: those of another tool are in no file of their own."""
+    """Render the rules as a file that a session can collect; other tools have none."""
     phases = {phase.value: {"threshold": float(level.threshold)} for phase, level in state.criteria.phase.items()}
     rules = [
         {

@@ -1,4 +1,4 @@
-"""`history.jsonl`: events chained by their hashes, read whatever became of the file, and folded into a state."""
+"""`history.jsonl`: events chained by their hashes, read as far as possible and folded into a state."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from pytest_loop.core.machine.run_machine import IllegalTransition
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.store import disk
 
-LONGEST_LINE = 64 * 1024 * 1024
+MAX_LINE_LENGTH = 64 * 1024 * 1024
 _PADDING = b"\r\0\t "
-_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPACE = re.compile(r"\s*")
 
 
 @dataclass
 class History:
-    """The events that could be read, the hash of each, and what is wrong with the file.
+    """The events that could be read, the hash of each, and the damage of the file.
 
-    Bytes after `length` are the rest of a line that a crash has torn; events before `sound_from` stand before damage.
+    Bytes after `length` are the rest of a torn line. Damage affects only events before `undamaged_from`.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -47,24 +47,27 @@ class History:
         """The hash that the next event refers to."""
         return self.hashes[-1] if self.hashes else ""
 
-    def add_damage(self, problem: str, *, of_next: bool = False) -> None:
-        """Note damage between what was read and what comes, or of the event that comes."""
+    def add_damage(self, problem: str, *, of_next_event: bool = False) -> None:
+        """Record damage after the last event, or in the next one."""
         self.damage.append(problem)
-        self.undamaged_from = len(self.events) + int(of_next)
+        self.undamaged_from = len(self.events) + int(of_next_event)
 
 
-def encode_events(events: Iterable[Event], last: str) -> tuple[bytes, str]:
-    """Events as the file has them, each with the hash of the one before; and the hash of the last."""
-    made = []
+# -- writing
+
+
+def encode_events(events: Iterable[Event], last_hash: str) -> tuple[bytes, str]:
+    """Return the lines of events, each with the hash of the event before, and the hash of the last one."""
+    lines = []
     for event in events:
-        line = _text({**event.model_dump(mode="json"), "prev": last})
-        last = _hash(line)
-        made.append(line + b"\n")
-    return b"".join(made), last
+        line = _encode({**event.model_dump(mode="json"), "prev": last_hash})
+        last_hash = _hash(line)
+        lines.append(line + b"\n")
+    return b"".join(lines), last_hash
 
 
-def _text(data: dict[str, Any]) -> bytes:
-    """One line of JSON; what no file can hold is replaced: half of a character pair, a number that is none."""
+def _encode(data: dict[str, Any]) -> bytes:
+    """Return one line of JSON; unpaired surrogates are replaced, and NaN and infinities become null."""
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     except ValueError:
@@ -76,99 +79,102 @@ def _hash(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()[:16]
 
 
+# -- reading
+
+
 def read_history(path: Path) -> History:
-    """Whatever can be read of a history; a missing one is empty."""
-    found = History()
+    """Read whatever can be read of a history; a missing one is empty."""
+    history = History()
     try:
         with disk.open_for_reading(path) as file:
-            _read_lines(file, found)
+            _read_lines(file, history)
     except FileNotFoundError:
         pass
     except OSError as error:
-        found.add_damage(f"cannot read {path}: {disk.describe_error(error)}")
-    return found
+        history.add_damage(f"cannot read {path}: {disk.describe_error(error)}")
+    return history
 
 
-def _read_lines(file: BinaryIO, found: History) -> None:
-    """A single unreadable line at the end was torn by a crash, and so was padding; any other is damage."""
-    bad: list[int] = []
-    at = 0
-    for number, raw in _raw_lines(file):
-        at += len(raw)
-        line = (raw.removeprefix(_MARK) if number == 1 else raw).rstrip(b"\n").strip(_PADDING)
-        events = _events(line)
+def _read_lines(file: BinaryIO, history: History) -> None:
+    """Read all lines: a single unreadable line at the end, or padding, was left by a crash; any other is damage."""
+    unreadable: list[int] = []
+    position = 0
+    for number, raw in _split_lines(file):
+        position += len(raw)
+        line = (raw.removeprefix(_BYTE_ORDER_MARK) if number == 1 else raw).rstrip(b"\n").strip(_PADDING)
+        events = _parse_events(line)
         if events is None:
-            bad = [one for one in bad if one != number] + [number]
+            unreadable = [other for other in unreadable if other != number] + [number]
         elif events:
-            _complain_of_lines(bad, found)
-            _take(events, number, found)
-            bad = []
-            found.length, found.lacks_newline = at, not raw.endswith(b"\n")
-        elif not bad and raw.endswith(b"\n"):
-            found.length = at
-    if len(bad) > 1:
-        _complain_of_lines(bad, found)
-        found.length, found.lacks_newline = at, True
-    found.is_torn = at > found.length
+            _add_unreadable(unreadable, history)
+            _add_events(events, number, history)
+            unreadable = []
+            history.length, history.lacks_newline = position, not raw.endswith(b"\n")
+        elif not unreadable and raw.endswith(b"\n"):
+            history.length = position
+    if len(unreadable) > 1:
+        _add_unreadable(unreadable, history)
+        history.length, history.lacks_newline = position, True
+    history.is_torn = position > history.length
 
 
-def _raw_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """The lines with their numbers; one that is longer than any of ours comes in pieces that cannot be read."""
+def _split_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines with their numbers; a line that is too long comes in pieces, which cannot be parsed."""
     number = 1
-    while line := file.readline(LONGEST_LINE):
+    while line := file.readline(MAX_LINE_LENGTH):
         yield number, line
         number += line.endswith(b"\n")
 
 
-def _complain_of_lines(numbers: list[int], found: History) -> None:
+def _add_unreadable(numbers: list[int], history: History) -> None:
     for number in numbers:
-        found.add_damage(f"line {number} of the history cannot be read")
+        history.add_damage(f"line {number} of the history cannot be read")
 
 
-def _take(events: list[tuple[Event, str]], number: int, found: History) -> None:
-    """Add events; each names the hash of the one before it, from the first one on that was written here."""
-    for event, digest in events:
+def _add_events(events: list[tuple[Event, str]], number: int, history: History) -> None:
+    """Add events; from the first one written here on, each must name the hash of the one before it."""
+    for event, event_hash in events:
         previous = (event.model_extra or {}).get("prev")
-        if previous is None and found.is_chained:
-            found.add_damage(f"line {number} of the history was not written by this run", of_next=True)
-        elif previous is not None and previous != found.last_hash:
-            found.add_damage(f"line {number} of the history does not follow the line before it", of_next=True)
-        found.is_chained = found.is_chained or previous is not None
-        found.events.append(event)
-        found.hashes.append(digest)
+        if previous is None and history.is_chained:
+            history.add_damage(f"line {number} of the history was not written by this run", of_next_event=True)
+        elif previous is not None and previous != history.last_hash:
+            history.add_damage(f"line {number} of the history does not follow the line before it", of_next_event=True)
+        history.is_chained = history.is_chained or previous is not None
+        history.events.append(event)
+        history.hashes.append(event_hash)
 
 
-def _events(line: bytes) -> list[tuple[Event, str]] | None:
-    """The events on a line, where another tool may have put two; None where it cannot be read."""
-    if len(line) >= LONGEST_LINE:
+def _parse_events(line: bytes) -> list[tuple[Event, str]] | None:
+    """Return the events of a line and their hashes, or None if it cannot be read; other tools may write several."""
+    if len(line) >= MAX_LINE_LENGTH:
         return None
-    made: list[tuple[Event, str]] = []
+    events: list[tuple[Event, str]] = []
     try:
         text = line.decode("utf-8")
-        at = 0
-        while at < len(text):
-            value, end = _DECODER.raw_decode(text, at)
-            made.append((Event.model_validate(value), _hash(text[at:end].encode())))
-            at = _after_space(text, end)
+        position = 0
+        while position < len(text):
+            value, end = _DECODER.raw_decode(text, position)
+            events.append((Event.model_validate(value), _hash(text[position:end].encode())))
+            space = _SPACE.match(text, end)
+            position = space.end() if space else end
     except (ValueError, ValidationError, RecursionError):
         return None
-    return made
+    return events
 
 
-def _after_space(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
-    return space.end() if space else at
-
-
-def _refuse(constant: str) -> NoReturn:
+def refuse_constant(constant: str) -> NoReturn:
+    """Reject NaN and infinities in JSON."""
     raise ValueError(f"expected a number, found {constant}")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
+
+
+# -- folding
 
 
 def fold_events(history: History) -> RunState | None:
-    """The state that the events lead to, from the last whole state among them; None where that is not sure."""
+    """Return the state that the events lead to, from the last complete state on; None if that is not certain."""
     for index in reversed(range(history.undamaged_from, len(history.events))):
         payload = history.events[index].payload
         if isinstance(payload, RunStarted):

@@ -1,4 +1,4 @@
-"""One owner at a time: a lock that ends with its process, and a note that says whose it is."""
+"""Locks that the system releases when their process dies (flock): the only locks of the package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -16,21 +16,21 @@ from pytest_loop.store import disk
 from pytest_loop.store.clock import read_clock
 
 PATIENCE = 1.0
-_POLL = 0.02
+_POLL_INTERVAL = 0.02
 
 
 class Owner(Enum):
-    """Who holds a lock: a process that lives, one that died with it, or nobody."""
+    """The owner of a lock: a living process, one that died without releasing it, or none."""
 
     ALIVE = "alive"
     DEAD = "dead"
-    NONE = "nobody"
+    NONE = "none"
 
 
 class Lock:
-    """A file that is locked while somebody owns it, and gone when it was given back.
+    """A lock file with a note about its owner, deleted on release.
 
-    The system releases the lock of a process that dies: a note left behind is never believed, whoever has its pid now.
+    A note that is left behind proves nothing: only the flock decides whether the owner is alive.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,103 +39,100 @@ class Lock:
 
     @property
     def is_held(self) -> bool:
-        """Whether this object holds it."""
+        """Whether this object holds the lock."""
         return self._descriptor >= 0
 
     def acquire(self, patience: float = PATIENCE) -> None:
-        """Become the owner; somebody who only looks whether it is free has it for a moment, so that we wait one."""
-        until = time.monotonic() + patience
-        while not self._tried():
-            if time.monotonic() >= until:
-                raise BusyError(f"process {self.read_note().get('pid', 'unknown')} works there")
-            time.sleep(_POLL)
+        """Take the lock, or raise `BusyError`; `find_owner` in another process may hold it for a moment."""
+        if not _wait_until(self._try_acquire, patience):
+            raise BusyError(f"process {self.read_note().get('pid', 'unknown')} works there")
 
-    def _tried(self) -> bool:
+    def _try_acquire(self) -> bool:
         with disk.translate_errors("lock", self.path):
             descriptor = disk.open_regular_file(self.path, os.O_RDWR | os.O_CREAT)
             try:
-                is_ours = _locked(descriptor, fcntl.LOCK_EX) and self._is_here(descriptor)
-                if is_ours:
+                # The owner before may have deleted the file after it was opened here.
+                is_acquired = _try_flock(descriptor, fcntl.LOCK_EX) and disk.is_same_file(self.path, descriptor)
+                if is_acquired:
                     _write_note(descriptor, {})
                     self._descriptor = descriptor
-                return is_ours
+                return is_acquired
             finally:
                 if not self.is_held:
                     os.close(descriptor)
 
-    def _is_here(self, descriptor: int) -> bool:
-        """Whether the file still has its name: the owner before us may have taken it away."""
-        try:
-            return os.path.samestat(self.path.lstat(), os.fstat(descriptor))
-        except OSError:
-            return False
-
     def release(self) -> None:
-        """Give it back, and leave nothing."""
+        """Release the lock and delete its file."""
         if self.is_held:
-            if self._is_here(self._descriptor):
+            if disk.is_same_file(self.path, self._descriptor):
                 with suppress(OSError):
                     self.path.unlink()
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def update_note(self, **fields: int) -> None:
-        """Write down more, for whoever finds the note of a dead owner."""
-        if self.is_held:
-            _write_note(self._descriptor, fields)
-
     def renew(self) -> None:
-        """Take it again where somebody has taken the file away."""
-        if self.is_held and not self._is_here(self._descriptor):
+        """Take the lock again if its file was deleted."""
+        if self.is_held and not disk.is_same_file(self.path, self._descriptor):
             self.release()
             self.acquire()
 
     def find_owner(self) -> Owner:
-        """Who has it; where that cannot be found out, somebody may."""
+        """Return the lock's owner, or ALIVE if it cannot be determined."""
         if self.is_held:
             return Owner.ALIVE
         try:
             with disk.open_for_reading(self.path) as file:
-                return Owner.DEAD if _locked(file.fileno(), fcntl.LOCK_SH) else Owner.ALIVE
+                return Owner.DEAD if _try_flock(file.fileno(), fcntl.LOCK_SH) else Owner.ALIVE
         except OSError as error:
             return Owner.NONE if error.errno in disk.MISSING_FILE_ERRORS else Owner.ALIVE
 
+    def update_note(self, **fields: int) -> None:
+        """Add fields to the note, for the process that finds it after a crash."""
+        if self.is_held:
+            _write_note(self._descriptor, fields)
+
     def read_note(self) -> dict[str, object]:
-        """What the owner wrote down."""
+        """Read the owner's note; return an empty one if it cannot be read."""
         try:
             with disk.open_for_reading(self.path) as file:
-                found = json.load(file)
+                note = json.load(file)
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
-
-
-def _write_note(descriptor: int, fields: dict[str, int]) -> None:
-    os.ftruncate(descriptor, 0)
-    note = json.dumps({"pid": os.getpid(), "started_at": read_clock(), **fields}).encode()
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    disk.write_all(descriptor, note + b"\n")
+        return note if isinstance(note, dict) else {}
 
 
 @contextmanager
 def lock_folder(folder: Path, patience: float = 10 * PATIENCE) -> Iterator[None]:
-    """Nobody else is in here at the same time; the folder itself is the lock, so that nothing is left behind."""
-    until = time.monotonic() + patience
+    """Hold a lock on a folder itself, which leaves no file behind."""
     with disk.translate_errors("lock", folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        while not _locked(descriptor, fcntl.LOCK_EX):
-            if time.monotonic() >= until:
-                raise BusyError(f"another process has locked {folder} for more than {patience:g} s: try again")
-            time.sleep(_POLL)
+        if not _wait_until(lambda: _try_flock(descriptor, fcntl.LOCK_EX), patience):
+            raise BusyError(f"another process has locked {folder} for more than {patience:g} s: try again")
         yield
     finally:
         os.close(descriptor)
 
 
-def _locked(descriptor: int, kind: int) -> bool:
+def _wait_until(condition: Callable[[], bool], patience: float) -> bool:
+    deadline = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL_INTERVAL)
+    return True
+
+
+def _try_flock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
+
+
+def _write_note(descriptor: int, fields: dict[str, int]) -> None:
+    note = json.dumps({"pid": os.getpid(), "started_at": read_clock(), **fields}).encode()
+    os.ftruncate(descriptor, 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    disk.write_all(descriptor, note + b"\n")

@@ -1,4 +1,4 @@
-"""What an agent answered, on its way into artifact and history: a crash in between costs no second question."""
+"""The answer of an agent until its event is in the history: after a crash the agent is not called again."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pytest_loop.core.events.event import Event, TypedPayload
-from pytest_loop.core.events.run_payloads import EditPayload
+from pytest_loop.core.events.event import TypedPayload
 from pytest_loop.store import disk
 
 
@@ -18,35 +17,27 @@ class PendingAnswer(TypedPayload):
     after: str
     text: str
 
-    @classmethod
-    def create(cls, after: str, payload: EditPayload, text: str) -> PendingAnswer:
-        return cls(after=after, event=payload.kind.value if payload.kind else "", payload=payload, text=text)
-
 
 class PendingAnswerFile:
-    """A file that exists from the answer until its event is in the history."""
+    """The file of a pending answer."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def save(self, kept: PendingAnswer) -> None:
-        disk.write_atomically(self._path, json.dumps(kept.model_dump(mode="json")).encode(), durable=False)
+    def save(self, answer: PendingAnswer) -> None:
+        disk.write_atomically(self._path, json.dumps(answer.model_dump(mode="json")).encode(), durable=False)
 
-    def load(self, last: str) -> PendingAnswer | None:
-        """The answer that followed the last event, if there is one."""
+    def load(self, last_hash: str) -> PendingAnswer | None:
+        """Return the answer that follows the last event, if there is one."""
+        with disk.translate_errors("read", self._path):
+            data = disk.read_file(self._path)
         try:
-            with disk.translate_errors("read", self._path):
-                data = disk.read_file(self._path)
-            found = PendingAnswer.model_validate_json(data) if data else None
+            answer = PendingAnswer.model_validate_json(data) if data else None
         except ValidationError:
             return None
-        return found if found and found.after == last else None
+        return answer if answer and answer.after == last_hash else None
 
-    def discard_outdated(self, last: str) -> None:
-        """Take away what does not follow the last event."""
-        if self.load(last) is None:
+    def discard_outdated(self, last_hash: str) -> None:
+        """Delete an answer that does not follow the last event."""
+        if self.load(last_hash) is None:
             disk.remove_file(self._path)
-
-    def is_told_by(self, events: list[Event]) -> bool:
-        """Whether one of these events is the one that tells of an answer."""
-        return any(isinstance(event.payload, EditPayload) for event in events)

@@ -1,4 +1,4 @@
-"""All runs of a project: their names, the pointer at the one that is active, and how many may be so at once."""
+"""All runs of a project: their names, the pointer to the active one, and the limit of active ones."""
 
 from __future__ import annotations
 
@@ -25,10 +25,15 @@ class Store:
         self.root = project / (folder or find_default_folder(project))
         self.pointer = self.root / "current.json"
 
-    # -- runs by their names
+    @property
+    def folder_in_project(self) -> str:
+        """The path of the folder from the project's root, empty if it is outside."""
+        return self.root.relative_to(self.project).as_posix() if self.root.is_relative_to(self.project) else ""
+
+    # -- runs by name
 
     def get_run(self, alias: str) -> RunFiles:
-        """The files of a run, whether it exists or not."""
+        """Return the files of a run, whether it exists or not."""
         if not ALIAS_PATTERN.fullmatch(alias) or alias == ALL_RUNS:
             raise StateError(
                 "expected a name of 3 to 64 lowercase letters, digits and hyphens for a run"
@@ -38,52 +43,52 @@ class Store:
         return RunFiles(self.root / alias, self.project)
 
     def get_existing_run(self, alias: str) -> RunFiles:
-        """An existing run by its whole name."""
-        files = self.get_run(alias)
-        if not files.exists:
-            names = ", ".join(one.alias for one in self._runs()) or "none"
+        """Return a run by its complete name; raise `StateError` if it does not exist."""
+        run = self.get_run(alias)
+        if not run.exists:
+            names = ", ".join(other.alias for other in self._iterate_runs()) or "none"
             raise StateError(f"there is no run {alias!r} in {self.root}: known are {names}")
-        return files
+        return run
 
     def find_run(self, alias: str) -> RunFiles:
-        """An existing run, by its name or by a beginning that no other one has."""
-        fitting = [one.alias for one in self._runs() if alias and one.alias.startswith(alias)]
-        if alias not in fitting and len(fitting) > 1:
-            raise StateError(f"{alias!r} may be any of {', '.join(fitting)}: name one of them")
-        return self.get_existing_run(fitting[0] if len(fitting) == 1 else alias)
+        """Return an existing run by its name or by an unambiguous beginning of it."""
+        names = [run.alias for run in self._iterate_runs() if alias and run.alias.startswith(alias)]
+        if alias not in names and len(names) > 1:
+            raise StateError(f"{alias!r} may be any of {', '.join(names)}: name one of them")
+        return self.get_existing_run(names[0] if len(names) == 1 else alias)
 
     def list_runs(self) -> list[RunFiles]:
-        """Every run, in the order of their names."""
-        return list(self._runs())
+        """Return every run, sorted by name."""
+        return list(self._iterate_runs())
 
-    def _runs(self) -> Iterator[RunFiles]:
+    def _iterate_runs(self) -> Iterator[RunFiles]:
         with disk.translate_errors("read", self.root, "try again"):
             folders = sorted(self.root.iterdir()) if self.root.is_dir() else []
         for folder in folders:
-            if ALIAS_PATTERN.fullmatch(folder.name) and (files := RunFiles(folder, self.project)).exists:
-                yield files
+            if ALIAS_PATTERN.fullmatch(folder.name) and (run := RunFiles(folder, self.project)).exists:
+                yield run
 
-    def make_unique_alias(self, wanted: str) -> str:
-        """The name itself, or with a number where a run has it already."""
-        taken = {one.alias for one in self._runs()}
+    def make_unique_alias(self, alias: str) -> str:
+        """Return the name, with a number if a run has it already."""
+        used = {run.alias for run in self._iterate_runs()}
         number = 2
-        alias = wanted
-        while alias in taken:
-            alias = f"{wanted[:60].rstrip('-')}-{number}"
+        candidate = alias
+        while candidate in used:
+            candidate = f"{alias[:60].rstrip('-')}-{number}"
             number += 1
-        return alias
+        return candidate
 
-    # -- how many at once
+    # -- the limit
 
     def list_busy_runs(self) -> list[RunFiles]:
-        """The runs that a living process works on."""
-        return [one for one in self._runs() if one.is_busy]
+        """Return the runs that a living process works on."""
+        return [run for run in self._iterate_runs() if run.is_busy]
 
     def admit(self, files: RunFiles, *, is_new: bool, force: bool = False) -> None:
-        """Become the writer of a run, unless as many as may be are active, or its name was taken meanwhile."""
+        """Become the writer of a run; raise `StateError` if too many are active, or if its name is taken meanwhile."""
         disk.make_folder(self.root)
         with lock_folder(self.root):
-            active = [one.alias for one in self.list_busy_runs() if one.alias != files.alias]
+            active = [run.alias for run in self.list_busy_runs() if run.alias != files.alias]
             if len(active) >= MAX_ACTIVE_RUNS + int(force):
                 names = "\n".join(f"  {alias}" for alias in active)
                 raise StateError(
@@ -98,13 +103,13 @@ class Store:
     # -- current.json: the run last worked on, only while one is active
 
     def find_current_run(self) -> RunFiles | None:
-        """The run that the pointer names, if it exists."""
-        alias = self._pointed()
-        files = self.get_run(alias) if ALIAS_PATTERN.fullmatch(alias) and alias != ALL_RUNS else None
-        return files if files and files.exists else None
+        """Return the run that the pointer names, if it exists."""
+        alias = self._read_pointer()
+        run = self.get_run(alias) if ALIAS_PATTERN.fullmatch(alias) and alias != ALL_RUNS else None
+        return run if run and run.exists else None
 
-    def _pointed(self) -> str:
-        """The name in the pointer; empty where there is none, or something that is not one."""
+    def _read_pointer(self) -> str:
+        """Return the name in the pointer, or an empty string if there is none."""
         with disk.translate_errors("read", self.pointer, "try again"):
             data = disk.read_file(self.pointer)
         try:
@@ -113,11 +118,12 @@ class Store:
             return ""
 
     def set_current_run(self, state: RunState) -> None:
+        """Let the pointer name a run."""
         disk.make_folder(self.root)
         with lock_folder(self.root):
-            self._point(state)
+            self._write_pointer(state)
 
-    def _point(self, state: RunState) -> None:
+    def _write_pointer(self, state: RunState) -> None:
         data = {
             "active_run_id": state.run_id,
             "task_alias": state.task_alias,
@@ -127,34 +133,33 @@ class Store:
         disk.write_atomically(self.pointer, json.dumps(data).encode() + b"\n")
 
     def clear_current_run(self, state: RunState) -> None:
-        """The run is over; another one that is still going on takes its place."""
-        if self._pointed() != state.task_alias:
+        """Let the pointer name another active run instead of a finished one, or delete it."""
+        if self._read_pointer() != state.task_alias:
             return
         with lock_folder(self.root):
-            others = [
-                one for files in self.list_busy_runs() if files.alias != state.task_alias and (one := _state(files))
-            ]
-            if others:
-                self._point(max(others, key=lambda one: one.updated_at))
+            others = [run for run in self.list_busy_runs() if run.alias != state.task_alias]
+            states = [other for run in others if (other := _read_state(run))]
+            if states:
+                self._write_pointer(max(states, key=lambda other: other.updated_at))
             else:
                 disk.remove_file(self.pointer)
 
     def remove_run(self, files: RunFiles) -> None:
-        """Delete a run for good; never one that is being worked on."""
+        """Delete a run; raise `BusyError` if a process works on it."""
         files.acquire()
-        gone = self.root / f".{files.alias}.deleted"
+        trash = self.root / f".{files.alias}.deleted"
         try:
             with disk.translate_errors("remove", files.folder, "try again"):
-                shutil.rmtree(gone, ignore_errors=True)
-                files.folder.rename(gone)  # at once, so that nobody finds half of it
-                shutil.rmtree(gone)
+                shutil.rmtree(trash, ignore_errors=True)
+                files.folder.rename(trash)  # first, so that no reader finds half of it
+                shutil.rmtree(trash)
         finally:
             files.release()
-        if self._pointed() == files.alias:
+        if self._read_pointer() == files.alias:
             disk.remove_file(self.pointer)
 
 
-def _state(files: RunFiles) -> RunState | None:
+def _read_state(files: RunFiles) -> RunState | None:
     try:
         return files.read()[0]
     except StateError:

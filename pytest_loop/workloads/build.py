@@ -1,45 +1,47 @@
-"""What is done once for all workers of a session: one does it, the others wait and hear what came of it."""
+"""A build that runs once for all workers of a session: one runs it, the others wait for its outcome."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 from pytest_loop.errors import CheckError
+from pytest_loop.store import disk
+from pytest_loop.store.lock import lock_folder
 
 
-class Once:
-    """Things done once, by name; workers of one session share a folder."""
+class BuildOnce:
+    """Run each named action once; workers of one session share the outcomes in a folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
         self._errors: dict[str, str] = {}
 
-    def done(self, name: str, do: Callable[[], None]) -> None:
-        """Do it unless it was done; raises `CheckError` for everybody where it went wrong."""
+    def run(self, name: str, action: Callable[[], None]) -> None:
+        """Run the action unless it has run; raises its `CheckError` every time."""
         if name not in self._errors:
-            self._errors[name] = _error(do) if self._folder is None else self._shared(self._folder, name, do)
+            folder = self._folder
+            self._errors[name] = _run(action) if folder is None else _run_shared(folder, name, action)
         if self._errors[name]:
             raise CheckError(self._errors[name])
 
-    def _shared(self, folder: Path, name: str, do: Callable[[], None]) -> str:
-        from filelock import FileLock
 
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        place = folder / f"once-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-        with FileLock(f"{place}.lock"):
-            if not place.exists():
-                error = _error(do)
-                draft = place.with_suffix(".draft")
-                draft.write_text(error, encoding="utf-8")
-                draft.replace(place)
-            return place.read_text(encoding="utf-8")
+def _run_shared(folder: Path, name: str, action: Callable[[], None]) -> str:
+    place = folder / f"once-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    result = place / "result"
+    with lock_folder(place, patience=math.inf):
+        if not result.exists():
+            disk.write_atomically(result, _run(action).encode(), durable=False)
+        return result.read_text(encoding="utf-8")
 
 
-def _error(do: Callable[[], None]) -> str:
+def _run(action: Callable[[], None]) -> str:
+    """Run the action, and return its error or an empty text."""
     try:
-        do()
+        action()
     except CheckError as error:
         return str(error)
     return ""

@@ -1,4 +1,4 @@
-"""The debrief of an experiment: what was believed, done and found, as Markdown made from its events alone."""
+"""The debrief of an experiment as Markdown, rendered from its events alone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.workload.hypotheses import Truth, trend
 from pytest_loop.core.workload.measurement import CaseOutcome, Measurement, compare_measurements
 from pytest_loop.workloads.experiment_history import ExperimentHistory, read_experiment
-from pytest_loop.workloads.report import report
-from pytest_loop.workloads.writing import code, names, plain, table
+from pytest_loop.workloads.iteration_report import render_sections
+from pytest_loop.workloads.markdown_text import escape, format_code, join_names, render_table
 
 _TRUTHS = {
     Truth.UNTESTED: "Untested",
@@ -19,185 +19,182 @@ _TRUTHS = {
 }
 
 
-def debrief(events: Iterable[Event]) -> str:
-    """All sections, each with what there is to say; an experiment that came to nothing says so."""
-    found = read_experiment(events)
-    sections = (
-        ("Executive summary", _summary(found)),
-        ("Manifest", _manifest(found)),
-        ("Hypothesis audit trail", _audit(found)),
-        ("Iteration history", _history(found)),
-        ("Key edits", _edits(found)),
-        ("Composer summary", _composer(found)),
-        ("Remaining failures", _failures(found)),
-        ("Insights", _insights(found)),
-        ("Regressions and trade-offs", _regressions(found)),
-        ("Recommendations", _recommendations(found)),
-        ("Opinion", _opinion(found)),
-    )
-    name = plain(found.workload_id or "workload")
-    parts = [f"# Debrief: {name}"]
-    for title, lines in sections:
-        parts.append(_section(f"## {title}", lines))
-    for iteration in found.analyses:
-        parts += [f"## Report of iteration {iteration}"]
-        parts += [_section(f"### {title}", lines) for title, lines in report(found, iteration)]
+def render_debrief(events: Iterable[Event]) -> str:
+    """Render all sections of the debrief, and the report of each analysed iteration."""
+    history = read_experiment(events)
+    parts = [f"# Debrief: {escape(history.workload_id or 'workload')}"]
+    parts += [_render_section(f"## {title}", list_lines(history)) for title, list_lines in _SECTIONS.items()]
+    for iteration in history.analyses:
+        parts.append(f"## Report of iteration {iteration}")
+        parts += [_render_section(f"### {title}", lines) for title, lines in render_sections(history, iteration)]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(title: str, lines: Iterable[str]) -> str:
+def _render_section(title: str, lines: Iterable[str]) -> str:
     return f"{title}\n\n" + ("\n".join(lines) or "None.")
 
 
-def status(found: ExperimentHistory) -> str:
-    """Converged, Improved, Reverted (all edits were taken back), or Inconclusive."""
-    if found.baseline is None or found.final is None:
+def classify_status(history: ExperimentHistory) -> str:
+    """Return Converged, Improved, Reverted (all edits were taken back) or Inconclusive."""
+    if history.baseline is None or history.final is None:
         return "Inconclusive"
-    if found.final.has_converged:
+    if history.final.has_converged:
         return "Converged"
-    if len(found.final.passing) > len(found.baseline.passing):
+    if len(history.final.passing) > len(history.baseline.passing):
         return "Improved"
-    return "Reverted" if _is_reverted(found) else "Inconclusive"
+    return "Reverted" if _is_reverted(history) else "Inconclusive"
 
 
-def _is_reverted(found: ExperimentHistory) -> bool:
-    left: list[tuple[str, str, str]] = []
-    for option in found.edits.values():
+def _is_reverted(history: ExperimentHistory) -> bool:
+    remaining: list[tuple[str, str, str]] = []
+    for option in history.edits.values():
         file, current, proposed = option.edit
-        if (file, proposed, current) in left:
-            left.remove((file, proposed, current))
+        if (file, proposed, current) in remaining:
+            remaining.remove((file, proposed, current))
         else:
-            left.append(option.edit)
-    return bool(found.edits) and not left
+            remaining.append(option.edit)
+    return bool(history.edits) and not remaining
 
 
-def _summary(found: ExperimentHistory) -> Iterator[str]:
-    yield f"- Status: {status(found)}"
-    yield f"- Workload: {plain(found.workload_id or 'unknown')}"
-    yield f"- Mode: {plain(found.mode)}"
-    yield f"- Iterations: {len(found.iterations)}"
-    yield f"- Baseline: {found.baseline or 'not measured'}"
-    yield f"- Final: {found.final or 'not measured'}"
-    if found.baseline and found.final:
-        yield f"- Net: {len(found.final.passing) - len(found.baseline.passing):+d}"
-    if found.held_out:
-        yield f"- Held out, and seen by no composer: {found.held_out[0]}/{found.held_out[1]} passing"
-    yield f"- Ended: {plain(found.reason or 'not yet')}"
-    if found.calibration and not found.calibration.passed:
-        errors = found.calibration.errors or ("unknown",)
-        yield f"- Calibration failed {len(errors)} times, the last time with: {plain(errors[-1])}"
+def _list_summary(history: ExperimentHistory) -> Iterator[str]:
+    yield f"- Status: {classify_status(history)}"
+    yield f"- Workload: {escape(history.workload_id or 'unknown')}"
+    yield f"- Mode: {escape(history.mode)}"
+    yield f"- Iterations: {len(history.iterations)}"
+    yield f"- Baseline: {history.baseline or 'not measured'}"
+    yield f"- Final: {history.final or 'not measured'}"
+    if history.baseline and history.final:
+        yield f"- Net: {len(history.final.passing) - len(history.baseline.passing):+d}"
+    if history.held_out:
+        yield f"- Held out, and seen by no composer: {history.held_out[0]}/{history.held_out[1]} passing"
+    yield f"- Ended: {escape(history.reason or 'not yet')}"
+    if history.calibration and not history.calibration.passed:
+        errors = history.calibration.errors or ("unknown",)
+        yield f"- Calibration failed {len(errors)} times, the last time with: {escape(errors[-1])}"
 
 
-def _manifest(found: ExperimentHistory) -> Iterator[str]:
-    shown = {key: value for key, value in found.settings.items() if isinstance(value, (str, int, list)) and value}
-    for key, value in shown.items():
-        yield f"- `{key}`: {plain(', '.join(map(str, value)) if isinstance(value, list) else value)}"
+def _list_settings(history: ExperimentHistory) -> Iterator[str]:
+    for key, value in history.settings.items():
+        if isinstance(value, (str, int, list)) and value:
+            yield f"- `{key}`: {escape(', '.join(map(str, value)) if isinstance(value, list) else value)}"
 
 
-def _audit(found: ExperimentHistory) -> Iterator[str]:
+def _list_hypotheses(history: ExperimentHistory) -> Iterator[str]:
     rows = []
-    for iteration, one in found.hypotheses.items():
-        judgement = found.judgements.get(iteration)
-        outcome = _TRUTHS[judgement.truth] if judgement else _TRUTHS[Truth.UNTESTED]
+    for iteration, hypothesis in history.hypotheses.items():
+        judgement = history.judgements.get(iteration)
+        outcome = _TRUTHS[judgement.truth if judgement else Truth.UNTESTED]
         if judgement and judgement.missed and judgement.improved:
-            outcome += f" (not {names(judgement.missed)})"
-        predicted = names(one.prediction) or "none"
-        rows.append([str(iteration), plain(one.theory), predicted, outcome, plain(one.mechanism)])
-    yield from table(["Iteration", "Hypothesis", "Prediction", "Outcome", "Mechanism"], rows)
+            outcome += f" (not {join_names(judgement.missed)})"
+        predicted = join_names(hypothesis.prediction) or "none"
+        rows.append([str(iteration), escape(hypothesis.theory), predicted, outcome, escape(hypothesis.mechanism)])
+    yield from render_table(["Iteration", "Hypothesis", "Prediction", "Outcome", "Mechanism"], rows)
 
 
-def _history(found: ExperimentHistory) -> Iterator[str]:
-    rows = [["0", str(found.baseline), "", "", "Baseline"]] if found.baseline else []
-    for before, after in found.pairs():
-        happened = compare_measurements(before, after)
-        gained = len(after.passing) - len(before.passing)
-        edit = plain(_measured_edit(found, after))
-        detail = f"{gained:+d} (+{len(happened.fixed)} -{len(happened.regressions)})"
+def _list_iterations(history: ExperimentHistory) -> Iterator[str]:
+    rows = [["0", str(history.baseline), "", "", "Baseline"]] if history.baseline else []
+    for before, after in history.pairs():
+        change = compare_measurements(before, after)
+        net = len(after.passing) - len(before.passing)
+        detail = f"{net:+d} (+{len(change.fixed)} -{len(change.regressions)})"
+        edit = escape(_find_measured_edit(history, after))
         rows.append([str(after.iteration), str(after), detail, edit, trend(before, after).value])
-    yield from table(["Iteration", "Passing", "Change", "Key edit", "Verdict"], rows)
+    yield from render_table(["Iteration", "Passing", "Change", "Key edit", "Verdict"], rows)
 
 
-def _measured_edit(found: ExperimentHistory, after: Measurement) -> str:
-    """The edit that a measurement was made after: the last one of an earlier iteration."""
-    before = [number for number in found.edits if number < after.iteration]
-    return found.edits[max(before)].name if before else ""
+def _find_measured_edit(history: ExperimentHistory, after: Measurement) -> str:
+    """Return the edit that a measurement is about: the last one of an earlier iteration."""
+    earlier = [iteration for iteration in history.edits if iteration < after.iteration]
+    return history.edits[max(earlier)].name if earlier else ""
 
 
-def _edits(found: ExperimentHistory) -> Iterator[str]:
-    for iteration, option in found.edits.items():
+def _list_edits(history: ExperimentHistory) -> Iterator[str]:
+    for iteration, option in history.edits.items():
         place = f"{option.file}, {option.section}" if option.section else option.file
-        yield f"- Iteration {iteration}, {plain(place)}: {plain(option.name)}"
-        yield f"    - from: {code(option.current)}"
-        yield f"    - to: {code(option.proposed)}"
+        yield f"- Iteration {iteration}, {escape(place)}: {escape(option.name)}"
+        yield f"    - from: {format_code(option.current)}"
+        yield f"    - to: {format_code(option.proposed)}"
 
 
-def _composer(found: ExperimentHistory) -> Iterator[str]:
-    for iteration, analysis in found.analyses.items():
-        decision = found.decisions.get(iteration)
-        chosen = "nothing yet" if decision is None else "nothing" if decision.chosen is None else str(decision.chosen)
-        reason = f" ({plain(decision.reason)})" if decision and decision.reason else ""
-        yield f"- Iteration {iteration}: {plain(analysis.root_cause)} Chosen: {chosen}{reason}."
+def _list_analyses(history: ExperimentHistory) -> Iterator[str]:
+    for iteration, analysis in history.analyses.items():
+        decision = history.decisions.get(iteration)
+        choice = "nothing yet" if decision is None else "nothing" if decision.chosen is None else str(decision.chosen)
+        reason = f" ({escape(decision.reason)})" if decision and decision.reason else ""
+        yield f"- Iteration {iteration}: {escape(analysis.root_cause)} Chosen: {choice}{reason}."
         for number, option in enumerate(analysis.options, 1):
-            risk = plain(option.risk or "unknown")
-            yield f"    {number}. {plain(option.name)} ({option.confidence.value}; risk: {risk})"
+            risk = escape(option.risk or "unknown")
+            yield f"    {number}. {escape(option.name)} ({option.confidence.value}; risk: {risk})"
 
 
-def _failures(found: ExperimentHistory) -> Iterator[str]:
-    for result in found.final.results if found.final else ():
-        if result.outcome is not CaseOutcome.PASSED:
-            said = (
-                result.text if result.outcome is CaseOutcome.INFRASTRUCTURE else str(next(iter(result.critiques), ""))
-            )
-            apart = " (infrastructure)" if result.outcome is CaseOutcome.INFRASTRUCTURE else ""
-            yield f"- {plain(result.id)}{apart}: {plain(said or 'no reason given')}"
+def _list_failures(history: ExperimentHistory) -> Iterator[str]:
+    for result in history.final.results if history.final else ():
+        if result.outcome is CaseOutcome.INFRASTRUCTURE:
+            yield f"- {escape(result.id)} (infrastructure): {escape(result.text or 'no reason given')}"
+        elif result.outcome is CaseOutcome.FAILED:
+            yield f"- {escape(result.id)}: {escape(str(next(iter(result.critiques), '')) or 'no reason given')}"
 
 
-def _insights(found: ExperimentHistory) -> Iterator[str]:
-    for iteration, judgement in found.judgements.items():
-        if judgement.truth is Truth.CONFIRMED and iteration in found.hypotheses:
-            yield f"- {plain(found.hypotheses[iteration].mechanism)} It held for {names(judgement.improved)}."
+def _list_insights(history: ExperimentHistory) -> Iterator[str]:
+    for iteration, judgement in history.judgements.items():
+        if judgement.truth is Truth.CONFIRMED and iteration in history.hypotheses:
+            mechanism = escape(history.hypotheses[iteration].mechanism)
+            yield f"- {mechanism} It held for {join_names(judgement.improved)}."
 
 
-def _regressions(found: ExperimentHistory) -> Iterator[str]:
-    for before, after in found.pairs():
-        happened = compare_measurements(before, after)
-        if happened.regressions:
-            noted = found.regressions.get(after.iteration)
-            action = f" Decided: {plain(noted.action.value)}." if noted else ""
-            edit = _measured_edit(found, after)
-            cause = f" after {plain(edit)}" if edit else ""
-            better = names(happened.fixed) or "nothing"
-            worse = f"{names(happened.regressions)} became worse, while {better} became better."
+def _list_regressions(history: ExperimentHistory) -> Iterator[str]:
+    for before, after in history.pairs():
+        change = compare_measurements(before, after)
+        if change.regressions:
+            regression = history.regressions.get(after.iteration)
+            action = f" Decided: {regression.action.value}." if regression else ""
+            edit = _find_measured_edit(history, after)
+            cause = f" after {escape(edit)}" if edit else ""
+            better = join_names(change.fixed) or "nothing"
+            worse = f"{join_names(change.regressions)} became worse, while {better} became better."
             yield f"- Iteration {after.iteration}{cause}: {worse}{action}"
 
 
-def _recommendations(found: ExperimentHistory) -> Iterator[str]:
-    if found.final is None:
+def _list_recommendations(history: ExperimentHistory) -> Iterator[str]:
+    if history.final is None:
         yield "- Make the pipeline work for one case, and start again."
         return
-    if found.final.unmeasured:
-        yield f"- Look at the infrastructure first: {len(found.final.unmeasured)} cases could not be measured."
-    always = sorted(frozenset.intersection(*(one.failing for one in found.measurements)))
-    if always:
-        yield f"- Never passed: {names(always)}. Look whether what is expected of them is right."
-    lost = sorted(found.final.failing & found.measurements[0].passing)
-    if lost:
-        yield f"- Passed at the beginning and fails now: {names(lost)}. Mend these, or accept them by name."
-    last = max(found.analyses, default=None)
-    if last is not None and not found.final.has_converged:
-        for option in found.analyses[last].options:
-            if option.edit not in [one.edit for one in found.edits.values()]:
-                yield f"- Not tried yet: {plain(option.name)}."
-    if found.final.has_converged:
+    if history.final.unmeasured:
+        yield f"- Look at the infrastructure first: {len(history.final.unmeasured)} cases could not be measured."
+    if never := sorted(frozenset.intersection(*(measurement.failing for measurement in history.measurements))):
+        yield f"- Never passed: {join_names(never)}. Look whether what is expected of them is right."
+    if lost := sorted(history.final.failing & history.measurements[0].passing):
+        yield f"- Passed at the beginning and fails now: {join_names(lost)}. Mend these, or accept them by name."
+    if history.final.has_converged:
         yield "- Add cases that are harder than these before the next change."
+    elif history.analyses:
+        tried = [option.edit for option in history.edits.values()]
+        for option in history.analyses[max(history.analyses)].options:
+            if option.edit not in tried:
+                yield f"- Not tried yet: {escape(option.name)}."
 
 
-def _opinion(found: ExperimentHistory) -> Iterator[str]:
-    judged = [one for one in found.judgements.values() if one.truth is not Truth.UNTESTED]
-    right = sum(one.truth is Truth.CONFIRMED for one in judged)
-    if not judged:
+def _list_opinion(history: ExperimentHistory) -> Iterator[str]:
+    tested = [judgement.truth for judgement in history.judgements.values() if judgement.truth is not Truth.UNTESTED]
+    if not tested:
         yield "No prediction was tested, so nothing is known about why the cases pass or fail."
         return
-    is_understood = 2 * right >= len(judged)
-    what = "are understood" if is_understood else "are not understood yet: look at single cases before the next edit"
-    yield f"{right} of {len(judged)} predictions came true. The failures {what}."
+    confirmed = tested.count(Truth.CONFIRMED)
+    is_understood = 2 * confirmed >= len(tested)
+    state = "are understood" if is_understood else "are not understood yet: look at single cases before the next edit"
+    yield f"{confirmed} of {len(tested)} predictions came true. The failures {state}."
+
+
+_SECTIONS = {
+    "Executive summary": _list_summary,
+    "Manifest": _list_settings,
+    "Hypothesis audit trail": _list_hypotheses,
+    "Iteration history": _list_iterations,
+    "Key edits": _list_edits,
+    "Composer summary": _list_analyses,
+    "Remaining failures": _list_failures,
+    "Insights": _list_insights,
+    "Regressions and trade-offs": _list_regressions,
+    "Recommendations": _list_recommendations,
+    "Opinion": _list_opinion,
+}

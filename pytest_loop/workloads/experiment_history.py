@@ -17,7 +17,8 @@ from pytest_loop.core.events.experiment_payloads import (
     OptionChosen,
     RegressionDetected,
 )
-from pytest_loop.core.events.run_payloads import EndPayload, RunStarted
+from pytest_loop.core.events.run_payloads import EndPayload, Payload, RunStarted
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.analysis import Analysis, Option
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement
@@ -77,24 +78,25 @@ def read_experiment(events: Iterable[Event]) -> ExperimentHistory:
 
 
 def _add_event(history: ExperimentHistory, event: Event) -> None:
+    if event.kind is Kind.RUN_STARTED:
+        _add_start(history, event.payload)
     match event.payload:
-        case RunStarted() as payload:
-            _add_start(history, payload)
         case CalibrationDone() as payload:
             history.calibration = payload
         case MeasurementDone() as payload:
             _add_measurement(history, payload.measurement)
         case EndPayload() as payload:
-            history.reason = payload.reason
+            history.reason = payload.reason or ""
         case _:
             _add_belief(history, event)
 
 
-def _add_start(history: ExperimentHistory, payload: RunStarted) -> None:
+def _add_start(history: ExperimentHistory, payload: Payload) -> None:
+    history.settings = dict(payload.model_extra or {})
     if isinstance(payload, ExperimentStarted):
         history.mode = payload.mode
-        history.settings = {**(payload.model_extra or {}), "mode": payload.mode}
-    if isinstance(payload.state, ExperimentState):
+        history.settings["mode"] = payload.mode
+    if isinstance(payload, RunStarted) and isinstance(payload.state, ExperimentState):
         history.hidden = payload.state.experiment.hidden
 
 

@@ -27,7 +27,7 @@ from pytest_loop.core.workload.hypotheses import (
 from pytest_loop.core.workload.measurement import compare_measurements
 from pytest_loop.core.workload.phase_proofs import LoopProof
 from pytest_loop.errors import StateError
-from pytest_loop.run.questions import Ask, asked_about_plateau, asked_about_regression
+from pytest_loop.run.questions import Ask, ask_about_plateau, ask_about_regression
 from pytest_loop.run.steps import end_run
 
 
@@ -69,7 +69,7 @@ def _note_regression(experiment: Experiment, ask: Ask | None) -> RegressionDetec
         regressions=change.regressions,
         fixed=change.fixed,
         likely_cause=experiment.edit.name if experiment.edit else "",
-        action=asked_about_regression(ask) if ask and action is OnRegression.ASK else action,
+        action=ask_about_regression(ask) if ask and action is OnRegression.ASK else action,
     )
 
 
@@ -78,7 +78,7 @@ def _note_plateau(experiment: Experiment, ask: Ask | None) -> PlateauReached:
     action = at_a_plateau(measurements, experiment.policy, settled, is_attended=ask is not None) or OnPlateau.STOP
     return PlateauReached(
         flat=flat(measurements, settled),
-        action=asked_about_plateau(ask) if ask and action is OnPlateau.ASK else action,
+        action=ask_about_plateau(ask) if ask and action is OnPlateau.ASK else action,
     )
 
 
@@ -88,7 +88,7 @@ def end_experiment(command: Command, state: ExperimentState) -> Payload:
     proof = LoopProof(
         iterations_completed=len(state.experiment.hypotheses),
         log_entries=state.progress.evaluations,
-        exit_condition=ending.reason,
+        exit_condition=ending.reason or "",
     )
     held_out = state.experiment.count_held_out()
     count = {"held_out": HeldOutCount(passing=held_out[0], total=held_out[1])} if held_out else {}

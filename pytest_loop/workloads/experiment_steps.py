@@ -26,15 +26,14 @@ from pytest_loop.core.workload.measurement import CaseResult, Measurement, read_
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError
 from pytest_loop.rules.syntax import ContentError, read_text
-from pytest_loop.run.questions import Ask, asked_decision
+from pytest_loop.run.questions import Ask, ask_for_option
 from pytest_loop.run.step_context import StepContext
-from pytest_loop.session.runner import Judgement
+from pytest_loop.session.result import SessionResult
 from pytest_loop.store import disk
-from pytest_loop.workloads.cases import Workload, workload
+from pytest_loop.workloads.cases import Workload, load_workload
+from pytest_loop.workloads.composer_prompt import COMPOSE, render_compose_prompt
 from pytest_loop.workloads.experiment_notes import end_experiment, make_note
-from pytest_loop.workloads.manifest import load
-from pytest_loop.workloads.pipeline import Pipeline, calibrated
-from pytest_loop.workloads.prompting import COMPOSE, compose_prompt
+from pytest_loop.workloads.pipeline import Pipeline, calibrate
 from pytest_loop.workspace.content_archive import RestoreResult
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -78,7 +77,7 @@ class ExperimentStep:
     @cached_property
     def workload(self) -> Workload:
         root = self.context.tools.settings.root
-        return workload(load(root / self.experiment.manifest, root), root)
+        return load_workload(root / self.experiment.manifest, root)
 
     @property
     def _project(self) -> SealedFiles:
@@ -91,10 +90,10 @@ class ExperimentStep:
     def calibrate(self) -> CalibrationDone:
         """Run the first case: the pipeline has to work before anything is measured."""
         tools = self.context.tools
-        pipeline = Pipeline(self.workload, tools.settings.case_timeout)
+        pipeline = Pipeline(self.workload, tools.settings.workload.case_timeout)
         case = next(case for case in self.workload.cases if case.id == self.experiment.cases[0])
-        with tools.live.work(f"calibrating with {case.id}"):
-            calibration = calibrated(pipeline, case)
+        with tools.live.show_work(f"calibrating with {case.id}"):
+            calibration = calibrate(pipeline, case)
         proof = CalibrationProof(
             test_fixture=case.id,
             pipeline_result="passed" if calibration.passed else "failed",
@@ -127,9 +126,9 @@ class ExperimentStep:
         metrics = str(measurement.exclude_cases(self.experiment.hidden))
         return MeasurementDone(**dict(evaluation), measurement=measurement, metrics=metrics)
 
-    def _read_result(self, case: str, judgement: Judgement) -> CaseResult:
+    def _read_result(self, case: str, judgement: SessionResult) -> CaseResult:
         nodeid = f"{self.experiment.manifest}::{case}"
-        result = read_case_result(case, judgement.evidence.get(nodeid) or judgement.missing(nodeid))
+        result = read_case_result(case, judgement.evidence.get(nodeid) or judgement.make_missing_evidence(nodeid))
         if case in self.experiment.hidden:
             return CaseResult(id=case, outcome=result.outcome, seconds=result.seconds)
         return result
@@ -178,11 +177,11 @@ class ExperimentStep:
         return reply, findings
 
     def _build_prompt(self, files: Mapping[str, str]) -> str:
-        settings, manifest = self.context.tools.settings, self.workload.source.manifest
+        tools, manifest = self.context.tools, self.workload.source.manifest
         template = manifest.agents.composer.prompt_file
         docs = {name: self._read_text(name) for name in self.workload.docs}
         path = self.workload.folder / template if template else None
-        return compose_prompt(self.state, files, docs, settings.nonce, settings.prompts, path)
+        return render_compose_prompt(self.state, files, docs, tools.nonce, tools.settings.prompts, path)
 
     def _read_files(self) -> dict[str, str]:
         return {name: self._read_text(name) for name in self.experiment.artifacts}
@@ -206,7 +205,7 @@ class ExperimentStep:
             self._apply(option)
         findings = tuple(self._project.enforce_seal())
         diff = self._project.compute_diff()
-        tools.files.write_artifact(tools.settings.redact(diff.text), tools.artifact.path)
+        tools.files.write_artifact(tools.redact(diff.text), tools.artifact.path)
         return OptionChosen(
             decision=decision,
             option=option,
@@ -219,7 +218,7 @@ class ExperimentStep:
     def _decide(self) -> Decision:
         if self.ask is None or self.experiment.policy.decide is Decide.RECOMMENDED:
             return RECOMMENDED
-        return asked_decision(self.ask)
+        return ask_for_option(self.ask)
 
     def _apply(self, option: Option) -> None:
         """Apply an edit to the file that it was composed for, unless that was done before a crash."""

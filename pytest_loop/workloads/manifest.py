@@ -1,8 +1,9 @@
-"""The manifest of a workload: its fields, and what is wrong with a file that should be one."""
+"""The manifest of a workload: its fields, its placeholders, and the problems of a manifest file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,42 +15,61 @@ from pydantic.alias_generators import to_camel
 from pytest_loop.errors import ManifestError, Problem
 from pytest_loop.rules.checks.check import format_value
 from pytest_loop.rules.checks.command_checks import split_command
-from pytest_loop.rules.line_numbers import LineLookup, build_line_lookup
+from pytest_loop.rules.line_numbers import LineLookup, parse_with_lines
 from pytest_loop.rules.rule_schema import MAX_REPEATS, Need
-from pytest_loop.rules.syntax import FORMATS, ContentError, parse_with_nodes, read_text
+from pytest_loop.rules.syntax import FORMATS, ContentError, read_text
 from pytest_loop.rules.validation_messages import describe_errors
-from pytest_loop.workloads import placeholders
 
 Model = TypeVar("Model", bound=BaseModel)
 NAMES = tuple(f"loop.manifest{suffix}" for suffix in FORMATS)
 _NO_SHELL = "put it into a script, or say sh -c '...'"
-# Somebody has to judge: a command, a second one, an expected file, or a reviewer.
+# At least one of these has to decide whether an output is right.
 _JUDGES = ("evaluateCommand", "reviewCommand", "expectedPaths", "agents")
+CASE_PLACEHOLDERS = ("case", "case_name", "case_stem", "case_dir")
+PLACEHOLDERS = (*CASE_PLACEHOLDERS, "output", "expected")
+# A word in braces; doubled braces are literal, as in `awk {{print}}`.
+_BRACES = re.compile(r"\{\{(?P<literal>\w+)\}\}|\{(?P<name>\w+)\}")
 
 
-def _command(text: str, info: ValidationInfo) -> str:
+def find_placeholders(text: str) -> tuple[str, ...]:
+    """Return the placeholders in a text, known or not, each once."""
+    return tuple(dict.fromkeys(match["name"] for match in _BRACES.finditer(text) if match["name"]))
+
+
+def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
+    """Replace the placeholders in a text; a missing value raises `KeyError`."""
+    return _BRACES.sub(lambda match: f"{{{match['literal']}}}" if match["literal"] else values[match["name"]], text)
+
+
+def check_placeholders(text: str, field: str, allowed: Collection[str] = PLACEHOLDERS) -> str:
+    """Return the text; raises `ValueError` if it has a placeholder that the field does not allow."""
+    unknown = next((name for name in find_placeholders(text) if name not in allowed), None)
+    if unknown is None:
+        return text
+    offered = ", ".join(f"{{{name}}}" for name in allowed) if allowed else "no placeholder"
+    hint = f" (for the braces themselves write {{{{{unknown}}}}})" if unknown not in PLACEHOLDERS else ""
+    raise ValueError(f"expected {offered} in `{field}`, found {{{unknown}}}{hint}")
+
+
+def _check_command(text: str, info: ValidationInfo) -> str:
     field = to_camel(info.field_name or "")
-    known = () if field == "buildCommand" else placeholders.ALL
-    if problem := placeholders.complaint(text, field, known):
-        raise ValueError(problem)
-    command_words(text)
+    check_placeholders(text, field, () if field == "buildCommand" else PLACEHOLDERS)
+    split_manifest_command(text)
     return text
 
 
-def _output(text: str) -> str:
-    if problem := placeholders.complaint(text, "outputPath", placeholders.OF_THE_CASE):
-        raise ValueError(problem)
-    return text
+def _check_output(text: str) -> str:
+    return check_placeholders(text, "outputPath", CASE_PLACEHOLDERS)
 
 
 @cache
-def command_words(text: str) -> tuple[str, ...]:
-    """The words of a command of a manifest: it is run without a shell, and the same one for many cases."""
+def split_manifest_command(text: str) -> tuple[str, ...]:
+    """Return the words of a command, which runs without a shell; cached because all cases share it."""
     return tuple(split_command(text, _NO_SHELL))
 
 
 Text = Annotated[str, Field(min_length=1)]
-Command = Annotated[Text, AfterValidator(_command)]
+Command = Annotated[Text, AfterValidator(_check_command)]
 Paths = list[Text]
 
 
@@ -82,7 +102,7 @@ class Manifest(_Form):
     artifact_paths: Annotated[Paths, Field(min_length=1, description="the files that may be edited (globs)")]
     case_paths: Annotated[Paths, Field(min_length=1, description="the inputs (globs)")]
     run_command: Annotated[Command, Field(description="run once for each case")]
-    output_path: Annotated[Text, AfterValidator(_output), Field(description="what the command writes for a case")]
+    output_path: Annotated[Text, AfterValidator(_check_output), Field(description="what the command writes for a case")]
     evaluate_command: Command = Field(default_factory=str, description="judges an output: by exit code, or JSON")
     expected_paths: Paths = Field(default_factory=list, description="what should come out (globs)")
     review_command: Command = Field(default_factory=str, description="a second judge: both must agree")
@@ -99,13 +119,18 @@ class Manifest(_Form):
 
     @property
     def reviewer(self) -> str:
-        """The prompt of the agent that reviews, if there is one."""
+        """The prompt file of the reviewing agent, if there is one."""
         return self.agents.reviewer.prompt_file
+
+    @property
+    def commands(self) -> list[str]:
+        """The commands that are set, in the order in which they run."""
+        return list(filter(None, (self.build_command, self.run_command, self.evaluate_command, self.review_command)))
 
 
 @dataclass(frozen=True)
-class Source:
-    """A manifest with the file that it stands in; its paths start from the folder of that file."""
+class LoadedManifest:
+    """A manifest and its file; its paths are relative to the folder of the file."""
 
     path: Path
     shown: str
@@ -116,76 +141,69 @@ class Source:
     def folder(self) -> Path:
         return self.path.parent
 
-    def problem(self, text: str, *path: str | int) -> Problem:
-        """Something wrong with what stands at `path` in the file."""
+    def build_problem(self, text: str, *path: str | int) -> Problem:
+        """Build a problem with the value at `path` in the file."""
         return Problem(self.shown, self.locate(path), text)
 
 
-def load(path: Path, root: Path) -> Source:
-    """Read a manifest; raises `ManifestError` with every problem of its form."""
-    found = form(path, root, Manifest, "workloadId")
-    source = Source(path, found.name, found.model, found.locate)
-    problems = list(_together(source))
-    if problems:
+def load_manifest(path: Path, root: Path) -> LoadedManifest:
+    """Load a manifest; raises `ManifestError` with every problem of its form."""
+    file = load_file(path, root, Manifest, "workloadId")
+    loaded = LoadedManifest(path, file.name, file.model, file.locate)
+    if problems := list(_find_conflicts(loaded)):
         raise ManifestError(problems)
-    return source
+    return loaded
 
 
 @dataclass(frozen=True)
-class Form(Generic[Model]):
-    """A file of a certain form: its name from the root, what stands in it, and where."""
+class LoadedFile(Generic[Model]):
+    """A parsed file: its name from the root, its content, and the lines of its values."""
 
     name: str
     model: Model
     locate: LineLookup
 
 
-def form(path: Path, root: Path, model: type[Model], first: str) -> Form[Model]:
-    """Read a file of this form, whose first key is usually `first`; raises `ManifestError` with every problem."""
+def load_file(path: Path, root: Path, model: type[Model], first: str) -> LoadedFile[Model]:
+    """Load a file as a model whose first key is usually `first`; raises `ManifestError` with every problem."""
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
     kind = FORMATS.get(path.suffix.lower())
     if kind is None:
         problem = f"expected a .json, .yaml, .yml or .toml file, found {path.name!r}"
         raise ManifestError([Problem(name, 1, problem)])
-    twice: list[ContentError] = []
     try:
-        text = read_text(path)
-        data, node = parse_with_nodes(text, kind, twice)
+        data, duplicates, locate = parse_with_lines(read_text(path), kind)
     except ContentError as error:
         raise ManifestError([Problem(name, error.line, str(error))]) from None
-    locate = build_line_lookup(text, kind, node)
-    problems = [Problem(name, one.line, str(one)) for one in twice]
+    problems = [Problem(name, error.line, str(error)) for error in duplicates]
     if not isinstance(data, dict):
-        found = "an empty file" if data is None else format_value(data)
-        raise ManifestError([*problems, Problem(name, 1, f"expected a mapping with `{first}`, found {found}")])
+        value = "an empty file" if data is None else format_value(data)
+        raise ManifestError([*problems, Problem(name, 1, f"expected a mapping with `{first}`, found {value}")])
     try:
-        made = model.model_validate(data)
+        content = model.model_validate(data)
     except ValidationError as error:
-        problems += [Problem(name, locate(one.path), one.text) for one in describe_errors(error, model, data)]
+        problems += [Problem(name, locate(fault.path), fault.text) for fault in describe_errors(error, model, data)]
     if problems:
         raise ManifestError(problems)
-    return Form(name, made, locate)
+    return LoadedFile(name, content, locate)
 
 
-def _together(source: Source) -> Iterator[Problem]:
-    """What is only wrong because of another field."""
-    manifest = source.manifest
+def _find_conflicts(loaded: LoadedManifest) -> Iterator[Problem]:
+    """Yield problems between fields: nothing judges, or `{expected}` has no files."""
+    manifest = loaded.manifest
     if not (manifest.evaluate_command or manifest.review_command or manifest.expected_paths or manifest.reviewer):
         others = "or `expectedPaths`, `reviewCommand` or a reviewer's `promptFile` instead"
-        yield source.problem(f"expected the key `evaluateCommand` ({others}), found none")
-    if manifest.expected_paths:
-        return
+        yield loaded.build_problem(f"expected the key `evaluateCommand` ({others}), found none")
     for field in ("run_command", "evaluate_command", "review_command"):
-        if "expected" in placeholders.named(getattr(manifest, field)):
+        if "expected" in find_placeholders(getattr(manifest, field)) and not manifest.expected_paths:
             name = to_camel(field)
-            yield source.problem(f"expected `expectedPaths` for {{expected}} in `{name}`, found none", name)
+            yield loaded.build_problem(f"expected `expectedPaths` for {{expected}} in `{name}`, found none", name)
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a manifest, for editors."""
-    whole = Manifest.model_json_schema()
+def build_json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a manifest, for editors."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **whole,
+        **Manifest.model_json_schema(),
         "title": "Manifest of a workload of pytest-agent-loop",
     }

@@ -25,15 +25,16 @@ from pytest_loop.core.workload.experiment_state import Experiment, ExperimentSta
 from pytest_loop.core.workload.hypotheses import Policy
 from pytest_loop.core.workload.phase_proofs import StartProof
 from pytest_loop.errors import LoopError, StateError
-from pytest_loop.session.runner import Judgement, Session, SessionError
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import Session, SessionError
 from pytest_loop.settings.command_line import build_session_arguments
 from pytest_loop.settings.settings import Settings
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.run_files import RunFiles
-from pytest_loop.workloads import planfile
-from pytest_loop.workloads.cases import Roles, Workload, roles, workload
-from pytest_loop.workloads.manifest import command_words, load
-from pytest_loop.workloads.prompting import COMPOSE
+from pytest_loop.workloads import plan_file
+from pytest_loop.workloads.cases import CaseRoles, Workload, assign_roles, load_workload
+from pytest_loop.workloads.composer_prompt import COMPOSE
+from pytest_loop.workloads.manifest import split_manifest_command
 from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -42,30 +43,31 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 class NewExperiment:
     """What the words on a command line come to where a workload is to be tuned."""
 
-    config: pytest.Config
     settings: Settings
-    root: Path
-    paths: tuple[str, ...]
+
+    @property
+    def root(self) -> Path:
+        return self.settings.root
 
     @cached_property
     def found(self) -> Workload:
         """The workload; what is wrong with its manifest is an error with one line for each problem."""
         path = self._inside("--loop-manifest", self.settings.workload.manifest)
-        return workload(load(path, self.root), self.root)
+        return load_workload(path, self.root)
 
     @cached_property
-    def plan(self) -> planfile.Plan:
-        if not self.settings.workload.plan_file:
-            return planfile.Plan()
-        return planfile.read_plan(self._inside("--loop-plan", self.settings.workload.plan_file), self.root)
+    def plan(self) -> plan_file.Plan:
+        if not self.settings.workload.plan:
+            return plan_file.Plan()
+        return plan_file.read_plan(self._inside("--loop-plan", self.settings.workload.plan), self.root)
 
     @cached_property
-    def roles(self) -> Roles:
-        return roles(
+    def roles(self) -> CaseRoles:
+        return assign_roles(
             [one.id for one in self.found.cases],
-            only=self.settings.workload.cases,
+            only=self.settings.workload.case,
             focus=self.settings.workload.focus or self.plan.focus,
-            guards=self.settings.workload.guards or self.plan.guards,
+            guards=self.settings.workload.guard or self.plan.guards,
             excluded=[one.case for one in self.plan.exclusions],
         )
 
@@ -79,7 +81,7 @@ class NewExperiment:
         return self.found.source.manifest.workload_id
 
     def _inside(self, option: str, name: str) -> Path:
-        path = (self.config.invocation_params.dir / name).resolve()
+        path = (self.settings.folder / name).resolve()
         root = self.root.resolve()
         if not path.is_relative_to(root):
             raise pytest.UsageError(f"{option}: expected a path inside {self.root}, found {name!r}")
@@ -87,12 +89,11 @@ class NewExperiment:
 
     def arguments(self) -> tuple[str, ...]:
         """The arguments of every session: the person's own, and all cases or those that are wanted."""
-        given = [str(word) for word in self.config.invocation_params.args]
-        place = ("--rootdir", str(self.root), "-c", str(self.config.inipath or os.devnull))
         path = str(self.found.source.path)
         is_whole = len(self.roles.run) == len(self.found.cases)
         cases = (path,) if is_whole else tuple(f"{path}::{case}" for case in self.roles.run)
-        return (*build_session_arguments(given, self.paths or ("",)), *place, *cases)
+        arguments = build_session_arguments(self.settings.arguments, self.settings.paths)
+        return (*arguments, *self.settings.location_arguments, *cases)
 
     def begin(self, files: RunFiles, session: Session, agents: tuple[str, ...]) -> tuple[ExperimentState, SealedFiles]:
         """Return the state that the experiment begins with, and the files as they are before the first edit."""
@@ -132,7 +133,7 @@ class NewExperiment:
         own = self.found.source.manifest.agents.composer.prompt_file
         if own:
             values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
-            prompts.render_template(COMPOSE, values, own=self.found.folder / own)
+            prompts.render_template(COMPOSE, values, template=self.found.folder / own)
 
     @property
     def _max_iterations(self) -> int:
@@ -142,7 +143,7 @@ class NewExperiment:
             else self.found.source.manifest.max_iterations
         )
 
-    def _collect_cases(self, session: Session) -> Judgement:
+    def _collect_cases(self, session: Session) -> SessionResult:
         """Return what a session would judge; it has to include every case."""
         try:
             order = SessionOrder(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
@@ -160,7 +161,9 @@ class NewExperiment:
         wanted = {f"{self.manifest}::{case}": case for case in self.roles.run}
         whole = build_run_criteria(plan, {}, {})
         rules = tuple(
-            rule.model_copy(update={"holdout": wanted[rule.id] in self.found.hidden, "description": wanted[rule.id]})
+            rule.model_copy(
+                update={"holdout": wanted[rule.id] in self.found.hidden_cases, "description": wanted[rule.id]}
+            )
             for rule in whole.rules
             if rule.id in wanted
         )
@@ -183,13 +186,13 @@ class NewExperiment:
             focus=parts.focus,
             guards=parts.guards,
             excluded=parts.excluded,
-            hidden=self.found.hidden & frozenset(parts.run),
+            hidden=self.found.hidden_cases & frozenset(parts.run),
             plan=str(self.plan),
         )
 
     # -- what stays as it is
 
-    def _make_seal(self, judgement: Judgement) -> Sealed:
+    def _make_seal(self, judgement: SessionResult) -> Sealed:
         """Seal the files that judge, but not the artifacts."""
         plugins = tuple(sorted(judgement.plugins))
         return Sealed(patterns=self._sealed(), site=hash_site_files(), plugins=plugins, outputs=self._outputs())
@@ -205,7 +208,7 @@ class NewExperiment:
         for case in self.found.cases:
             yield from filter(None, (case.id, case.expected))
         commands = (manifest.build_command, manifest.run_command, manifest.evaluate_command, manifest.review_command)
-        words = {word for command in commands if command for word in command_words(command)}
+        words = {word for command in commands if command for word in split_manifest_command(command)}
         named = (*sorted(words), manifest.reviewer)
         yield from (word for word in named if word and (self.found.folder / word).is_file())
 
@@ -229,7 +232,7 @@ class NewExperiment:
             session_dir=self.settings.start.dir or ".loop",
             cases_selected=len(self.roles.run),
             hypotheses_ranked=len(self.plan.hypotheses),
-            plan_written=bool(self.settings.workload.plan_file),
+            plan_written=bool(self.settings.workload.plan),
             user_approved=approved,
         )
         manifest = self.found.source.manifest.model_dump(by_alias=True, exclude_defaults=True)

@@ -1,4 +1,4 @@
-"""Runs a case: its command, and then whoever judges what came out."""
+"""Run a case: execute its command, then judge the output."""
 
 from __future__ import annotations
 
@@ -15,185 +15,189 @@ from pytest_loop.processes import child
 from pytest_loop.rules.checks.check import Answer
 from pytest_loop.rules.syntax import ContentError, read_text
 from pytest_loop.workloads.cases import Case, Workload
-from pytest_loop.workloads.evaluating import Heard, difference, heard, together
-from pytest_loop.workloads.manifest import command_words
-from pytest_loop.workloads.placeholders import filled
+from pytest_loop.workloads.evaluator_answers import EvaluatorAnswer, combine_answers, compare_output, parse_answer
+from pytest_loop.workloads.manifest import fill_placeholders, split_manifest_command
 
 TIMEOUT = 600.0
 TRIES = 3
 CALIBRATIONS = 3
 _PAUSE = 0.1
 _TAIL = 12
-Done = TypeVar("Done")
+Result = TypeVar("Result")
 
 
-class Hopeless(CheckError):  # noqa: N818 - an error of the infrastructure that no other try can mend
-    """A command that cannot even be started."""
+class PermanentError(CheckError):
+    """An infrastructure error that another try cannot fix."""
 
 
 class Pipeline:
-    """The commands of a workload; `ask` puts a question about an output to a judge, where there is one."""
+    """The commands of a workload; `ask` sends a question about an output to a judge, if there is one."""
 
     def __init__(self, workload: Workload, timeout: float = TIMEOUT, ask: Callable[..., Answer] | None = None) -> None:
         self.workload = workload
-        self.manifest = workload.source.manifest
+        self.manifest = workload.manifest
         self.timeout = timeout
         self.ask = ask
-        self._inside = os.path.join(os.path.realpath(workload.root), "")
+        self._project = os.path.join(os.path.realpath(workload.root), "")
 
     def build(self) -> None:
-        """What has to happen once before the cases are run; raises `CheckError`."""
-        done = self._completed(self.manifest.build_command)
-        if done.exit_code:
-            raise CheckError(_unexpected(self.manifest.build_command, done))
+        """Run the build command, once before the cases; raises `CheckError`."""
+        self._run_successfully(self.manifest.build_command)
 
-    def voted(self, case: Case) -> CaseResult:
-        """What a case comes to; a noisy one is run until it is certain whether enough of its repeats pass."""
+    def evaluate_case(self, case: Case) -> CaseResult:
+        """Run a case as often as needed to know whether enough of its repeats pass."""
         total = self.manifest.repeat
         need = count_needed_passes(str(self.manifest.need), total)
         results: list[CaseResult] = []
-        while (
-            decide_vote(sum(one.passed for one in results), sum(not one.passed for one in results), total, need) is None
-        ):
-            results.append(self.result(case))
+        passes = 0
+        while decide_vote(passes, len(results) - passes, total, need) is None:
+            results.append(self.run_case(case))
+            passes += results[-1].passed
             if results[-1].outcome is CaseOutcome.INFRASTRUCTURE:
                 return results[-1]
-        return results[0] if total == 1 else _together(results, need)
+        return results[0] if total == 1 else _combine_repeats(results, need)
 
-    def result(self, case: Case, tries: int = TRIES) -> CaseResult:
-        """What running a case once comes to; the infrastructure gets more tries, and its errors are told apart."""
+    def run_case(self, case: Case, tries: int = TRIES) -> CaseResult:
+        """Run a case once; infrastructure errors are retried and are an outcome of their own."""
         started = time.monotonic()
         try:
-            _again(lambda: self._run(case), tries)
-            found = _again(lambda: self._judged(case), tries)
+            _retry(lambda: self._produce_output(case), tries)
+            result = _retry(lambda: self._judge_output(case), tries)
         except NotJudgedError:
             raise
         except LoopError as error:
-            found = CaseResult(id=case.id, outcome=CaseOutcome.INFRASTRUCTURE, text=str(error))
-        return found.model_copy(update={"seconds": time.monotonic() - started})
+            result = CaseResult(id=case.id, outcome=CaseOutcome.INFRASTRUCTURE, text=str(error))
+        return result.model_copy(update={"seconds": time.monotonic() - started})
 
-    def _run(self, case: Case) -> None:
-        output = self._output(case)
-        more = ("--force",) if self.manifest.cache_strategy == "force" else ()
-        done = self._completed(self.manifest.run_command, case, more)
-        if done.exit_code:
-            raise CheckError(_unexpected(self.manifest.run_command, done))
+    def _produce_output(self, case: Case) -> None:
+        output = self._clear_output(case)
+        flags = ("--force",) if self.manifest.cache_strategy == "force" else ()
+        done = self._run_successfully(self.manifest.run_command, case, flags)
         if not output.is_file():
-            wanted = f"the output {case.output} of `{self.manifest.run_command}`"
-            raise CheckError(f"expected {wanted}, found none{_tail(done)}")
+            missing = f"the output {case.output} of `{self.manifest.run_command}`"
+            raise CheckError(f"expected {missing}, found none{_get_tail(done)}")
 
-    def _output(self, case: Case) -> Path:
-        """Where the output goes, and nothing is there: inside the project, also where a folder on the way is a link."""
+    def _clear_output(self, case: Case) -> Path:
+        """Remove the output of an earlier run; a folder on its path must not link out of the project."""
         path = self.workload.folder / case.output
-        if not os.path.join(os.path.realpath(path.parent), "").startswith(self._inside):
-            raise Hopeless(f"expected a place inside the project for the output {case.output}, found a link out of it")
+        if not os.path.join(os.path.realpath(path.parent), "").startswith(self._project):
+            place = f"a place inside the project for the output {case.output}"
+            raise PermanentError(f"expected {place}, found a link out of it")
         try:
             path.unlink(missing_ok=True)
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise Hopeless(f"cannot make room for the output {case.output}: {error.strerror}") from None
+            raise PermanentError(f"cannot make room for the output {case.output}: {error.strerror}") from None
         return path
 
-    def _judged(self, case: Case) -> CaseResult:
-        commands = [one for one in (self.manifest.evaluate_command, self.manifest.review_command) if one]
-        differs = self._difference(case)
+    def _judge_output(self, case: Case) -> CaseResult:
+        commands = list(filter(None, (self.manifest.evaluate_command, self.manifest.review_command)))
+        difference = self._compare_output(case)
         if commands:
-            said = together([self._heard(command, case) for command in commands])
+            answer = combine_answers([self._run_evaluator(command, case) for command in commands])
         elif self.ask is not None and self.manifest.reviewer:
-            said = self._reviewed(case, self.ask)
+            answer = self._ask_reviewer(case, self.ask)
         elif case.expected:
-            said = Heard(not differs, critiques=(Remark(message=f"differs from {case.expected}"),) if differs else ())
+            critiques = (Remark(message=f"differs from {case.expected}"),) if difference else ()
+            answer = EvaluatorAnswer(not difference, critiques=critiques)
         else:
             raise NotJudgedError("nobody here can review it: name an agent with --loop-judge")
-        outcome = CaseOutcome.PASSED if said.passed else CaseOutcome.FAILED
-        shown = "" if said.passed else differs
-        return CaseResult(id=case.id, outcome=outcome, score=said.score, critiques=said.critiques, difference=shown)
+        return CaseResult(
+            id=case.id,
+            outcome=CaseOutcome.PASSED if answer.passed else CaseOutcome.FAILED,
+            score=answer.score,
+            critiques=answer.critiques,
+            difference="" if answer.passed else difference,
+        )
 
-    def _heard(self, command: str, case: Case) -> Heard:
-        done = self._completed(command, case)
+    def _run_evaluator(self, command: str, case: Case) -> EvaluatorAnswer:
+        done = self._run_command(command, case)
         if done.exit_code < 0:
-            raise CheckError(_unexpected(command, done))
-        return heard(command, done.exit_code, done.stdout, done.stderr)
+            raise CheckError(_describe_exit(command, done))
+        return parse_answer(command, done.exit_code, done.stdout, done.stderr)
 
-    def _reviewed(self, case: Case, ask: Callable[..., Answer]) -> Heard:
+    def _ask_reviewer(self, case: Case, ask: Callable[..., Answer]) -> EvaluatorAnswer:
         try:
             question = read_text(self.workload.folder / self.manifest.reviewer)
         except ContentError as error:
-            raise Hopeless(f"{self.manifest.reviewer}:{error.line}: {error}") from None
-        answer = ask(filled_loosely(question, case), artifact=self.workload.folder / case.output)
+            raise PermanentError(f"{self.manifest.reviewer}:{error.line}: {error}") from None
+        for name, value in case.values.items():  # other braces in a prompt are only braces
+            question = question.replace(f"{{{name}}}", value)
+        answer = ask(question, artifact=self.workload.folder / case.output)
         critiques = () if answer.passed else (Remark(message=answer.reason or "the reviewer says no"),)
-        return Heard(answer.passed, critiques=critiques)
+        return EvaluatorAnswer(answer.passed, critiques=critiques)
 
-    def _difference(self, case: Case) -> str:
+    def _compare_output(self, case: Case) -> str:
         if not case.expected:
             return ""
         output, expected = (self.workload.folder / path for path in (case.output, case.expected))
         try:
-            return difference(output.read_bytes(), expected.read_bytes(), case.id)
+            return compare_output(output.read_bytes(), expected.read_bytes(), case.id)
         except OSError as error:
             raise CheckError(f"cannot compare {case.output} with {case.expected}: {error.strerror}") from None
 
-    def _completed(self, command: str, case: Case | None = None, more: tuple[str, ...] = ()) -> child.CommandResult:
-        words = command_words(command)
+    def _run_successfully(
+        self, command: str, case: Case | None = None, flags: tuple[str, ...] = ()
+    ) -> child.CommandResult:
+        done = self._run_command(command, case, flags)
+        if done.exit_code:
+            raise CheckError(_describe_exit(command, done))
+        return done
+
+    def _run_command(self, command: str, case: Case | None = None, flags: tuple[str, ...] = ()) -> child.CommandResult:
+        words = split_manifest_command(command)
         if case is not None:
-            words = tuple(filled(word, case.values) for word in words)
+            words = tuple(fill_placeholders(word, case.values) for word in words)
         try:
-            done = child.run_command(child.Command([*words, *more], self.workload.folder, self.timeout))
+            done = child.run_command(child.Command([*words, *flags], self.workload.folder, self.timeout))
         except child.CannotStartError as error:
-            raise Hopeless(str(error)) from None
+            raise PermanentError(str(error)) from None
         if done.ending is not child.Ending.COMPLETED:
-            raise CheckError(
-                f"expected `{command}` to end within {self.timeout:g} s, found it still running{_tail(done)}"
-            )
+            limit = f"expected `{command}` to end within {self.timeout:g} s"
+            raise CheckError(f"{limit}, found it still running{_get_tail(done)}")
         return done
 
 
-def _together(results: list[CaseResult], need: int) -> CaseResult:
-    """Several repeats as one: what was said about the first that failed, and how often it passed."""
-    passes = sum(one.passed for one in results)
-    first = next((one for one in results if one.passed is (passes >= need)), results[-1])
-    said = Remark(message=f"{passes} of {len(results)} repeats pass, {need} have to")
-    critiques = first.critiques if first.passed else (*first.critiques, said)
-    return first.model_copy(update={"critiques": critiques, "seconds": sum(one.seconds for one in results)})
+def _combine_repeats(results: list[CaseResult], need: int) -> CaseResult:
+    """Return the first result that agrees with the vote, with the number of passes if the case fails."""
+    passes = sum(result.passed for result in results)
+    decisive = next((result for result in results if result.passed is (passes >= need)), results[-1])
+    count = Remark(message=f"{passes} of {len(results)} repeats pass, {need} have to")
+    critiques = decisive.critiques if decisive.passed else (*decisive.critiques, count)
+    seconds = sum(result.seconds for result in results)
+    return decisive.model_copy(update={"critiques": critiques, "seconds": seconds})
 
 
-def filled_loosely(text: str, case: Case) -> str:
-    """A prompt with its placeholders replaced; other braces of a prompt are only braces."""
-    for name, value in case.values.items():
-        text = text.replace(f"{{{name}}}", value)
-    return text
-
-
-def _again(step: Callable[[], Done], tries: int) -> Done:
-    """Try a step again, a little later each time; what no other try can mend is not tried again."""
+def _retry(step: Callable[[], Result], tries: int) -> Result:
+    """Run a step until it succeeds, with growing pauses; permanent errors are raised at once."""
     for number in range(1, tries):
         try:
             return step()
-        except (Hopeless, NotJudgedError):
+        except (PermanentError, NotJudgedError):
             raise
         except LoopError:
             time.sleep(_PAUSE * 4 ** (number - 1))
     return step()
 
 
-def _unexpected(command: str, done: child.CommandResult) -> str:
-    found = f"exit code {done.exit_code}" if done.exit_code >= 0 else f"an end by signal {-done.exit_code}"
-    return f"expected exit code 0 of `{command}`, found {found}{_tail(done)}"
+def _describe_exit(command: str, done: child.CommandResult) -> str:
+    end = f"exit code {done.exit_code}" if done.exit_code >= 0 else f"an end by signal {-done.exit_code}"
+    return f"expected exit code 0 of `{command}`, found {end}{_get_tail(done)}"
 
 
-def _tail(done: child.CommandResult) -> str:
+def _get_tail(done: child.CommandResult) -> str:
     lines = done.output.strip().splitlines()[-_TAIL:]
     return "".join(f"\n{line}" for line in lines)
 
 
 class Calibration(NamedTuple):
-    """Whether the pipeline works at all: the case that it was tried with, and what went wrong each time."""
+    """Whether the pipeline works: the case that was tried, and the error of each failed try."""
 
     case: str
     passed: bool
     errors: tuple[str, ...] = ()
 
-    def payload(self) -> dict[str, Any]:
+    def to_payload(self) -> dict[str, Any]:
         return {
             "case": self.case,
             "passed": self.passed,
@@ -202,25 +206,25 @@ class Calibration(NamedTuple):
         }
 
 
-def calibrated(pipeline: Pipeline, case: Case) -> Calibration:
-    """Build, and run one case: up to three times, each try once, and a case that is only wrong is good enough."""
+def calibrate(pipeline: Pipeline, case: Case) -> Calibration:
+    """Build, and run one case up to three times; a case that only fails shows that the pipeline works."""
     errors: list[str] = []
     while len(errors) < CALIBRATIONS:
-        problem = _tried(pipeline, case)
-        if problem is None:
+        error = _try_pipeline(pipeline, case)
+        if error is None:
             return Calibration(case.id, True, tuple(errors))
-        errors.append(problem)
+        errors.append(error)
     return Calibration(case.id, False, tuple(errors))
 
 
-def _tried(pipeline: Pipeline, case: Case) -> str | None:
-    """What goes wrong with the pipeline; that nobody here can review is left to the session, which has a judge."""
+def _try_pipeline(pipeline: Pipeline, case: Case) -> str | None:
+    """Return the error of the pipeline; a missing reviewer is none, because the session has a judge."""
     try:
         if pipeline.manifest.build_command:
             pipeline.build()
-        found = pipeline.result(case, tries=1)
+        result = pipeline.run_case(case, tries=1)
     except NotJudgedError:
         return None
     except CheckError as error:
         return str(error)
-    return found.text if found.outcome is CaseOutcome.INFRASTRUCTURE else None
+    return result.text if result.outcome is CaseOutcome.INFRASTRUCTURE else None

@@ -10,7 +10,6 @@ import hashlib
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -69,14 +68,11 @@ class ContentArchive:
 
     def rewrite_if_removed(self) -> None:
         """Write the file again if it was deleted or replaced while it is open."""
-        if self._file is None:
+        if self._file is None or disk.is_same_file(self.path, self._file.fileno()):
             return
-        status = os.fstat(self._file.fileno())
-        with suppress(OSError):
-            if os.path.samestat(self.path.lstat(), status):
-                return
         self._file.flush()
-        data = os.pread(self._file.fileno(), status.st_size, 0)
+        self._file.seek(0)
+        data = self._file.read()
         self.close()
         disk.make_folder(self.path.parent)
         disk.write_atomically(self.path, data)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.core.model.vocabulary import Reason
-from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSED
+from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS
 from pytest_loop.rules.rule_files import load_rule_file
 from pytest_loop.settings.options import OPTIONS
 
@@ -54,4 +54,4 @@ def test_every_stop_reason_is_documented() -> None:
 
 def test_every_kind_of_check_is_in_the_table() -> None:
     table = RULES[RULES.index("## Checks") : RULES.index("## Python tests")]
-    assert [kind for kind in [*BUILT_IN_KINDS, *COMPOSED] if f"`{kind}: " not in table] == []
+    assert [kind for kind in [*BUILT_IN_KINDS, *COMPOSITE_KINDS] if f"`{kind}: " not in table] == []

@@ -352,7 +352,7 @@ def test_codex_goes_on_with_the_critique_until_the_rules_pass(
         ]
         command = [str(codex_cli_bin.bundled_codex_path()), *words, str(project), "-"]
         subprocess.run(command, input="mend it", text=True, check=True, capture_output=True, timeout=120)
-        seen = [json.dumps(one.body["input"][-1]) for one in server.asked]
+        seen = [json.dumps(one.body["input"][-1]) for one in server.requests]
     assert "test_calc.py:4: assert -1 == 3" in seen[1]
     assert len(seen) == 3  # the second stop was allowed
     assert (project / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"

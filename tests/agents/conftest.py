@@ -20,39 +20,41 @@ collect_ignore = [] if os.environ.get("PYTEST_LOOP_CLIENTS") else ["test_real_cl
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Ask:
-    """A request in a folder of its own; its artifact exists where a text for it is given."""
+    """Return a factory of requests; the artifact exists if its text is given."""
 
-    def make(step: str = "PRODUCE", prompt: str = "do it", artifact: str | None = None, **more: Any) -> AgentRequest:
+    def create(
+        step: str = "PRODUCE", prompt: str = "do it", artifact: str | None = None, **fields: Any
+    ) -> AgentRequest:
         path = tmp_path / "scratch" / "doc.md"
         path.parent.mkdir(exist_ok=True)
         if artifact is not None:
             path.write_text(artifact)
-        return AgentRequest(step, prompt, tmp_path, path, **more)
+        return AgentRequest(step, prompt, tmp_path, path, **fields)
 
-    return make
+    return create
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Callable[..., CommandAgent]:
-    """A command agent that is a Python script of a few lines, with the words that follow it."""
+    """Return a factory of command agents that run a short Python script with arguments."""
 
-    def make(script: str, words: str = "") -> CommandAgent:
+    def create(script: str, words: str = "") -> CommandAgent:
         (tmp_path / "agent.py").write_text(dedent(script))
-        return CommandAgent(f"{sys.executable} agent.py {words}", "the agent")
+        return CommandAgent(f"{sys.executable} agent.py {words}", tmp_path, "the agent")
 
-    return make
+    return create
 
 
 @pytest.fixture
 def function(tmp_path: Path) -> Iterator[Callable[..., PythonAgent]]:
-    """A Python agent: the function `work` of a module in the project."""
-    made: list[PythonAgent] = []
+    """Return a factory of Python agents that call a function of a module."""
+    agents: list[PythonAgent] = []
 
-    def make(module: str, name: str = "work") -> PythonAgent:
+    def create(module: str, name: str = "work") -> PythonAgent:
         (tmp_path / "my_agents.py").write_text(dedent(module))
-        made.append(PythonAgent(f"my_agents:{name}", tmp_path))
-        return made[-1]
+        agents.append(PythonAgent(f"my_agents:{name}", tmp_path))
+        return agents[-1]
 
-    yield make
-    for agent in made:
+    yield create
+    for agent in agents:
         agent.close()

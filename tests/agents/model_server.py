@@ -1,4 +1,4 @@
-"""A model that says what it was told to say, over the four protocols that agent clients speak, on loopback only."""
+"""A scripted model server on loopback, for the four protocols of agent clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Events = Iterator[tuple[str, Body]]
 
 @dataclass(frozen=True)
 class Turn:
-    """One answer of the model: words, calls of tools, or an error. `asks` is a tool that the request must offer."""
+    """One answer of the model: text, tool calls, or an error. `asks` is a tool that the request must offer."""
 
     text: str = ""
     tools: tuple[tuple[str, Body], ...] = ()
@@ -27,8 +27,8 @@ class Turn:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request as it came."""
+class ModelRequest:
+    """One HTTP request."""
 
     path: str
     headers: Mapping[str, str]
@@ -43,17 +43,17 @@ class Asked:
 
 
 class ModelServer:
-    """Takes the turns of its script in their order, each for the first request that it fits; the last one stays.
+    """Answer with the turns of a script in order, each for the first request that fits; the last one repeats.
 
     Clients ask for titles and memories on the side. Such a request, which fits no turn, is answered with a word.
     """
 
     def __init__(self, *script: Turn) -> None:
         self.script = list(script)
-        self.asked: list[Asked] = []
+        self.requests: list[ModelRequest] = []
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _make_handler(self))
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def __enter__(self) -> ModelServer:
@@ -65,37 +65,37 @@ class ModelServer:
         self._http.shutdown()
         self._http.server_close()
 
-    def turn(self, asked: Asked) -> Turn:
-        """What the model says to this request."""
+    def take_turn(self, request: ModelRequest) -> Turn:
+        """Return the answer to a request."""
         with self._lock:
-            self.asked.append(asked)
-            fitting = [one for one in self.script if asked.offers(one.asks)]
-            found = fitting[0] if fitting else Turn("ok")
+            self.requests.append(request)
+            fitting = [turn for turn in self.script if request.offers(turn.asks)]
+            turn = fitting[0] if fitting else Turn("ok")
             if len(fitting) > 1:
-                self.script.remove(found)
-        if found.hangs:
+                self.script.remove(turn)
+        if turn.hangs:
             self._closed.wait(60)
-        return found
+        return turn
 
 
-def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
+def _make_handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._give(200, "application/json", b'{"object": "list", "data": [], "models": []}')
+            self._send(200, "application/json", b'{"object": "list", "data": [], "models": []}')
 
         def do_POST(self) -> None:
             data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            asked = Asked(self.path, dict(self.headers), json.loads(data or b"{}"))
-            turn = server.turn(asked)
+            request = ModelRequest(self.path, dict(self.headers), json.loads(data or b"{}"))
+            turn = server.take_turn(request)
             if turn.status != 200:
                 error = {"message": "no", "type": "error", "code": turn.status}
-                self._give(turn.status, "application/json", json.dumps({"error": error}).encode(), turn.headers)
-            elif asked.is_streamed:
-                self._give(200, "text/event-stream", b"".join(map(_line, _events(asked, turn))))
+                self._send(turn.status, "application/json", json.dumps({"error": error}).encode(), turn.headers)
+            elif request.is_streamed:
+                self._send(200, "text/event-stream", b"".join(map(_encode_event, _make_events(request, turn))))
             else:
-                self._give(200, "application/json", json.dumps(_whole(asked, turn)).encode())
+                self._send(200, "application/json", json.dumps(_make_body(request, turn)).encode())
 
-        def _give(self, status: int, kind: str, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+        def _send(self, status: int, kind: str, body: bytes, headers: Mapping[str, str] | None = None) -> None:
             try:
                 self.send_response(status)
                 for name, value in {"Content-Type": kind, "Content-Length": len(body), **(headers or {})}.items():
@@ -106,37 +106,37 @@ def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
                 pass  # the client has ended meanwhile
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     return Handler
 
 
-def _line(event: tuple[str, Body]) -> bytes:
+def _encode_event(event: tuple[str, Body]) -> bytes:
     name, data = event
     return (f"event: {name}\n" if name else "").encode() + b"data: " + json.dumps(data).encode() + b"\n\n"
 
 
-def _events(asked: Asked, turn: Turn) -> Events:
-    if asked.path.endswith("/responses"):
-        return _responses_events(turn)
-    if asked.path.endswith("/chat/completions"):
-        return _chat_events(turn)
-    if "/messages" in asked.path:
-        return _messages_events(turn)
-    return iter([("", _gemini(turn))])
+def _make_events(request: ModelRequest, turn: Turn) -> Events:
+    if request.path.endswith("/responses"):
+        return _make_responses_events(turn)
+    if request.path.endswith("/chat/completions"):
+        return _make_chat_events(turn)
+    if "/messages" in request.path:
+        return _make_messages_events(turn)
+    return iter([("", _make_gemini(turn))])
 
 
-def _whole(asked: Asked, turn: Turn) -> Body:
-    if asked.path.endswith("/responses"):
-        return _responses(turn)
-    if asked.path.endswith("/chat/completions"):
-        return _chat(turn)
-    if asked.path.endswith("/count_tokens"):
+def _make_body(request: ModelRequest, turn: Turn) -> Body:
+    if request.path.endswith("/responses"):
+        return _make_responses(turn)
+    if request.path.endswith("/chat/completions"):
+        return _make_chat(turn)
+    if request.path.endswith("/count_tokens"):
         return {"input_tokens": turn.tokens[0]}
-    return _messages(turn) if "/messages" in asked.path else _gemini(turn)
+    return _make_messages(turn) if "/messages" in request.path else _make_gemini(turn)
 
 
-def _responses(turn: Turn) -> Body:
+def _make_responses(turn: Turn) -> Body:
     words = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": turn.text}]}
     calls = [
         {"type": "function_call", "id": f"f{n}", "call_id": f"c{n}", "name": name, "arguments": json.dumps(arguments)}
@@ -153,16 +153,16 @@ def _responses(turn: Turn) -> Body:
     return {"id": "r", "object": "response", "status": "completed", "output": output, "usage": usage}
 
 
-def _responses_events(turn: Turn) -> Events:
-    whole = _responses(turn)
+def _make_responses_events(turn: Turn) -> Events:
+    body = _make_responses(turn)
     yield "response.created", {"type": "response.created", "response": {"id": "r"}}
-    for number, item in enumerate(whole["output"]):
+    for number, item in enumerate(body["output"]):
         kind = "response.output_item.done"
         yield kind, {"type": kind, "output_index": number, "item": item}
-    yield "response.completed", {"type": "response.completed", "response": whole}
+    yield "response.completed", {"type": "response.completed", "response": body}
 
 
-def _chat(turn: Turn, part: str = "message", kind: str = "chat.completion") -> Body:
+def _make_chat(turn: Turn, part: str = "message", kind: str = "chat.completion") -> Body:
     calls = [
         {
             "index": n,
@@ -172,20 +172,20 @@ def _chat(turn: Turn, part: str = "message", kind: str = "chat.completion") -> B
         }
         for n, (name, arguments) in enumerate(turn.tools)
     ]
-    said = {"role": "assistant", "content": turn.text or None, **({"tool_calls": calls} if calls else {})}
+    message = {"role": "assistant", "content": turn.text or None, **({"tool_calls": calls} if calls else {})}
     usage = {"prompt_tokens": turn.tokens[0], "completion_tokens": turn.tokens[1], "total_tokens": sum(turn.tokens)}
-    choice = {"index": 0, part: said, "finish_reason": "tool_calls" if calls else "stop"}
+    choice = {"index": 0, part: message, "finish_reason": "tool_calls" if calls else "stop"}
     return {"id": "c", "object": kind, "created": 1, "model": "scripted", "choices": [choice], "usage": usage}
 
 
-def _chat_events(turn: Turn) -> Events:
-    whole = _chat(turn, "delta", "chat.completion.chunk")
-    yield "", {**whole, "usage": None, "choices": [{**whole["choices"][0], "finish_reason": None}]}
-    yield "", {**whole, "usage": None, "choices": [{**whole["choices"][0], "delta": {}}]}
-    yield "", {**whole, "choices": []}
+def _make_chat_events(turn: Turn) -> Events:
+    body = _make_chat(turn, "delta", "chat.completion.chunk")
+    yield "", {**body, "usage": None, "choices": [{**body["choices"][0], "finish_reason": None}]}
+    yield "", {**body, "usage": None, "choices": [{**body["choices"][0], "delta": {}}]}
+    yield "", {**body, "choices": []}
 
 
-def _messages(turn: Turn) -> Body:
+def _make_messages(turn: Turn) -> Body:
     calls = [
         {"type": "tool_use", "id": f"toolu_{n}", "name": name, "input": arguments}
         for n, (name, arguments) in enumerate(turn.tools)
@@ -202,10 +202,10 @@ def _messages(turn: Turn) -> Body:
     }
 
 
-def _messages_events(turn: Turn) -> Events:
-    whole = _messages(turn)
-    yield "message_start", {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}}
-    for n, block in enumerate(whole["content"]):
+def _make_messages_events(turn: Turn) -> Events:
+    body = _make_messages(turn)
+    yield "message_start", {"type": "message_start", "message": {**body, "content": [], "stop_reason": None}}
+    for n, block in enumerate(body["content"]):
         is_text = block["type"] == "text"
         empty = {**block, "text": ""} if is_text else {**block, "input": {}}
         delta = (
@@ -216,12 +216,12 @@ def _messages_events(turn: Turn) -> Events:
         yield "content_block_start", {"type": "content_block_start", "index": n, "content_block": empty}
         yield "content_block_delta", {"type": "content_block_delta", "index": n, "delta": delta}
         yield "content_block_stop", {"type": "content_block_stop", "index": n}
-    stop = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
+    stop = {"stop_reason": body["stop_reason"], "stop_sequence": None}
     yield "message_delta", {"type": "message_delta", "delta": stop, "usage": {"output_tokens": turn.tokens[1]}}
     yield "message_stop", {"type": "message_stop"}
 
 
-def _gemini(turn: Turn) -> Body:
+def _make_gemini(turn: Turn) -> Body:
     parts = [{"text": turn.text}] if turn.text else []
     calls = [{"functionCall": {"name": name, "args": arguments}} for name, arguments in turn.tools]
     usage = {

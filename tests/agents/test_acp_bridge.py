@@ -1,4 +1,4 @@
-"""Agents that speak the Agent Client Protocol: here a script of a few lines that does as its prompt says."""
+"""Agents that speak the Agent Client Protocol: here a short script."""
 
 from __future__ import annotations
 
@@ -79,25 +79,25 @@ Agent = Callable[..., ClientAgent]
 def agent(tmp_path: Path) -> Agent:
     (tmp_path / "agent.py").write_text(dedent(AGENT))
 
-    def make_it(words: str = "") -> ClientAgent:
-        found = make_agent(f"acp:{sys.executable} agent.py {words}", tmp_path, {})
-        assert isinstance(found, ClientAgent)
-        return found
+    def create(words: str = "") -> ClientAgent:
+        agent = make_agent(f"acp:{sys.executable} agent.py {words}", tmp_path, {})
+        assert isinstance(agent, ClientAgent)
+        return agent
 
-    return make_it
+    return create
 
 
 @pytest.mark.measured
-def test_it_may_edit_where_an_edit_is_asked_for(agent: Agent, tmp_path: Path) -> None:
-    heard: list[bytes] = []
-    reply = agent("--modes").answer(AgentRequest("PRODUCE", "Grüße", tmp_path), Watch(on_output=heard.append))
+def test_produce_and_refine_may_edit(agent: Agent, tmp_path: Path) -> None:
+    output: list[bytes] = []
+    reply = agent("--modes").answer(AgentRequest("PRODUCE", "Grüße", tmp_path), Watch(on_output=output.append))
     assert reply.text == f"code False {YES}"
     assert reply.usage == Usage()
-    assert heard[:2] == [b"I think first.\n", b"tool: edit calc.py\n"]
+    assert output[:2] == [b"I think first.\n", b"tool: edit calc.py\n"]
 
 
 @pytest.mark.measured
-def test_elsewhere_it_reads_in_the_mode_that_it_has_for_that(agent: Agent, tmp_path: Path) -> None:
+def test_other_steps_use_a_read_only_mode(agent: Agent, tmp_path: Path) -> None:
     assert agent("--modes").answer(AgentRequest("JUDGE", "x", tmp_path), Watch()).text == f"plan False {NO}"
     assert agent("--options").answer(AgentRequest("JUDGE", "x", tmp_path), Watch()).text == f"how=plan False {NO}"
     with pytest.raises(AgentError, match="the agent names no mode in which it edits nothing"):
@@ -105,11 +105,11 @@ def test_elsewhere_it_reads_in_the_mode_that_it_has_for_that(agent: Agent, tmp_p
 
 
 @pytest.mark.measured
-def test_a_conversation_goes_on_where_the_agent_can_load_it(agent: Agent, tmp_path: Path) -> None:
+def test_a_session_continues_if_the_agent_can_load_it(agent: Agent, tmp_path: Path) -> None:
     for words, loaded in (("--loads", "s1"), ("", "False"), ("--loads --forgets", "False")):
-        one = agent(words)
-        one.answer(AgentRequest("PRODUCE", "x", tmp_path), Watch())
-        assert one.answer(AgentRequest("REFINE", "x", tmp_path), Watch()).text == f"code {loaded} {YES}"
+        client = agent(words)
+        client.answer(AgentRequest("PRODUCE", "x", tmp_path), Watch())
+        assert client.answer(AgentRequest("REFINE", "x", tmp_path), Watch()).text == f"code {loaded} {YES}"
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def test_a_conversation_goes_on_where_the_agent_can_load_it(agent: Agent, tmp_pa
         ("login", AgentUnavailableError, r"was refused by its model's server \(status 401\): Authentication required"),
     ],
 )
-def test_what_is_no_answer_says_why(
+def test_a_failed_request_names_the_reason(
     agent: Agent, tmp_path: Path, prompt: str, kind: type[AgentError], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
         agent().answer(AgentRequest("PRODUCE", prompt, tmp_path), Watch())
 
 
-def test_a_command_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
+def test_a_missing_command_is_refused_at_once(tmp_path: Path) -> None:
     for spec, message in (
         ("acp:no-such-agent", "cannot run 'no-such-agent': no such command is installed here"),
         ("acp:", "expected a command after `acp:`, found nothing"),

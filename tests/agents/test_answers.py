@@ -1,4 +1,4 @@
-"""Answers that must have a form."""
+"""Structured answers of agents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ YES = '{"passed": true, "reason": "it says so"}'
         f"Not JSON: ```json\n{{broken\n```\nbut {YES}",
     ],
 )
-def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
+def test_the_json_object_is_found_among_other_text(text: str) -> None:
     assert validate_answer(AgentReply(text=text), JudgeAnswer) == JudgeAnswer(passed=True, reason="it says so")
 
 
@@ -57,14 +57,14 @@ def test_the_object_is_found_in_what_stands_around_it(text: str) -> None:
     ],
     ids=lambda value: value[:40],
 )
-def test_what_is_malformed_truncated_or_contradictory_is_refused(text: str, problem: str) -> None:
+def test_malformed_truncated_or_contradictory_json_is_refused(text: str, problem: str) -> None:
     with pytest.raises(AgentError) as error:
         validate_answer(AgentReply(text=text), JudgeAnswer)
     assert problem in str(error.value)
     assert len(str(error.value)) < 300
 
 
-def test_data_needs_no_search() -> None:
+def test_data_of_a_reply_is_taken_as_it_is() -> None:
     assert validate_answer(AgentReply(text="chatter", data={"passed": False}), JudgeAnswer).passed is False
     with pytest.raises(AgentError, match="found the whole: Input should be a valid dictionary"):
         validate_answer(AgentReply(data=[1]), JudgeAnswer)
@@ -78,16 +78,16 @@ def test_a_plan_has_three_to_five_steps(steps: object) -> None:
         validate_answer(AgentReply(data={"plan": steps}), PlanAnswer)
 
 
-def test_a_plan_and_checks_are_taken_with_what_else_is_said() -> None:
+def test_unknown_keys_of_plans_and_checks_are_accepted() -> None:
     assert validate_answer(AgentReply(data={"plan": ["a", " b ", "c"], "notes": []}), PlanAnswer).plan == [
         "a",
         "b",
         "c",
     ]
-    found = validate_answer(
+    answer = validate_answer(
         AgentReply(data={"checks": [{"rule_id": "a", "type": "content", "search": "x"}]}), PrepareAnswer
     )
-    assert found.checks[0].model_extra == {"type": "content", "search": "x"}
+    assert answer.checks[0].model_extra == {"type": "content", "search": "x"}
     with pytest.raises(AgentError, match=r"found checks.0.rule_id: Field required"):
         validate_answer(AgentReply(data={"checks": [{}]}), PrepareAnswer)
 
@@ -109,11 +109,11 @@ def test_a_plan_and_checks_are_taken_with_what_else_is_said() -> None:
         ("``` a ` b\nx\n```", "``` a ` b\nx\n```"),
     ],
 )
-def test_a_fence_around_the_whole_document_is_taken_off(text: str, document: str) -> None:
+def test_a_fence_around_the_whole_document_is_removed(text: str, document: str) -> None:
     assert strip_fence(text) == document
 
 
-def test_a_claim_of_being_blocked_is_the_whole_answer_or_none() -> None:
+def test_only_a_whole_answer_claims_that_a_rule_is_blocked() -> None:
     assert parse_blocked_claim("BLOCKED a.b.c: it contradicts a.b.d\n") == ("a.b.c", "it contradicts a.b.d")
     assert parse_blocked_claim("BLOCKED test_x.py::test_y[1]: wrong\nvalue") == ("test_x.py::test_y[1]", "wrong\nvalue")
     assert parse_blocked_claim("# Doc\nBLOCKED a.b: no") is None

@@ -1,4 +1,4 @@
-"""The agent that needs no model: what it does with a case, and what it says of it."""
+"""The built-in agent: its remedies, its search and its report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.core.model.rules import Remedy
-from pytest_loop.repair.order import Patch
+from pytest_loop.repair.repair_request import Patch
 
 PRICES = """
 def discounted(amount, percent):
@@ -66,25 +66,25 @@ def ask(
     return agent.answer(AgentRequest("REFINE", "", root, repair_task=case), watch or Watch()).report
 
 
-def test_two_mistakes_are_mended_and_told(project: Path) -> None:
-    told = ask(BuiltinAgent(), project)
+def test_two_bugs_are_fixed_and_reported(project: Path) -> None:
+    report = ask(BuiltinAgent(), project)
     text = (project / "prices.py").read_text()
     assert "min(percent, 100)" in text
     assert "amount >= 50" in text
     assert (project / "test_prices.py").read_text() == TESTS
-    assert "edits tried in" in told
-    assert "most suspicious: prices.py:" in told
-    assert "plausible: prices.py, line 3:" in told
-    assert "may still be wrong" in told
+    assert "edits tried in" in report
+    assert "most suspicious: prices.py:" in report
+    assert "plausible: prices.py, line 3:" in report
+    assert "may still be wrong" in report
     assert not list(project.glob("**/__pycache__"))
 
 
-def test_a_module_with_the_name_of_an_installed_one_takes_no_place(project: Path) -> None:
+def test_a_module_of_the_project_replaces_no_installed_one(project: Path) -> None:
     (project / "json.py").write_text("raise SystemExit(3)\n")
     assert "plausible: prices.py" in ask(BuiltinAgent(), project)
 
 
-def test_what_was_tried_in_vain_is_not_tried_again(project: Path) -> None:
+def test_a_search_without_result_is_not_repeated(project: Path) -> None:
     (project / "prices.py").write_text(
         "def discounted(amount, percent):\n    pass\n\n\ndef shipping(amount):\n    pass\n"
     )
@@ -97,34 +97,34 @@ def test_what_was_tried_in_vain_is_not_tried_again(project: Path) -> None:
     assert "nothing is left to try with these files" in again
 
 
-def test_where_no_test_fails_there_is_nothing_to_search_for(project: Path) -> None:
+def test_no_search_without_failing_tests(project: Path) -> None:
     assert ask(BuiltinAgent(), project, ()) == "no test fails"
 
 
-def test_commands_come_first_and_stay_where_they_help(project: Path) -> None:
+def test_remedies_run_first_and_helpful_ones_stay(project: Path) -> None:
     tried: list[str] = []
 
     def attempt(action: Callable[[], None]) -> bool:
         action()
-        found = (project / "made").exists()
-        tried.append("helped" if found else "did not")
-        return found
+        is_better = (project / "made").exists()
+        tried.append("helped" if is_better else "did not")
+        return is_better
 
     remedies = (
         Remedy(command=f"{sys.executable} -c 'pass'"),
         Remedy(command="no-such-tool --fix"),
         Remedy(command="touch made && true", shell=True),
     )
-    told = ask(BuiltinAgent(), project, remedies=remedies, attempt=attempt)
+    report = ask(BuiltinAgent(), project, remedies=remedies, attempt=attempt)
     assert tried == ["did not", "did not", "helped"]
-    assert "made nothing better, and was undone" in told
-    assert "no-such-tool" in told.splitlines()[1]
-    assert "`touch made && true`: made it better" in told
-    assert "edits" not in told, "the next evaluation says what is left"
+    assert "made nothing better, and was undone" in report
+    assert "no-such-tool" in report.splitlines()[1]
+    assert "`touch made && true`: made it better" in report
+    assert "edits" not in report, "the next evaluation says what is left"
     assert (project / "prices.py").read_text() == PRICES
 
 
-def test_a_stop_that_is_asked_for_ends_the_search(project: Path) -> None:
+def test_a_stop_request_ends_the_search(project: Path) -> None:
     with pytest.raises(StopRequestedError):
         ask(BuiltinAgent(), project, watch=Watch(should_continue=lambda: False))
 
@@ -135,18 +135,18 @@ def test_it_writes_no_documents(project: Path) -> None:
             BuiltinAgent().answer(AgentRequest("PRODUCE", "", project, schema=schema), Watch())
 
 
-def test_tests_that_cannot_be_collected_are_said(project: Path) -> None:
+def test_a_collection_error_is_reported(project: Path) -> None:
     (project / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
     assert "no edit mends" in ask(BuiltinAgent(), project)
 
 
-def test_an_engine_without_an_answer_is_an_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_loop.agents.search_engine.ENGINE", "this")
+def test_a_search_process_without_result_is_an_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_loop.agents.builtin_agent.ENGINE", "this")
     with pytest.raises(AgentError, match="ended without a result"):
         ask(BuiltinAgent(), project)
 
 
-def test_a_file_that_somebody_else_changed_stays(project: Path) -> None:
+def test_a_file_that_changed_during_the_search_stays(project: Path) -> None:
     patch = Patch(
         path="prices.py", line=1, template="const", description="", before="old", after="new", diff="", fixed=(), tokens=1, score=1
     )  # fmt: skip
@@ -155,7 +155,7 @@ def test_a_file_that_somebody_else_changed_stays(project: Path) -> None:
     assert (project / "prices.py").read_text() == PRICES
 
 
-def test_how_long_it_may_search_can_be_said(tmp_path: Path) -> None:
+def test_the_spec_may_set_the_seconds_of_a_search(tmp_path: Path) -> None:
     assert isinstance(make_agent("builtin", tmp_path, {}), BuiltinAgent)
     assert make_agent("builtin:90", tmp_path, {}).name == "builtin"
     for spec in ("builtin:0", "builtin:soon", "builtin:-1"):

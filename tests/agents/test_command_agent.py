@@ -1,4 +1,4 @@
-"""`command:WORDS`: what a program is told, and what is taken for its answer."""
+"""`command:WORDS`: prompts, answers and errors of a program."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ ECHO = "import sys; print(sys.stdin.read(), end='')"
 
 
 def test_the_prompt_is_on_standard_input_and_the_answer_on_standard_output(program: Program, ask: Ask) -> None:
-    found = program(ECHO).answer(ask(prompt="Grüße\n" * 100_000), Watch())
-    assert found == AgentReply(text="Grüße\n" * 100_000)
-    assert found.usage == Usage(tokens=None, cost_usd=None)
+    reply = program(ECHO).answer(ask(prompt="Grüße\n" * 100_000), Watch())
+    assert reply == AgentReply(text="Grüße\n" * 100_000)
+    assert reply.usage == Usage(tokens=None, cost_usd=None)
 
 
-def test_the_prompt_is_in_a_file_where_the_command_names_one(program: Program, ask: Ask) -> None:
+def test_the_prompt_is_in_a_file_if_the_command_names_one(program: Program, ask: Ask) -> None:
     script = "import sys; print(open(sys.argv[1]).read() + repr(sys.stdin.read()))"
     assert program(script, "{prompt_file}").answer(ask(), Watch()).text == "do it''\n"
 
 
-def test_the_answer_is_in_a_file_where_the_command_names_one(program: Program, ask: Ask) -> None:
+def test_the_answer_is_in_a_file_if_the_command_names_one(program: Program, ask: Ask) -> None:
     script = "import sys; print('chatter'); open(sys.argv[1][2:], 'w').write('the answer')"
     assert program(script, "-o{output_file}").answer(ask(), Watch()).text == "the answer"
 
@@ -50,13 +50,13 @@ def test_the_answer_is_in_a_file_where_the_command_names_one(program: Program, a
     ],
     ids=["none", "a pipe", "too large"],
 )
-def test_a_file_without_an_answer_says_so(program: Program, ask: Ask, script: str, problem: str) -> None:
+def test_a_missing_or_too_large_answer_file_is_an_error(program: Program, ask: Ask, script: str, problem: str) -> None:
     with pytest.raises(AgentError) as error:
         program(script, "{output_file}").answer(ask(), Watch())
     assert problem in str(error.value)
 
 
-def test_a_long_answer_is_refused_rather_than_taken_with_a_hole_in_it(program: Program, ask: Ask) -> None:
+def test_a_truncated_answer_is_refused(program: Program, ask: Ask) -> None:
     script = "import sys; sys.stdout.write('x' * {})"
     assert len(program(script.format(MAX_ANSWER_BYTES)).answer(ask(), Watch()).text or "") == MAX_ANSWER_BYTES
     with pytest.raises(AgentError, match="expected an answer of at most 8 MB, found more"):
@@ -67,8 +67,8 @@ def test_every_placeholder_is_filled_once_and_other_braces_stay(program: Program
     agent = program(
         "import sys; print('|'.join(sys.argv[1:]))", "{artifact} w={workspace} {step}-{iteration} {x} '{ }'"
     )
-    found = agent.answer(ask("REFINE", iteration=3), Watch())
-    assert found.text == f"{tmp_path}/scratch/doc.md|w={tmp_path}|REFINE-3|{{x}}|{{ }}\n"
+    reply = agent.answer(ask("REFINE", iteration=3), Watch())
+    assert reply.text == f"{tmp_path}/scratch/doc.md|w={tmp_path}|REFINE-3|{{x}}|{{ }}\n"
     odd = AgentRequest("PLAN", "", tmp_path, tmp_path / "{step}.md")
     assert (agent.answer(odd, Watch()).text or "").startswith(f"{tmp_path}/{{step}}.md|")
 
@@ -78,34 +78,34 @@ def test_without_an_artifact_its_placeholder_is_empty(program: Program, tmp_path
     assert agent.answer(AgentRequest("PREPARE", "", tmp_path), Watch()).text == "[''] ''\n"
 
 
-def test_variables_say_what_is_asked(program: Program, ask: Ask, tmp_path: Path) -> None:
+def test_variables_describe_the_request(program: Program, ask: Ask, tmp_path: Path) -> None:
     script = """
         import os
         print(*(os.environ["LOOP_" + name] for name in ("STEP", "ITERATION", "PHASE", "ARTIFACT", "WORKSPACE")))
         print(os.getcwd())
     """
-    found = program(script).answer(ask("REFINE", iteration=2, phase="B"), Watch())
-    assert found.text == f"REFINE 2 B {tmp_path}/scratch/doc.md {tmp_path}\n{tmp_path}\n"
+    reply = program(script).answer(ask("REFINE", iteration=2, phase="B"), Watch())
+    assert reply.text == f"REFINE 2 B {tmp_path}/scratch/doc.md {tmp_path}\n{tmp_path}\n"
 
 
-def test_there_is_no_shell(ask: Ask) -> None:
-    assert CommandAgent("echo $HOME '*' a;b | cat").answer(ask(), Watch()).text == "$HOME * a;b | cat\n"
+def test_there_is_no_shell(ask: Ask, tmp_path: Path) -> None:
+    assert CommandAgent("echo $HOME '*' a;b | cat", tmp_path).answer(ask(), Watch()).text == "$HOME * a;b | cat\n"
 
 
 def test_the_artifact_may_be_edited_in_place(program: Program, ask: Ask) -> None:
     request = ask(artifact="old\n")
-    found = program("import sys; open(sys.argv[1], 'a').write('new')", "{artifact}").answer(request, Watch())
-    assert found == AgentReply(text="")
+    reply = program("import sys; open(sys.argv[1], 'a').write('new')", "{artifact}").answer(request, Watch())
+    assert reply == AgentReply(text="")
     assert request.artifact
     assert request.artifact.read_text() == "old\nnew"
 
 
-def test_an_exit_code_is_no_verdict_on_what_was_edited(program: Program, ask: Ask) -> None:
-    heard: list[bytes] = []
+def test_edits_before_a_failing_exit_are_kept(program: Program, ask: Ask) -> None:
+    output: list[bytes] = []
     script = "import sys; open(sys.argv[1], 'w').write('mended'); print('odd', file=sys.stderr); sys.exit(3)"
-    found = program(script, "{artifact}").answer(ask(artifact="old"), Watch(on_output=heard.append))
-    assert found == AgentReply()
-    assert b"".join(heard) == b"odd\nthe agent ended with exit code 3: odd; what it edited is judged all the same\n"
+    reply = program(script, "{artifact}").answer(ask(artifact="old"), Watch(on_output=output.append))
+    assert reply == AgentReply()
+    assert b"".join(output) == b"odd\nthe agent ended with exit code 3: odd; what it edited is judged all the same\n"
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_an_exit_code_is_no_verdict_on_what_was_edited(program: Program, ask: As
     ],
     ids=["exit code", "last words", "kills itself", "silence", "endless"],
 )
-def test_what_is_no_answer_says_why(program: Program, ask: Ask, script: str, watch: Watch, message: str) -> None:
+def test_a_failed_command_names_the_reason(program: Program, ask: Ask, script: str, watch: Watch, message: str) -> None:
     with pytest.raises(AgentError) as error:
         program(script).answer(ask(), watch)
     assert type(error.value) is AgentError
     assert str(error.value) == message
 
 
-def test_somebody_may_ask_for_the_end(program: Program, ask: Ask) -> None:
+def test_a_stop_request_ends_the_command(program: Program, ask: Ask) -> None:
     deadline = time.monotonic() + 0.3
     with pytest.raises(StopRequestedError, match="the agent was stopped on request"):
         program("import time; time.sleep(60)").answer(ask(), Watch(should_continue=lambda: time.monotonic() < deadline))
@@ -143,19 +143,23 @@ def test_somebody_may_ask_for_the_end(program: Program, ask: Ask) -> None:
         ("say 'hello", 'expected a command, found "say \'hello" (No closing quotation)'),
     ],
 )
-def test_words_that_are_no_command_say_so(words: str, message: str) -> None:
+def test_words_without_a_command_are_refused(tmp_path: Path, words: str, message: str) -> None:
     with pytest.raises(AgentUnavailableError) as error:
-        CommandAgent(words)
+        CommandAgent(words, tmp_path)
     assert str(error.value) == message
 
 
-def test_a_command_that_is_not_there_is_not_asked_again(ask: Ask, tmp_path: Path) -> None:
-    agent = CommandAgent("{workspace}/none x")
+def test_a_missing_command_is_unavailable(ask: Ask, tmp_path: Path) -> None:
+    with pytest.raises(AgentUnavailableError) as error:
+        CommandAgent("{workspace}/tool x", tmp_path)
+    assert str(error.value) == f"cannot run '{tmp_path}/tool': there is no such file"
+    (tmp_path / "tool").touch(0o755)
+    agent = CommandAgent("{workspace}/tool x", tmp_path)
+    (tmp_path / "tool").unlink()
     with pytest.raises(AgentUnavailableError, match="there is no such file"):
         agent.answer(ask(), Watch())
-    assert agent.find_problem(tmp_path) == f"cannot run '{tmp_path}/none': there is no such file"
     agent.close()
 
 
-def test_half_a_character_in_a_prompt_does_no_harm(program: Program, ask: Ask) -> None:
+def test_a_lone_surrogate_in_a_prompt_is_replaced(program: Program, ask: Ask) -> None:
     assert program(ECHO).answer(ask(prompt="a\udcffb"), Watch()).text == "a?b"

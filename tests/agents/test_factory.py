@@ -1,4 +1,4 @@
-"""From the name of an agent to the agent, or to what is wrong with the name."""
+"""The agent factory: specs, declared names and their errors."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import pytest
 
 from pytest_loop.agents.client_agent import ClientAgent
 from pytest_loop.agents.command_agent import CommandAgent
-from pytest_loop.agents.factory import KINDS, AgentFactory, load_declared, make_agent
+from pytest_loop.agents.factory import KINDS, AgentFactory, load_declared_specs, make_agent
+from pytest_loop.agents.presets import load_presets
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, AgentUnavailableError, Watch
 from pytest_loop.agents.python_agent import PythonAgent
 from pytest_loop.agents.replay_agent import ReplayAgent
 from pytest_loop.core.text.redaction import Redactor
 
-NAMES = "aider, claude, codex, copilot, gemini, goose, opencode, qwen"
+NAMES = ", ".join(sorted(load_presets()))
 
 
-def test_each_kind_has_its_agent_and_keeps_its_name(tmp_path: Path) -> None:
+def test_each_kind_makes_its_agent_with_the_name_of_the_spec(tmp_path: Path) -> None:
     (tmp_path / "run.jsonl").touch()
     (tmp_path / "agents.py").touch()
     declared = {"mine": "command:cat", "yours": "python:agents.mine:ask", "theirs": "replay:run.jsonl"}
@@ -53,7 +54,7 @@ def test_each_kind_has_its_agent_and_keeps_its_name(tmp_path: Path) -> None:
         ("replay:none.jsonl", "none.jsonl: No such file or directory"),
     ],
 )
-def test_what_is_wrong_with_a_name_is_said_at_once(
+def test_a_wrong_spec_is_refused_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, message: str
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
@@ -63,12 +64,12 @@ def test_what_is_wrong_with_a_name_is_said_at_once(
     assert message in str(error.value)
 
 
-def test_declared_names_are_offered(tmp_path: Path) -> None:
+def test_the_error_lists_declared_names(tmp_path: Path) -> None:
     with pytest.raises(AgentUnavailableError, match=r"or one of aider, .*, mine, opencode, qwen, yours for an agent, "):
         make_agent("hers", tmp_path, {"yours": "command:cat", "mine": "command:cat"})
 
 
-def test_presets_have_a_model_and_may_be_declared_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_presets_take_a_model_and_may_be_redeclared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("gemini", "goose"):
         (tmp_path / name).touch(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -82,11 +83,11 @@ def test_presets_have_a_model_and_may_be_declared_anew(tmp_path: Path, monkeypat
 
 
 def test_pyproject_declares_names_for_specs(tmp_path: Path) -> None:
-    assert load_declared(tmp_path) == {}
+    assert load_declared_specs(tmp_path) == {}
     (tmp_path / "pyproject.toml").write_text('[tool.pytest-loop.agents.mine]\nspec = "command:cat"\n')
-    assert load_declared(tmp_path) == {"mine": "command:cat"}
+    assert load_declared_specs(tmp_path) == {"mine": "command:cat"}
     (tmp_path / "pyproject.toml").write_text("[tool.pytest-loop]\nagents = 5\n")
-    assert load_declared(tmp_path) == {}
+    assert load_declared_specs(tmp_path) == {}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_pyproject_declares_names_for_specs(tmp_path: Path) -> None:
 def test_a_malformed_declaration_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(AgentUnavailableError, match=message):
-        load_declared(tmp_path)
+        load_declared_specs(tmp_path)
 
 
 SECRET = "s3cr3t-value"
@@ -134,9 +135,9 @@ def factory(tmp_path: Path) -> AgentFactory:
 def test_the_agents_of_a_plugin_are_redacted_and_recorded(factory: AgentFactory) -> None:
     request = AgentRequest("PRODUCE", SECRET, factory.root)
     for agent in (factory.make("parrot"), factory.make_another("parrot", factory.root / "elsewhere")):
-        heard: list[bytes] = []
-        assert agent.answer(request, Watch(on_output=heard.append)).text == "[API_TOKEN], [API_TOKEN]"
-        assert b"".join(heard) == b"[API_TOKEN]"
+        output: list[bytes] = []
+        assert agent.answer(request, Watch(on_output=output.append)).text == "[API_TOKEN], [API_TOKEN]"
+        assert b"".join(output) == b"[API_TOKEN]"
     assert SECRET not in (factory.root / "record.jsonl").read_text()
     assert (factory.root / "record.jsonl").read_text().count("[API_TOKEN], [API_TOKEN]") == 2
 

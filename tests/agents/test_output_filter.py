@@ -1,4 +1,4 @@
-"""What a person sees of a client at work."""
+"""The visible output of a client at work."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pytest_loop.agents.output_filter import MAX_LINE_BYTES, OutputFilter, rende
 RECORDINGS = Path(__file__).parent / "recordings"
 
 
-def seen(*pieces: bytes) -> list[bytes]:
-    heard: list[bytes] = []
-    glimpse = OutputFilter(heard.append)
+def filter_output(*pieces: bytes) -> list[bytes]:
+    lines: list[bytes] = []
+    output_filter = OutputFilter(lines.append)
     for piece in pieces:
-        glimpse(piece)
-    glimpse.end()
-    return heard
+        output_filter(piece)
+    output_filter.end()
+    return lines
 
 
 @pytest.mark.parametrize(
@@ -33,30 +33,30 @@ def seen(*pieces: bytes) -> list[bytes]:
         ("aider", [b"Aider v0.86.2\n", b"Applied edit to calc.py\n"]),
     ],
 )
-def test_each_client_is_seen_at_work(name: str, lines: list[bytes]) -> None:
-    assert seen((RECORDINGS / f"{name}.stdout").read_bytes()) == lines
+def test_text_and_tools_of_each_client_are_shown(name: str, lines: list[bytes]) -> None:
+    assert filter_output((RECORDINGS / f"{name}.stdout").read_bytes()) == lines
 
 
-def test_a_command_is_seen_when_it_begins() -> None:
+def test_a_command_is_shown_when_it_starts() -> None:
     item = {"type": "command_execution", "command": "ls\n-l"}
     assert list(render_event({"type": "item.started", "item": item})) == ["$ ls -l"]
     assert list(render_event({"type": "item.completed", "item": item})) == []
 
 
-def test_lines_are_whole_however_they_come() -> None:
-    assert seen(b'plain\n{"type": "text", "pa', b'rt": {"text": "Gr\xc3', b'\xbc\xc3\x9fe"}}\nlast') == [
+def test_lines_are_joined_from_pieces() -> None:
+    assert filter_output(b'plain\n{"type": "text", "pa', b'rt": {"text": "Gr\xc3', b'\xbc\xc3\x9fe"}}\nlast') == [
         b"plain\n",
         "Grüße\n".encode(),
         b"last\n",
     ]
 
 
-def test_an_event_of_many_megabytes_is_left_out() -> None:
-    assert seen(b'{"text": "', b"x" * MAX_LINE_BYTES, b"y" * MAX_LINE_BYTES, b'"}\nnext\n') == [b"next\n"]
+def test_a_line_of_many_megabytes_is_dropped() -> None:
+    assert filter_output(b'{"text": "', b"x" * MAX_LINE_BYTES, b"y" * MAX_LINE_BYTES, b'"}\nnext\n') == [b"next\n"]
 
 
 @pytest.mark.parametrize(
     "event", [{}, {"type": 3, "message": 4}, {"part": [1]}, {"message": {"content": [None, {"name": "x"}]}}]
 )
-def test_events_that_say_nothing_are_left_out(event: dict[str, object]) -> None:
+def test_events_without_text_or_tools_are_dropped(event: dict[str, object]) -> None:
     assert list(render_event(event)) == []

@@ -1,4 +1,4 @@
-"""What an agent reads. `UPDATE_GOLDEN=1` writes the golden files anew."""
+"""Prompts. `UPDATE_GOLDEN=1` rewrites the golden files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_loop.agents import prompts
 from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Task
@@ -58,7 +58,7 @@ CRITIQUE = {
 
 
 def after(state: RunState, *happened: tuple[Kind, dict[str, Any]]) -> RunState:
-    """The run after some events, as its history would tell them."""
+    """Return the state of a run after some events."""
     for kind, payload in happened:
         event = Event(
             ts="2026-01-01T12:00:00Z",
@@ -69,7 +69,7 @@ def after(state: RunState, *happened: tuple[Kind, dict[str, Any]]) -> RunState:
             event=kind.value,
             payload=payload,
         )
-        state = run_machine.step(state, event)
+        state = RUN_MACHINE.apply(state, event)
     return state
 
 
@@ -78,7 +78,7 @@ def start() -> RunState:
 
 
 def later() -> RunState:
-    """Iteration 2: the title is still missing, and the last answer was empty."""
+    """Return a run in iteration 2: the title is still missing, and the last answer was empty."""
     return after(
         start(),
         (Kind.ARTIFACT_CREATED, {"artifact_hash": "0" * 64}),
@@ -95,7 +95,7 @@ def later() -> RunState:
 
 
 class Listener:
-    """An agent that keeps what it was asked."""
+    """An agent that keeps its requests."""
 
     name = "listener"
     is_serial = False
@@ -123,24 +123,24 @@ def judged(tmp_path: Path) -> str:
     return agent.requests[1].prompt
 
 
-def test_the_prompts_of_a_small_run_are_as_they_were(tmp_path: Path) -> None:
+def test_prompts_match_the_golden_files(tmp_path: Path) -> None:
     path = "/tmp/scratch/guide.md"
-    found = {
+    texts = {
         "plan": prompts.build_prompt(Step.PLAN, start(), NONCE),
         "produce": prompts.build_prompt(Step.PRODUCE, start(), NONCE, artifact_path=path),
-        "prepare": prompts.build_prompt(Step.PREPARE, start(), NONCE, wanted=["a.quality.clear"]),
+        "prepare": prompts.build_prompt(Step.PREPARE, start(), NONCE, rule_ids=["a.quality.clear"]),
         "plan-again": prompts.build_prompt(Step.PLAN, later(), NONCE),
         "refine": prompts.build_prompt(Step.REFINE, later(), NONCE, artifact=HOSTILE, artifact_path=path),
         "judge": judged(tmp_path),
     }
     if os.environ.get("UPDATE_GOLDEN"):
-        for name, text in found.items():
+        for name, text in texts.items():
             (GOLDEN / f"{name}.md").write_text(text, encoding="utf-8")
-    assert found == {name: (GOLDEN / f"{name}.md").read_text(encoding="utf-8") for name in found}
-    assert {one.stem for one in GOLDEN.iterdir()} == set(found)
+    assert texts == {name: (GOLDEN / f"{name}.md").read_text(encoding="utf-8") for name in texts}
+    assert {path.stem for path in GOLDEN.iterdir()} == set(texts)
 
 
-def test_what_was_not_written_by_the_person_cannot_close_its_fence() -> None:
+def test_foreign_text_cannot_close_its_fence() -> None:
     text = prompts.build_prompt(Step.REFINE, later(), NONCE, artifact=HOSTILE, artifact_path="x")
     assert text.count(f"<<<data {NONCE}\n") == 2
     assert text.count(f"\n{NONCE} data>>>") == 2
@@ -148,25 +148,25 @@ def test_what_was_not_written_by_the_person_cannot_close_its_fence() -> None:
     assert "## Empty\n\n## Next\n" in text
 
 
-def test_many_rules_are_counted_and_those_that_fail_come_first() -> None:
+def test_long_rule_lists_are_cut_with_failing_rules_first() -> None:
     rules = (*(RunRule(id=f"a.x.r{number}", description="x", check="y") for number in range(300)), RULES[0])
     state = later().model_copy(update={"criteria": RunCriteria(rules=rules)})
     text = prompts.build_prompt(Step.REFINE, state, NONCE, artifact="x")
     lines = [line for line in text.splitlines() if line.startswith(("- a.", "- and"))]
     assert lines[0] == "- a.content.title (fail): It has a title"
     assert lines[-2:] == ["- a.x.r58 (fail): x: y", "- and 241 more"]
-    wanted = [f"a.x.r{number}" for number in range(100)]
-    assert prompts.build_prompt(Step.PREPARE, state, NONCE, wanted=wanted).count("\n- a.x.r") == 100
+    rule_ids = [f"a.x.r{number}" for number in range(100)]
+    assert prompts.build_prompt(Step.PREPARE, state, NONCE, rule_ids=rule_ids).count("\n- a.x.r") == 100
 
 
-def test_a_block_that_names_only_what_is_empty_is_left_out(tmp_path: Path) -> None:
+def test_a_block_with_only_empty_placeholders_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "plan.md").write_text("Go.\n\n## A\n$critique\n\n## B\n$attempts $task\n \n## C\n\n$$5 for ${plan}\n")
-    found = prompts.render_template("PLAN", {"task": "do\n\n## A\n\n## B", "critique": ""}, tmp_path)
-    assert found == "Go.\n\n## B\n do\n\n## A\n\n## B\n\n## C\n"
+    texts = prompts.render_template("PLAN", {"task": "do\n\n## A\n\n## B", "critique": ""}, tmp_path)
+    assert texts == "Go.\n\n## B\n do\n\n## A\n\n## B\n\n## C\n"
     assert prompts.render_template("PLAN", {"plan": "x"}, tmp_path) == "Go.\n\n## C\n\n$5 for x\n"
 
 
-def test_a_template_of_ones_own_replaces_one_and_no_other(tmp_path: Path) -> None:
+def test_a_user_template_replaces_only_its_step(tmp_path: Path) -> None:
     (tmp_path / "produce.md").write_text("Only $task")
     assert prompts.build_prompt(Step.PRODUCE, start(), NONCE, folder=tmp_path) == (
         "Only Write a guide to $HOME and {braces}, 100 %s.\n"
@@ -190,7 +190,7 @@ def test_a_template_of_ones_own_replaces_one_and_no_other(tmp_path: Path) -> Non
         ("plan.md", b"\xff", "expected UTF-8 text, found the byte 0xff"),
     ],
 )
-def test_a_template_that_cannot_be_used_says_why(tmp_path: Path, name: str, text: bytes, message: str) -> None:
+def test_a_wrong_template_names_the_problem(tmp_path: Path, name: str, text: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(text)
     with pytest.raises(StateError) as error:
         prompts.check_templates(tmp_path)
@@ -198,7 +198,7 @@ def test_a_template_that_cannot_be_used_says_why(tmp_path: Path, name: str, text
     assert str(error.value).endswith(message)
 
 
-def test_a_template_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+def test_an_unreadable_template_names_the_problem(tmp_path: Path) -> None:
     (tmp_path / "plan.md").mkdir()
     with pytest.raises(StateError, match=r"cannot read the prompt .*/plan.md: Is a directory"):
         prompts.check_templates(tmp_path)
@@ -215,14 +215,14 @@ def test_every_step_has_a_template() -> None:
     prompts.check_templates(prompts.FOLDER)
 
 
-def test_no_prompt_tells_of_a_rule_that_is_held_out() -> None:
+def test_no_prompt_names_a_holdout_rule() -> None:
     rules = (*RULES, RunRule(id="a.secret.rule", description="Nobody knows", holdout=True))
     state = STARTED.model_copy(update={"criteria": RunCriteria(rules=rules)})
     for step in (Step.PLAN, Step.PRODUCE, Step.REFINE):
         assert "secret" not in prompts.build_prompt(step, state, NONCE)
 
 
-def test_a_test_without_a_mark_is_named_once() -> None:
+def test_a_rule_without_a_description_is_named_once() -> None:
     name = "tests/test_shop.py::test_total"
     state = STARTED.model_copy(update={"criteria": RunCriteria(rules=(RunRule(id=name, description=name),))})
     assert prompts.build_prompt(Step.PRODUCE, state, NONCE).count(name) == 1

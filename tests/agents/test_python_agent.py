@@ -1,4 +1,4 @@
-"""`python:module:callable`: a function in a process of its own that lives as long as the run."""
+"""`python:module:callable`: a function in a process that lives as long as the run."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_a_function_answers_with_text_a_reply_a_mapping_or_nothing(function: Fun
     assert agent.answer(ask(prompt="nothing"), Watch()) == AgentReply()
 
 
-def test_where_a_schema_is_given_a_mapping_is_the_answer_itself(function: Function, ask: Ask) -> None:
+def test_with_a_schema_a_mapping_is_the_data(function: Function, ask: Ask) -> None:
     agent = function("def work(request): return {'plan': ['one'], 'text': 'two'}")
     assert agent.answer(ask(schema=SCHEMA), Watch()).data == {"plan": ["one"], "text": "two"}
     with pytest.raises(AgentError, match=r"expected text, an AgentReply or None, found dict \(plan: Extra inputs"):
         agent.answer(ask(), Watch())
 
 
-def test_it_sees_the_whole_request(function: Function, ask: Ask, tmp_path: Path) -> None:
+def test_a_function_gets_the_whole_request(function: Function, ask: Ask, tmp_path: Path) -> None:
     agent = function(
         """
         import dataclasses, os
@@ -69,20 +69,20 @@ def test_it_sees_the_whole_request(function: Function, ask: Ask, tmp_path: Path)
         """
     )
     issue = Issue(rule_id="a.b.c", problem="p", fix_instruction="f")
-    found = agent.answer(ask("REFINE", "x\ny\udcff", critique=(issue,), iteration=2, phase="B", schema=SCHEMA), Watch())
-    assert found.text == repr(
+    reply = agent.answer(ask("REFINE", "x\ny\udcff", critique=(issue,), iteration=2, phase="B", schema=SCHEMA), Watch())
+    assert reply.text == repr(
         ("REFINE", "x\ny\udcff", True, "doc.md", 2, "B", "a.b.c", SCHEMA, True),
     )
 
 
-def test_it_edits_in_place(function: Function, ask: Ask) -> None:
+def test_a_function_may_edit_in_place(function: Function, ask: Ask) -> None:
     request = ask(artifact="old")
     assert function("def work(request): request.artifact.write_text('new')").answer(request, Watch()) == AgentReply()
     assert request.artifact
     assert request.artifact.read_text() == "new"
 
 
-def test_it_keeps_its_globals_and_its_prints_are_heard(function: Function, ask: Ask) -> None:
+def test_globals_are_kept_and_prints_are_passed_on(function: Function, ask: Ask) -> None:
     agent = function(
         """
         import sys
@@ -98,9 +98,9 @@ def test_it_keeps_its_globals_and_its_prints_are_heard(function: Function, ask: 
         """,
         "agent.work",
     )
-    heard: list[bytes] = []
-    assert [agent.answer(ask(), Watch(on_output=heard.append)).text for _ in range(3)] == ["1", "2", "3"]
-    text = b"".join(heard).decode()
+    output: list[bytes] = []
+    assert [agent.answer(ask(), Watch(on_output=output.append)).text for _ in range(3)] == ["1", "2", "3"]
+    text = b"".join(output).decode()
     assert text.count("imported\n") == 1
     assert text.count("thinking\n") == 3
     assert text.count("no end of line") == 3
@@ -119,14 +119,16 @@ def test_standard_input_is_empty_and_the_answer_pipe_is_its_own(function: Functi
     assert agent.answer(ask(), Watch()).text == "'' [] True"
 
 
-def test_modules_of_the_project_are_not_taken_for_those_of_python(function: Function, ask: Ask, tmp_path: Path) -> None:
+def test_modules_of_the_project_do_not_replace_the_standard_library(
+    function: Function, ask: Ask, tmp_path: Path
+) -> None:
     for name in ("json", "base64", "typing"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(5)")
     assert function("def work(request): return 'fine'").answer(ask(), Watch()).text == "fine"
 
 
 @pytest.mark.measured
-def test_exceptions_are_values_and_it_lives_on(function: Function, ask: Ask) -> None:
+def test_an_exception_is_an_error_and_the_process_lives_on(function: Function, ask: Ask) -> None:
     agent = function(
         """
         from pytest_loop.agents.protocol import AgentError
@@ -143,20 +145,20 @@ def test_exceptions_are_values_and_it_lives_on(function: Function, ask: Ask) -> 
             return f"{count} \\ud800"
         """
     )
-    said = []
+    errors = []
     for _ in range(6):
         with pytest.raises(AgentError) as error:
             agent.answer(ask(), Watch())
         assert not isinstance(error.value, AgentUnavailableError)
-        said.append(str(error.value).removeprefix("python:my_agents:work: "))
-    assert said[:4] == [
+        errors.append(str(error.value).removeprefix("python:my_agents:work: "))
+    assert errors[:4] == [
         "KeyError: 'x'",
         "too tired",
         "ValueError: ",
         "expected text, an AgentReply or None, found int (all of it: Input should be a valid dictionary or instance of AgentReply)",
     ]
-    assert said[4].startswith("expected text, an AgentReply or None, found dict (text: ")
-    assert "exit_signal" in said[5]
+    assert errors[4].startswith("expected text, an AgentReply or None, found dict (text: ")
+    assert "exit_signal" in errors[5]
     assert agent.answer(ask(), Watch()).text == "7 ?"
 
 
@@ -164,7 +166,7 @@ def test_exceptions_are_values_and_it_lives_on(function: Function, ask: Ask) -> 
     ("end", "how"),
     [("os._exit(3)", "exit code 3"), ("raise SystemExit(0)", "exit code 0"), ("os.kill(os.getpid(), 9)", "signal 9")],
 )
-def test_a_function_that_ends_its_process_is_started_anew(function: Function, ask: Ask, end: str, how: str) -> None:
+def test_a_process_that_ended_is_started_again(function: Function, ask: Ask, end: str, how: str) -> None:
     agent = function(
         f"""
         import os
@@ -200,7 +202,7 @@ SLOW = """
     ],
     ids=["deadline", "endless output", "silence"],
 )
-def test_a_deadline_ends_it_with_all_that_it_started(
+def test_a_deadline_ends_the_process_and_its_children(
     function: Function, ask: Ask, prompt: str, watch: Watch, message: str
 ) -> None:
     agent = function(SLOW)
@@ -210,13 +212,13 @@ def test_a_deadline_ends_it_with_all_that_it_started(
     assert not any(_is_alive(int(pid)) for pid in pids)
 
 
-def test_somebody_may_ask_for_the_end(function: Function, ask: Ask) -> None:
+def test_a_stop_request_ends_the_function(function: Function, ask: Ask) -> None:
     deadline = time.monotonic() + 1
     with pytest.raises(StopRequestedError, match="was stopped on request"):
         function(SLOW).answer(ask(), Watch(should_continue=lambda: time.monotonic() < deadline))
 
 
-def test_it_may_leave_in_peace_but_not_for_long(function: Function, ask: Ask, tmp_path: Path) -> None:
+def test_closing_waits_briefly_for_the_process(function: Function, ask: Ask, tmp_path: Path) -> None:
     module = "import atexit, pathlib, time\natexit.register(lambda: pathlib.Path('bye').touch())\natexit.register(time.sleep, {})\ndef work(r): return 'x'"
     agent = function(module.format(0.1))
     agent.answer(ask(), Watch())
@@ -232,7 +234,7 @@ def test_it_may_leave_in_peace_but_not_for_long(function: Function, ask: Ask, tm
     agent.close()
 
 
-def test_its_end_does_not_wait_for_an_answer_that_nobody_hears(function: Function, ask: Ask) -> None:
+def test_closing_does_not_wait_for_an_answer(function: Function, ask: Ask) -> None:
     agent = function(SLOW)
     failed: list[BaseException] = []
 
@@ -250,7 +252,7 @@ def test_its_end_does_not_wait_for_an_answer_that_nobody_hears(function: Functio
     assert failed
 
 
-def test_a_daemon_that_holds_all_pipes_does_not_hold_us(function: Function, ask: Ask) -> None:
+def test_a_daemon_that_holds_the_pipes_does_not_block(function: Function, ask: Ask) -> None:
     agent = function(
         """
         import os, time
@@ -271,7 +273,7 @@ def test_a_daemon_that_holds_all_pipes_does_not_hold_us(function: Function, ask:
     "say",
     ["b'no json\\n'", "b'[]\\n'", 'b\'{"reply": {"text": 5}}\\n\''],
 )
-def test_what_somebody_else_writes_into_its_pipe_is_no_answer(function: Function, ask: Ask, say: str) -> None:
+def test_foreign_data_in_the_answer_pipe_is_refused(function: Function, ask: Ask, say: str) -> None:
     agent = function(
         f"""
         import os, stat, time
@@ -287,8 +289,8 @@ def test_what_somebody_else_writes_into_its_pipe_is_no_answer(function: Function
         agent.answer(ask(), Watch(timeout=20))
 
 
-def test_an_answer_beyond_all_measure_is_refused(function: Function, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python_agent, "_LONGEST", 1_000_000)
+def test_a_too_large_answer_is_refused(function: Function, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python_agent, "_MAX_LINE_BYTES", 1_000_000)
     with pytest.raises(AgentError, match="expected an answer of at most 8 MB, found more"):
         function("def work(request): return 'x' * 2_000_000").answer(ask(), Watch())
 
@@ -306,17 +308,15 @@ def test_an_answer_beyond_all_measure_is_refused(function: Function, ask: Ask, m
         ),
     ],
 )
-def test_a_function_that_cannot_be_found_is_not_asked_again(
-    function: Function, ask: Ask, module: str, message: str
-) -> None:
+def test_a_missing_function_is_unavailable(function: Function, ask: Ask, module: str, message: str) -> None:
     with pytest.raises(AgentUnavailableError) as error:
         function(module).answer(ask(), Watch())
     assert str(error.value) == f"python:my_agents:work: {message}"
 
 
-def test_a_project_that_is_not_there_says_so(tmp_path: Path) -> None:
+def test_a_missing_workspace_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(AgentUnavailableError, match=r"cannot start Python in .*/none: No such file or directory"):
-        PythonAgent("a:b", tmp_path).answer(AgentRequest("PLAN", "", tmp_path / "none"), Watch())
+        PythonAgent("json:loads", tmp_path).answer(AgentRequest("PLAN", "", tmp_path / "none"), Watch())
 
 
 @pytest.mark.parametrize("reference", ["", "module", "module:", ":function"])

@@ -1,4 +1,4 @@
-"""Every client that is installed here, driven by its preset: `tox -e clients` installs them, and takes minutes."""
+"""Every installed client, called by its preset: `tox -e clients` installs them, and takes minutes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Client = Callable[..., ClientAgent]
 
 @dataclass(frozen=True)
 class Way:
-    """How one client finds our model, and how that writes a file: by a tool, or by its words."""
+    """How a client reaches the model server, and how the model writes a file: with a tool or in its text."""
 
     words: str
     environment: dict[str, str]
     tool: str = ""
     path: str = ""
     text: str = ""
-    more: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     is_login_seen: bool = True
 
@@ -44,9 +44,9 @@ class Way:
         if not self.tool:
             return Turn(f"{path}\n```\n<<<<<<< SEARCH\n{before}=======\n{text}>>>>>>> REPLACE\n```\n")
         if self.path:
-            return Turn(tools=((self.tool, {self.path: str(path), self.text: text, **self.more}),), asks=self.tool)
+            return Turn(tools=((self.tool, {self.path: str(path), self.text: text, **self.arguments}),), asks=self.tool)
         command = f"printf %s {shlex.quote(text)} > {path}"
-        return Turn(tools=((self.tool, {self.text: command, **self.more}),), asks=self.tool)
+        return Turn(tools=((self.tool, {self.text: command, **self.arguments}),), asks=self.tool)
 
 
 OPENCODE = {
@@ -83,7 +83,7 @@ WAYS = {
         },
         "bash",
         text="command",
-        more={"description": "write it"},
+        arguments={"description": "write it"},
     ),
     "gemini": Way(
         "gemini-2.5-flash",
@@ -171,27 +171,29 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_edits_the_workspace_and_goes_on(client: Client, way: Way, server: ModelServer, project: Path) -> None:
+def test_a_client_edits_the_workspace_and_continues(
+    client: Client, way: Way, server: ModelServer, project: Path
+) -> None:
     last = Turn("Again.", asks=way.tool)
     agent = client(way.writes(project / "made.txt"), Turn("Fixed.", asks=way.tool), last)
     first = agent.answer(AgentRequest("PRODUCE", "the very first prompt", project), Watch(timeout=90))
     assert (project / "made.txt").read_text().strip() == "new"
     assert first.usage.tokens
     server.script = [last]
-    begun = len(server.asked)
+    count = len(server.requests)
     second = agent.answer(AgentRequest("REFINE", "the critique", project), Watch(timeout=90))
-    told = json.dumps([one.body for one in server.asked[begun:]])
-    assert "the very first prompt" in told
-    assert "the critique" in told
+    text = json.dumps([request.body for request in server.requests[count:]])
+    assert "the very first prompt" in text
+    assert "the critique" in text
     assert second.usage.tokens
     assert [first.text, second.text] == ([None, None] if agent.preset.is_report else ["Fixed.", "Again."])
 
 
 @pytest.mark.parametrize("name", ["aider", "gemini", "goose", "opencode"], indirect=True)
-def test_a_project_goes_from_red_to_green(
+def test_a_run_turns_failing_tests_green(
     name: str, way: Way, client: Client, server: ModelServer, tmp_path: Path
 ) -> None:
-    """One wrong edit, one right one; the tests of the project decide."""
+    """The first edit is wrong, the second right; the tests of the project decide."""
     folder = Path(shutil.copytree(EXAMPLE, tmp_path / "ledger"))
     path = folder / "ledger.py"
     red = path.read_text()
@@ -210,7 +212,9 @@ def test_a_project_goes_from_red_to_green(
     assert path.read_text() == green
 
 
-def test_it_writes_a_document_elsewhere(client: Client, way: Way, project: Path, tmp_path: Path) -> None:
+def test_a_client_writes_a_document_outside_the_workspace(
+    client: Client, way: Way, project: Path, tmp_path: Path
+) -> None:
     document = tmp_path / "scratch" / "doc.md"
     document.parent.mkdir()
     agent = client(way.writes(document), Turn("Written.", asks=way.tool))
@@ -238,7 +242,7 @@ def test_a_refused_login_is_an_error(client: Client, way: Way, project: Path) ->
     ],
     indirect=["name"],
 )
-def test_it_speaks_the_agent_client_protocol(
+def test_an_acp_client_answers(
     client: Client, way: Way, server: ModelServer, project: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     monkeypatch.setenv("GOOSE_MODEL", way.words)

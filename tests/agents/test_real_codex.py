@@ -1,4 +1,4 @@
-"""The real Codex, driven by its preset: its model is a script on loopback."""
+"""The real Codex, called by its preset, with a scripted model on loopback."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 def codex(server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Codex]:
-    """Codex with a home of its own, whose model follows the script."""
+    """Return a factory of Codex agents with a separate home and a scripted model."""
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.toml").write_text(CONFIG.format(url=server.url))
     for name, value in {"CODEX_HOME": str(home), "HOME": str(home), "SCRIPTED_KEY": "dummy"}.items():
         monkeypatch.setenv(name, value)
     preset = load_presets()["codex"].model_copy(update={"program": str(codex_cli_bin.bundled_codex_path())})
-    made: list[ClientAgent] = []
+    agents: list[ClientAgent] = []
 
-    def make(*script: Turn, waits: tuple[float, ...] = (0.05,)) -> ClientAgent:
+    def create(*script: Turn, waits: tuple[float, ...] = (0.05,)) -> ClientAgent:
         server.script = list(script)
-        made.append(ClientAgent(preset, name="codex", waits=waits))
-        return made[-1]
+        agents.append(ClientAgent(preset, name="codex", waits=waits))
+        return agents[-1]
 
-    yield make
-    for agent in made:
+    yield create
+    for agent in agents:
         agent.close()
 
 
@@ -83,17 +83,17 @@ def shell(command: str) -> Turn:
     return Turn(tools=(("exec_command", {"cmd": command}),))
 
 
-def test_it_edits_a_file_of_the_workspace(codex: Codex, server: ModelServer, project: Path) -> None:
+def test_codex_edits_a_file_of_the_workspace(codex: Codex, server: ModelServer, project: Path) -> None:
     agent = codex(shell("sed -i 's/a - b/a + b/' calc.py"), Turn("Mended."))
     reply = agent.answer(AgentRequest("PRODUCE", "Grüße: mend it", project), Watch())
     assert (project / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
     assert reply.text == "Mended."
     assert reply.usage == Usage(tokens=220, cost_usd=None)
     assert reply.exit_signal is None
-    assert "Grüße: mend it" in json.dumps(server.asked[0].body["input"], ensure_ascii=False)
+    assert "Grüße: mend it" in json.dumps(server.requests[0].body["input"], ensure_ascii=False)
 
 
-def test_after_a_wrong_edit_it_goes_on_in_its_conversation_and_counts_what_was_added(
+def test_refine_continues_the_conversation_and_counts_new_tokens(
     codex: Codex, server: ModelServer, project: Path
 ) -> None:
     agent = codex(
@@ -108,12 +108,12 @@ def test_after_a_wrong_edit_it_goes_on_in_its_conversation_and_counts_what_was_a
     assert "a + b" in (project / "calc.py").read_text()
     assert [first.text, second.text] == ["First.", "Second."]
     assert [first.usage.tokens, second.usage.tokens] == [220, 220]
-    told = json.dumps(server.asked[-1].body["input"])
-    assert "mend it" in told
-    assert "that was wrong" in told
+    text = json.dumps(server.requests[-1].body["input"])
+    assert "mend it" in text
+    assert "that was wrong" in text
 
 
-def test_it_may_write_a_document_outside_of_the_workspace(codex: Codex, project: Path, tmp_path: Path) -> None:
+def test_codex_writes_a_document_outside_the_workspace(codex: Codex, project: Path, tmp_path: Path) -> None:
     document = tmp_path / "scratch" / "doc.md"
     document.parent.mkdir()
     agent = codex(shell(f"echo '# Title' > {document}"), Turn("Written."))
@@ -121,67 +121,63 @@ def test_it_may_write_a_document_outside_of_the_workspace(codex: Codex, project:
     assert document.read_text() == "# Title\n"
 
 
-def test_a_judge_may_not_edit_and_answers_by_the_schema(codex: Codex, server: ModelServer, project: Path) -> None:
+def test_a_judge_cannot_edit_and_answers_with_the_schema(codex: Codex, server: ModelServer, project: Path) -> None:
     agent = codex(shell("rm calc.py"), Turn('{"passed": true, "reason": "yes", "evidence": "all"}'))
     schema = JudgeAnswer.model_json_schema()
     reply = agent.answer(AgentRequest("JUDGE", "is it good?", project, schema=schema), Watch())
     assert (project / "calc.py").exists()
     assert validate_answer(reply, JudgeAnswer).passed
     assert reply.data == {"passed": True, "reason": "yes", "evidence": "all"}
-    form = server.asked[0].body["text"]["format"]
+    form = server.requests[0].body["text"]["format"]
     assert form["strict"]
     assert form["schema"]["required"] == ["passed", "reason", "evidence"]
 
 
-def test_a_schema_that_leaves_something_open_is_asked_for_by_the_prompt_alone(
-    codex: Codex, server: ModelServer, project: Path
-) -> None:
+def test_an_open_schema_is_only_in_the_prompt(codex: Codex, server: ModelServer, project: Path) -> None:
     agent = codex(Turn('{"checks": []}'))
     request = AgentRequest("PREPARE", "make checks", project, schema=PrepareAnswer.model_json_schema())
     assert validate_answer(agent.answer(request, Watch()), PrepareAnswer).checks == []
-    assert "format" not in server.asked[0].body.get("text", {})
+    assert "format" not in server.requests[0].body.get("text", {})
 
 
-def test_a_refused_login_is_not_tried_again(codex: Codex, server: ModelServer, project: Path) -> None:
+def test_a_refused_login_is_not_retried(codex: Codex, server: ModelServer, project: Path) -> None:
     with pytest.raises(
         AgentUnavailableError, match=r"codex was refused by its model's server \(status 401\): unexpected"
     ):
         codex(Turn(status=401)).answer(AgentRequest("PRODUCE", "mend it", project), Watch())
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-def test_a_rate_limit_is_waited_for(codex: Codex, server: ModelServer, project: Path) -> None:
-    heard: list[bytes] = []
+def test_a_rate_limited_request_is_retried(codex: Codex, server: ModelServer, project: Path) -> None:
+    output: list[bytes] = []
     agent = codex(Turn(status=429), Turn("Here I am."))
-    reply = agent.answer(AgentRequest("PRODUCE", "mend it", project), Watch(on_output=heard.append))
+    reply = agent.answer(AgentRequest("PRODUCE", "mend it", project), Watch(on_output=output.append))
     assert reply.text == "Here I am."
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
     assert (
         b"codex has to wait (status 429): exceeded retry limit, last status: 429 Too Many Requests; trying again in 0.05 s\n"
-        in heard
+        in output
     )
 
 
-def test_a_rate_limit_is_not_waited_for_without_end(codex: Codex, project: Path) -> None:
+def test_retries_of_a_rate_limit_are_limited(codex: Codex, project: Path) -> None:
     with pytest.raises(RateLimitedError) as error:
         codex(Turn(status=429)).answer(AgentRequest("PRODUCE", "mend it", project), Watch())
     assert error.value.seconds is None
 
 
-def test_a_server_that_has_lost_its_mind_is_an_error(codex: Codex, project: Path) -> None:
+def test_a_server_error_is_an_agent_error(codex: Codex, project: Path) -> None:
     with pytest.raises(AgentError, match="codex ended with exit code 1: ") as error:
         codex(Turn(status=500)).answer(AgentRequest("PRODUCE", "mend it", project), Watch())
     assert type(error.value) is AgentError
 
 
-def test_a_model_that_hangs_meets_the_deadline(codex: Codex, project: Path) -> None:
+def test_a_hanging_model_ends_at_the_deadline(codex: Codex, project: Path) -> None:
     with pytest.raises(AgentError, match=r"codex did not end within 1\.5 s"):
         codex(Turn(hangs=True)).answer(AgentRequest("PRODUCE", "mend it", project), Watch(timeout=1.5))
 
 
-def test_a_conversation_in_which_something_went_wrong_is_not_gone_on_with(
-    codex: Codex, server: ModelServer, project: Path
-) -> None:
+def test_a_failed_conversation_is_not_continued(codex: Codex, server: ModelServer, project: Path) -> None:
     agent = codex(Turn("First."), Turn(status=500), Turn("Anew."))
     agent.answer(AgentRequest("PRODUCE", "the old prompt", project), Watch())
     with pytest.raises(AgentError):
@@ -189,10 +185,10 @@ def test_a_conversation_in_which_something_went_wrong_is_not_gone_on_with(
     reply = agent.answer(AgentRequest("REFINE", "go on", project), Watch())
     assert reply.text == "Anew."
     assert reply.usage.tokens == 110
-    assert "the old prompt" not in json.dumps(server.asked[-1].body["input"])
+    assert "the old prompt" not in json.dumps(server.requests[-1].body["input"])
 
 
-def test_a_whole_run_is_wrong_once_and_then_right(
+def test_a_run_passes_at_the_second_attempt(
     codex: Codex, server: ModelServer, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codex(Turn("A guide without its title.\n"), Turn("# Backups\n\nA guide.\n"))
@@ -201,13 +197,13 @@ def test_a_whole_run_is_wrong_once_and_then_right(
         "rules:\n  - {id: a.content.title, description: It has a title, check: {contains: '# Backups'}}\n"
     )
     words = ("--loop-task", "Write a guide", "--loop-agent", "codex", "--loop-rules", "guide.rules.yaml", "--loop-yes")
-    found = pytester.runpytest_subprocess(*words, "--loop-json", "result.json")
-    assert found.ret == 0, found.stdout.str() + found.stderr.str()
+    result = pytester.runpytest_subprocess(*words, "--loop-json", "result.json")
+    assert result.ret == 0, result.stdout.str() + result.stderr.str()
     result = json.loads((pytester.path / "result.json").read_text())
     assert result["iteration"] == 2
     assert result["usage"]["tokens"] == 220
     assert result["usage"]["cost_usd"] is None
-    told = json.dumps(server.asked[-1].body["input"])
-    assert "A guide without its title." in told
-    assert "PRODUCE of iteration 1" in told
-    assert "REFINE of iteration" in told
+    text = json.dumps(server.requests[-1].body["input"])
+    assert "A guide without its title." in text
+    assert "PRODUCE of iteration 1" in text
+    assert "REFINE of iteration" in text

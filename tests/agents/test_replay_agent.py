@@ -1,4 +1,4 @@
-"""A recording plays what was said, to whom it was said."""
+"""Recording, replaying and scripting answers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from pytest_loop.errors import StateError
 Ask = Callable[..., AgentRequest]
 
 
-class Here:
-    """An agent in this process: what a function says, and what it raises."""
+class FunctionAgent:
+    """An agent that calls a function in this process."""
 
     name = "here"
     is_serial = True
@@ -36,14 +36,14 @@ class Here:
         self.closed = False
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
-        found = self.function(request)
-        return found if isinstance(found, AgentReply) else AgentReply(text=found)
+        answer = self.function(request)
+        return answer if isinstance(answer, AgentReply) else AgentReply(text=answer)
 
     def close(self) -> None:
         self.closed = True
 
 
-def test_what_was_recorded_is_played_again(ask: Ask, tmp_path: Path) -> None:
+def test_a_recording_is_replayed(ask: Ask, tmp_path: Path) -> None:
     def edit(request: AgentRequest) -> None:
         assert request.artifact
         request.artifact.write_bytes(b"edited\r\n\xff")
@@ -55,15 +55,15 @@ def test_what_was_recorded_is_played_again(ask: Ask, tmp_path: Path) -> None:
             "PLAN": AgentUnavailableError("gone"),
         }
     )
-    here = Here(script)
-    recorded = RecordedAgent(here, tmp_path / "run.jsonl")
+    agent = FunctionAgent(script)
+    recorded = RecordedAgent(agent, tmp_path / "run.jsonl")
     assert (recorded.name, recorded.is_serial) == ("here", True)
-    first = [_said(recorded, ask(step)) for step in ("PRODUCE", "PRODUCE", "REFINE", "REFINE", "PLAN")]
+    first = [ask_agent(recorded, ask(step)) for step in ("PRODUCE", "PRODUCE", "REFINE", "REFINE", "PLAN")]
     recorded.close()
-    assert here.closed
+    assert agent.closed
     request = ask("REFINE", artifact="old")
-    again = ReplayAgent(tmp_path / "run.jsonl")
-    assert [_said(again, ask(step)) for step in ("PRODUCE", "PRODUCE", "REFINE", "REFINE", "PLAN")] == first
+    again = ReplayAgent("run.jsonl", tmp_path)
+    assert [ask_agent(again, ask(step)) for step in ("PRODUCE", "PRODUCE", "REFINE", "REFINE", "PLAN")] == first
     assert request.artifact
     assert request.artifact.read_bytes() == "edited\r\n\ufffd".encode()
     with pytest.raises(AgentUnavailableError, match=r"replay:.*run.jsonl has no further answer for REFINE"):
@@ -71,18 +71,18 @@ def test_what_was_recorded_is_played_again(ask: Ask, tmp_path: Path) -> None:
     again.close()
 
 
-def _said(agent: Here | RecordedAgent | ReplayAgent, request: AgentRequest) -> AgentReply | str:
+def ask_agent(agent: FunctionAgent | RecordedAgent | ReplayAgent, request: AgentRequest) -> AgentReply | str:
     try:
         return agent.answer(request, Watch())
     except AgentError as error:
         return f"{type(error).__name__}: {error}"
 
 
-def test_questions_that_come_in_any_order_get_their_own_answers(ask: Ask, tmp_path: Path) -> None:
-    recorded = RecordedAgent(Here(lambda request: f"answer to {request.key}"), tmp_path / "run.jsonl")
+def test_questions_in_any_order_get_their_answers(ask: Ask, tmp_path: Path) -> None:
+    recorded = RecordedAgent(FunctionAgent(lambda request: f"answer to {request.key}"), tmp_path / "run.jsonl")
     for key in ("one", "two", "two"):
         recorded.answer(ask("JUDGE", key=key), Watch())
-    again = ReplayAgent(tmp_path / "run.jsonl")
+    again = ReplayAgent("run.jsonl", tmp_path)
     assert [again.answer(ask("JUDGE", key=key), Watch()).text for key in ("two", "one", "two")] == [
         "answer to two",
         "answer to one",
@@ -92,16 +92,16 @@ def test_questions_that_come_in_any_order_get_their_own_answers(ask: Ask, tmp_pa
         again.answer(ask("JUDGE", key="three"), Watch())
 
 
-def test_a_run_that_goes_on_leaves_out_iterations_that_are_over(ask: Ask, tmp_path: Path) -> None:
-    recorded = RecordedAgent(Here(lambda request: f"text {request.iteration}"), tmp_path / "run.jsonl")
+def test_a_resumed_run_skips_earlier_iterations(ask: Ask, tmp_path: Path) -> None:
+    recorded = RecordedAgent(FunctionAgent(lambda request: f"text {request.iteration}"), tmp_path / "run.jsonl")
     for iteration in (1, 2, 3):
         recorded.answer(ask("REFINE", iteration=iteration), Watch())
-    again = ReplayAgent(tmp_path / "run.jsonl")
+    again = ReplayAgent("run.jsonl", tmp_path)
     assert again.answer(ask("REFINE", iteration=2), Watch()).text == "text 2"
 
 
-def test_a_stop_is_not_part_of_what_an_agent_said(ask: Ask, tmp_path: Path) -> None:
-    recorded = RecordedAgent(Here(ScriptedAgent({"PLAN": StopRequestedError("stop")})), tmp_path / "run.jsonl")
+def test_a_stop_request_is_not_recorded(ask: Ask, tmp_path: Path) -> None:
+    recorded = RecordedAgent(FunctionAgent(ScriptedAgent({"PLAN": StopRequestedError("stop")})), tmp_path / "run.jsonl")
     with pytest.raises(StopRequestedError):
         recorded.answer(ask("PLAN"), Watch())
     assert (tmp_path / "run.jsonl").read_text() == ""
@@ -118,19 +118,19 @@ def test_a_stop_is_not_part_of_what_an_agent_said(ask: Ask, tmp_path: Path) -> N
     ],
     ids=["missing", "prose", "deep", "a number", "no step"],
 )
-def test_a_file_that_is_no_recording_says_so(tmp_path: Path, text: str | None, message: str) -> None:
+def test_a_file_that_is_no_recording_is_refused(tmp_path: Path, text: str | None, message: str) -> None:
     path = tmp_path / "run.jsonl"
     if text is not None:
         path.write_text(text)
     with pytest.raises(AgentUnavailableError) as error:
-        ReplayAgent(path)
+        ReplayAgent(path.name, path.parent)
     assert str(error.value).startswith(message.format(path))
 
 
-def test_an_answer_that_is_none_says_so_and_new_fields_are_ignored(ask: Ask, tmp_path: Path) -> None:
+def test_invalid_answers_are_refused_and_unknown_fields_ignored(ask: Ask, tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"reply": {"text": "x", "later": 5}}, {"reply": {"text": 5}}, {"reply": None}, {}]
     (tmp_path / "run.jsonl").write_text("\n".join(json.dumps({"step": "PLAN", **row}) for row in rows))
-    agent = ReplayAgent(tmp_path / "run.jsonl", "played")
+    agent = ReplayAgent("run.jsonl", tmp_path, "played")
     assert agent.answer(ask("PLAN"), Watch()).text == "x"
     for _ in range(2):
         with pytest.raises(AgentUnavailableError, match="played holds something for PLAN that is no answer"):
@@ -138,23 +138,23 @@ def test_an_answer_that_is_none_says_so_and_new_fields_are_ignored(ask: Ask, tmp
     assert agent.answer(ask("PLAN"), Watch()) == AgentReply()
 
 
-def test_a_file_that_cannot_be_written_says_so_before_anybody_works(tmp_path: Path) -> None:
+def test_an_unwritable_recording_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(
         AgentUnavailableError, match=r"--loop-record: cannot write .*/none/x: No such file or directory"
     ):
-        RecordedAgent(Here(str), tmp_path / "none" / "x")
+        RecordedAgent(FunctionAgent(str), tmp_path / "none" / "x")
 
 
-def test_a_file_that_goes_away_says_so(ask: Ask, tmp_path: Path) -> None:
+def test_a_write_error_while_recording_is_reported(ask: Ask, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
-    recorded = RecordedAgent(Here(lambda _request: "x"), tmp_path / "folder" / "x")
+    recorded = RecordedAgent(FunctionAgent(lambda _request: "x"), tmp_path / "folder" / "x")
     (tmp_path / "folder" / "x").unlink()
     (tmp_path / "folder").rmdir()
     with pytest.raises(StateError, match="--loop-record: cannot write"):
         recorded.answer(AgentRequest("PLAN", "", tmp_path), Watch())
 
 
-def test_a_script_gives_its_answers_in_order_and_then_the_last_again(ask: Ask) -> None:
+def test_a_script_repeats_its_last_answer(ask: Ask) -> None:
     agent = ScriptedAgent({"REFINE": ["one", lambda request: request.prompt], "PLAN": {"plan": []}, "JUDGE": ()})
     assert [agent(ask("REFINE")) for _ in range(3)] == ["one", "do it", "do it"]
     assert agent(ask("PLAN")) == {"plan": []}

@@ -1,4 +1,4 @@
-"""What is taken from the output of each client: made after real output, shortened, with numbers that tell its fields apart."""
+"""Readers of client output: shortened recordings of real output, with a different number in each field."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Trans
 RECORDINGS = Path(__file__).parent / "recordings"
 
 
-def told(name: str, exit_code: int = 0, *, is_whole: bool = True) -> ClientReport:
-    """What the reader of a client says about a recording; a file of its own beside it is what the client wrote."""
+def read_recording(name: str, exit_code: int = 0, *, is_complete: bool = True) -> ClientReport:
+    """Read a recording of a client, with its report file if there is one."""
     report = RECORDINGS / f"{name}.report"
     transcript = Transcript(
         (RECORDINGS / f"{name}.stdout").read_text(encoding="utf-8"),
         report.read_text(encoding="utf-8") if report.exists() else "",
         exit_code,
-        is_whole,
+        is_complete,
     )
     return READERS[name.partition("-")[0]](transcript)
 
@@ -42,8 +42,8 @@ def told(name: str, exit_code: int = 0, *, is_whole: bool = True) -> ClientRepor
         ("aider", ClientReport("Aider v0.86.2\nApplied edit to calc.py\n", tokens=230, cost_usd=0.004)),
     ],
 )
-def test_a_run_that_went_well(name: str, expected: ClientReport) -> None:
-    assert told(name) == expected
+def test_a_successful_transcript_is_read(name: str, expected: ClientReport) -> None:
+    assert read_recording(name) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,36 +64,36 @@ def test_a_run_that_went_well(name: str, expected: ClientReport) -> None:
         ("qwen-401-new", 1, Failure("401 no")),
     ],
 )
-def test_a_run_that_failed_says_so_by_its_structure(name: str, exit_code: int, failure: Failure) -> None:
-    assert told(name, exit_code).failure == failure
+def test_a_failure_is_read_from_the_structure(name: str, exit_code: int, failure: Failure) -> None:
+    assert read_recording(name, exit_code).failure == failure
 
 
 def test_an_exit_code_of_0_with_no_tokens_is_a_failure() -> None:
-    failure = told("goose-401").failure
+    failure = read_recording("goose-401").failure
     assert failure
     assert failure.message.startswith("Ran into this error: Authentication error")
     assert failure.status is None
-    assert told("aider-401").failure == Failure()
+    assert read_recording("aider-401").failure == Failure()
 
 
-def test_words_about_a_status_are_no_status() -> None:
-    assert told("codex-says-429").failure == Failure("the model said: unexpected status 429")
+def test_a_status_in_prose_is_ignored() -> None:
+    assert read_recording("codex-says-429").failure == Failure("the model said: unexpected status 429")
 
 
-def test_data_that_a_schema_asked_for_is_found() -> None:
-    assert told("claude-schema").data == {"passed": True}
-    assert told("qwen-schema").data == {"passed": True}
+def test_structured_data_is_read() -> None:
+    assert read_recording("claude-schema").data == {"passed": True}
+    assert read_recording("qwen-schema").data == {"passed": True}
 
 
-def test_gemini_has_no_login_where_its_exit_code_says_so() -> None:
+def test_the_exit_code_of_gemini_shows_a_missing_login() -> None:
     assert READERS["gemini"](Transcript("", exit_code=41)).failure == Failure("", 401)
 
 
-def test_a_sum_of_which_a_part_is_lost_is_unknown() -> None:
-    found = told("opencode", is_whole=False)
-    assert (found.tokens, found.cost_usd) == (None, None)
-    assert found.text == "Fixed."
-    assert found.failure is None
+def test_a_sum_with_lost_parts_is_unknown() -> None:
+    report = read_recording("opencode", is_complete=False)
+    assert (report.tokens, report.cost_usd) == (None, None)
+    assert report.text == "Fixed."
+    assert report.failure is None
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -110,11 +110,11 @@ def test_a_sum_of_which_a_part_is_lost_is_unknown() -> None:
     ],
     ids=["nothing", "noise", "odd types", "odd result", "odd errors", "odd items", "odd numbers"],
 )
-def test_output_that_makes_no_sense_does_no_harm(name: str, output: str) -> None:
-    found = READERS[name](Transcript(output, report=output))
-    assert found.tokens is None
-    assert found.cost_usd is None
+def test_nonsense_output_is_read_without_errors(name: str, output: str) -> None:
+    report = READERS[name](Transcript(output, report=output))
+    assert report.tokens is None
+    assert report.cost_usd is None
 
 
 def test_every_preset_has_a_reader() -> None:
-    assert {"acp", *(one.format for one in load_presets().values())} == set(READERS)
+    assert {"acp", *(preset.format for preset in load_presets().values())} == set(READERS)

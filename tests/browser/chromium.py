@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to by the DevTools protocol through two pipes."""
+"""A headless Chromium controlled by the DevTools protocol through two pipes."""
 
 from __future__ import annotations
 
@@ -25,60 +25,60 @@ _ARGUMENTS = (
 
 
 class Page:
-    """One page of the browser; what its console complains about is kept."""
+    """One page of the browser; errors in its console and requests are recorded."""
 
     def __init__(self, sending: BinaryIO, receiving: BinaryIO) -> None:
         self._sending = sending
         self._receiving = receiving
         self._number = 0
         self._session = ""
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
         self.requests: list[str] = []
-        target = next(one for one in self.ask("Target.getTargets")["targetInfos"] if one["type"] == "page")
-        opened = self.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        self._session = opened["sessionId"]
+        target = next(info for info in self.call("Target.getTargets")["targetInfos"] if info["type"] == "page")
+        session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        self._session = session["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
-            self.ask(f"{domain}.enable")
+            self.call(f"{domain}.enable")
 
-    def ask(self, method: str, **params: Any) -> Any:
-        """Call a method of the protocol; gives its result."""
+    def call(self, method: str, **params: Any) -> Any:
+        """Call a method of the protocol and return its result."""
         self._number += 1
         message = {"id": self._number, "method": method, "params": params}
         message |= {"sessionId": self._session} if self._session else {}
         self._sending.write(json.dumps(message).encode() + b"\0")
         self._sending.flush()
-        return self._until(lambda said: said.get("id") == self._number)["result"]
+        return self._wait_for(lambda message: message.get("id") == self._number)["result"]
 
-    def _until(self, fits: Any) -> Any:
+    def _wait_for(self, is_expected: Any) -> Any:
         while True:
-            said = json.loads(self._message())
-            self._note(said)
-            if "error" in said:
-                raise RuntimeError(said["error"])
-            if fits(said):
-                return said
+            message = json.loads(self._read_message())
+            self._record(message)
+            if "error" in message:
+                raise RuntimeError(message["error"])
+            if is_expected(message):
+                return message
 
-    def _message(self) -> bytes:
+    def _read_message(self) -> bytes:
         data = bytearray()
         while (byte := self._receiving.read(1)) not in (b"\0", b""):
             data += byte
         return bytes(data)
 
-    def _note(self, said: dict[str, Any]) -> None:
-        method, params = said.get("method"), said.get("params", {})
+    def _record(self, message: dict[str, Any]) -> None:
+        method, params = message.get("method"), message.get("params", {})
         if method in ("Runtime.exceptionThrown", "Log.entryAdded"):
-            self.complaints.append(json.dumps(params))
+            self.errors.append(json.dumps(params))
         elif method == "Network.requestWillBeSent":
             self.requests.append(params["request"]["url"])
 
     def open(self, path: Path) -> None:
-        """Go to a file, and wait until it is loaded."""
-        self.ask("Page.navigate", url=path.as_uri())
-        self._until(lambda said: said.get("method") == "Page.loadEventFired")
+        """Open a file and wait until it is loaded."""
+        self.call("Page.navigate", url=path.as_uri())
+        self._wait_for(lambda message: message.get("method") == "Page.loadEventFired")
 
-    def size(self, width: int, height: int) -> None:
-        """The size of what can be seen; a narrow one is a telephone."""
-        self.ask(
+    def set_size(self, width: int, height: int) -> None:
+        """Set the size of the viewport; a narrow one is a phone."""
+        self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=height,
@@ -86,47 +86,45 @@ class Page:
             mobile=width < 600,
         )
 
-    def prefer(self, scheme: str) -> None:
-        """What the person has chosen in the system: light or dark."""
-        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    def set_color_scheme(self, scheme: str) -> None:
+        """Set the system's color scheme: light or dark."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page."""
-        found = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        if "exceptionDetails" in found:
-            raise RuntimeError(found["exceptionDetails"])
-        return found["result"].get("value")
+        """Evaluate an expression in the page."""
+        result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(result["exceptionDetails"])
+        return result["result"].get("value")
 
     def press(self, key: str) -> None:
-        """A key of the keyboard, as a person would press it."""
+        """Press and release a key."""
         codes = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
         text = {"text": "\r"} if key == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
-            more = text if kind == "keyDown" else {}
-            self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=codes[key], **more)
+            extra = text if kind == "keyDown" else {}
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=codes[key], **extra)
 
-    def picture(self, path: Path, *, whole: bool = True) -> Path:
-        """A screenshot."""
-        found = self.ask("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(found["data"]))
-        return path
+    def take_screenshot(self, path: Path) -> None:
+        screenshot = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(screenshot["data"]))
 
 
 @contextmanager
-def chromium(program: str, folder: Path) -> Iterator[Page]:
-    """A browser with a profile of its own, which ends with the block."""
-    there, write_end = os.pipe()
-    read_end, back = os.pipe()
-    words = [program, *_ARGUMENTS[:-1], f"--user-data-dir={folder}", _ARGUMENTS[-1]]
+def start_chromium(program: str, folder: Path) -> Iterator[Page]:
+    """Start a browser with its own profile; it ends with the block."""
+    child_read, write_end = os.pipe()
+    read_end, child_write = os.pipe()
+    command = [program, *_ARGUMENTS[:-1], f"--user-data-dir={folder}", _ARGUMENTS[-1]]
     # The browser reads from descriptor 3 and writes to 4.
     process = subprocess.Popen(
-        ["bash", "-c", f'exec "$@" 3<&{there} 4>&{back}', "chromium", *words],
-        pass_fds=(there, back),
+        ["bash", "-c", f'exec "$@" 3<&{child_read} 4>&{child_write}', "chromium", *command],
+        pass_fds=(child_read, child_write),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    os.close(there)
-    os.close(back)
+    os.close(child_read)
+    os.close(child_write)
     try:
         with os.fdopen(write_end, "wb") as sending, os.fdopen(read_end, "rb") as receiving:
             page = Page(sending, receiving)

@@ -1,4 +1,4 @@
-"""A small project with a red test, and an agent that does whatever a test says."""
+"""A small project with a failing test, and an agent that runs the body that a test gives it."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ AGENT = """
         Path(name).write_text(dedent(text))
 
 
-    def before(text):
+    def prepend(text):
         SHOP.write_text(dedent(text) + SHOP.read_text())
 
 
-    def mend(text="sum(prices)"):
+    def fix(text="sum(prices)"):
         SHOP.write_text(SHOP.read_text().replace("sum(prices) - 1", text))
 
 
@@ -78,12 +78,12 @@ AGENT = """
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a run came to."""
+class RunResult:
+    """The outcome of a run."""
 
     code: int
     state: dict[str, Any]
-    said: str
+    output: str
 
     @property
     def is_green(self) -> bool:
@@ -91,25 +91,25 @@ class Verdict:
 
     @property
     def findings(self) -> set[str]:
-        """What kinds of tampering the last evaluation found."""
-        return {one["kind"] for one in (self.state.get("evaluation") or {}).get("findings", [])}
+        """The kinds of tampering that the last evaluation found."""
+        return {finding["kind"] for finding in (self.state.get("evaluation") or {}).get("findings", [])}
 
 
-Judge = Callable[..., Verdict]
+RunAgent = Callable[..., RunResult]
 
 
-class Court:
-    """The project in a folder of its own, judged once; every test finds it as it was then."""
+class ShopProject:
+    """The project with a saved run, so that every test starts from the same baseline without computing it again."""
 
     def __init__(self, base: Path) -> None:
         self.base = base
         self.shop = base / "shop"
-        self._own = {"PYTHONPATH": str(self.base), "PYTHONUSERBASE": str(self.base / "user")}
-        self.caller = Caller(self._own)
+        self._environment = {"PYTHONPATH": str(self.base), "PYTHONUSERBASE": str(self.base / "user")}
+        self.caller = Caller(self._environment)
         self._saved: set[str] = set()
 
-    def fresh(self) -> None:
-        """The project, as nobody has touched it."""
+    def reset(self) -> None:
+        """Write the original files of the project."""
         for folder in (self.shop, self.base / "user"):
             shutil.rmtree(folder, ignore_errors=True)
         for name, text in FILES.items():
@@ -117,51 +117,51 @@ class Court:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(dedent(text).lstrip("\n"))
 
-    def begun(self, *arguments: str) -> None:
-        """The project with a run that was stopped before its first edit."""
+    def restore_run(self, *arguments: str) -> None:
+        """Restore the project with a run that was stopped before its first edit."""
         name = "-".join(("saved", *arguments))
         if name not in self._saved:
-            self.fresh()
-            self._pytest("--loop-max-iterations=1", *START, *arguments)
+            self.reset()
+            self._run_pytest("--loop-max-iterations=1", *START, *arguments)
             shutil.copytree(self.shop, self.base / name, symlinks=True)
             self._saved.add(name)
         shutil.rmtree(self.shop)
         shutil.rmtree(self.base / "user", ignore_errors=True)
         shutil.copytree(self.base / name, self.shop, symlinks=True)
 
-    def judge(self, body: str, *words: str, **variables: str) -> Verdict:
-        """Let an agent with this body work on the project, and say what the run came to."""
+    def run_agent(self, body: str, *words: str, **variables: str) -> RunResult:
+        """Run an agent with this body on the project."""
         text = dedent(AGENT).replace("{body}", indent(dedent(body).strip(), "    "))
         (self.base / "agent_of_the_test.py").write_text(text)
-        done = self._pytest("--loop-max-iterations=2", *words, **variables)
+        process = self._run_pytest("--loop-max-iterations=2", *words, **variables)
         state = json.loads((self.shop / ".loop/fix-until-green/run.json").read_text())
-        assert "Traceback" not in done.stderr, done.stderr
-        return Verdict(done.returncode, state, done.stdout + done.stderr)
+        assert "Traceback" not in process.stderr, process.stderr
+        return RunResult(process.returncode, state, process.stdout + process.stderr)
 
-    def _pytest(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return self.caller.call("-q", *words, folder=self.shop, more={**self._own, **variables})
+    def _run_pytest(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return self.caller.call("-q", *words, folder=self.shop, more={**self._environment, **variables})
 
 
 @pytest.fixture(scope="session")
-def _court(tmp_path_factory: pytest.TempPathFactory, _measuring: dict[str, str]) -> Iterator[Court]:
-    made = Court(tmp_path_factory.mktemp("court"))
-    (made.base / "agent_of_the_test.py").write_text("def work(request): return None\n")
-    yield made
-    made.caller.close()
+def _shared_project(tmp_path_factory: pytest.TempPathFactory, _measuring: dict[str, str]) -> Iterator[ShopProject]:
+    project = ShopProject(tmp_path_factory.mktemp("cheats"))
+    (project.base / "agent_of_the_test.py").write_text("def work(request): return None\n")
+    yield project
+    project.caller.close()
 
 
 @pytest.fixture
-def court(_court: Court) -> Court:
-    """Its sessions have the few plugins of all tests here."""
-    return _court
+def project(_shared_project: ShopProject) -> ShopProject:
+    """The shared project; its sessions load the few plugins of all tests here."""
+    return _shared_project
 
 
 @pytest.fixture
-def judge(court: Court) -> Judge:
-    """Let an agent work on a project that was judged before its first edit."""
+def run_agent(project: ShopProject) -> RunAgent:
+    """A function that runs an agent on a project with a baseline."""
 
-    def run(body: str, *arguments: str) -> Verdict:
-        court.begun(*arguments)
-        return court.judge(body, *RESUME)
+    def run(body: str, *arguments: str) -> RunResult:
+        project.restore_run(*arguments)
+        return project.run_agent(body, *RESUME)
 
     return run

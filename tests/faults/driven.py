@@ -29,8 +29,9 @@ from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.agents.protocol import make_reply as as_reply
 from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Plan, Rule
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.run import runner
-from pytest_loop.session.runner import ChildSession, Judgement
+from pytest_loop.run import sessions
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.store import clock
 
 SOURCE = "guide.rules.yaml"
@@ -42,10 +43,10 @@ RULES = {
 COUNTED = ("write", "fsync", "replace", "unlink", "ftruncate")
 
 
-class QuickSession(ChildSession):
+class QuickSession(SubprocessSession):
     """Judges the rules of the project's rule file without a session: only the files of the run are of interest here."""
 
-    def evaluate(self, order: SessionOrder, *_extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *_extra: str) -> SessionResult:
         path = Path(order.artifact)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
         rules = {
@@ -58,7 +59,7 @@ class QuickSession(ChildSession):
         )
         passing = {key for key, rule in rules.items() if RULES[rule.id][1] in text}
         told = {key: Evidence(outcome=Outcome.PASSED if key in passing else Outcome.FAILED) for key in plan.items}
-        return Judgement(plan=plan, evidence=told, finished=0)
+        return SessionResult(plan=plan, evidence=told, exit_status=0)
 
 
 class QuickAgent:
@@ -174,7 +175,7 @@ def _become(folder: Path, arguments: list[str], fault: Fault, output: Path, is_q
 
 def _run(folder: Path, arguments: list[str], is_quick: bool) -> int:
     os.chdir(folder)
-    vars(runner)["ChildSession"] = QuickSession if is_quick else ChildSession
+    vars(sessions)["SubprocessSession"] = QuickSession if is_quick else SubprocessSession
     try:
         return int(pytest.main(["-p", "pytest_loop.plugin", *arguments], plugins=[Quick()] if is_quick else []))
     except SystemExit as end:

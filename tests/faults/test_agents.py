@@ -1,4 +1,4 @@
-"""Agents that misbehave: each row ends with a clear message and a run that is over, and never green by accident."""
+"""Agents that misbehave: each run ends with a clear message, and never passes by accident."""
 
 from __future__ import annotations
 
@@ -20,36 +20,41 @@ from pytest_loop import hookspecs
 from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.protocol import Agent
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.events.run_payloads import RunStarted
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Evidence, Outcome, Plan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.core.model.vocabulary import Kind, Status
+from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.processes import child
-from pytest_loop.run.context import RunSettings, Tools
+from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
-from pytest_loop.session.runner import Judgement
-from pytest_loop.show.live import Live
+from pytest_loop.run.steps import RunSteps
+from pytest_loop.session.result import SessionResult
+from pytest_loop.settings.options import AgentSettings
+from pytest_loop.settings.settings import make_default_settings
+from pytest_loop.show.live_view import LiveView
 from pytest_loop.store.project_runs import Store
 from pytest_loop.workspace.artifact import Artifact
 
+LIMITS = {"agent_timeout": 20.0, "agent_silence": 20.0}
 KEY = "it.rules.yaml::a.x.green"
 SENTENCE = RunRule(id="a.x.green", description="It is green", key=KEY, check="It is green.")
 RULE = RunRule(id="a.x.green", description="It is green", key=KEY)
 
 
 class WordSession:
-    """Judges in no time: the one rule is that the document says `green`."""
+    """A fast session with one rule: the document says `green`."""
 
-    def evaluate(self, order: SessionOrder, *_extra: str) -> Judgement:
+    def evaluate(self, order: SessionOrder, *_extra: str) -> SessionResult:
         outcome = Outcome.PASSED if "green" in Path(order.artifact).read_text() else Outcome.FAILED
         evidence = Evidence(outcome=outcome, text="" if outcome is Outcome.PASSED else "expected green, found none")
-        return Judgement(plan=Plan(items={KEY: (KEY,)}), evidence={KEY: evidence}, finished=0)
+        return SessionResult(plan=Plan(items={KEY: (KEY,)}), evidence={KEY: evidence}, exit_status=0)
 
 
-class Told:
-    """What a run came to."""
+class RunOutcome:
+    """The result of a run."""
 
     def __init__(self, state: RunState, events: list[dict[str, Any]], shown: str, artifact: str | None) -> None:
         self.state = state
@@ -58,7 +63,7 @@ class Told:
         self.artifact = artifact
 
     @property
-    def troubles(self) -> list[str]:
+    def errors(self) -> list[str]:
         return [event["payload"]["reason"] for event in self.events if event["event"] == "phase_error"]
 
     @property
@@ -67,19 +72,19 @@ class Told:
 
 
 class Project:
-    """A folder in which an agent works, and the run that asks it."""
+    """A folder with an agent, and runs in it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def run(self, spec: str, rule: RunRule = RULE, **settings: Any) -> Told:
+    def run(self, spec: str, rule: RunRule = RULE, **settings: Any) -> RunOutcome:
         agent = make_agent(spec, self.path, {})
         try:
-            return self.asked(agent, rule, **settings)
+            return self.run_agent(agent, rule, **settings)
         finally:
             agent.close()
 
-    def asked(self, agent: Agent, rule: RunRule = RULE, **settings: Any) -> Told:
+    def run_agent(self, agent: Agent, rule: RunRule = RULE, **settings: Any) -> RunOutcome:
         store = Store(self.path)
         files = store.get_run("do-it")
         files.acquire()
@@ -90,52 +95,47 @@ class Project:
             criteria=RunCriteria(rules=(rule,)),
             max_iterations=2,
         )
-        begun = run_machine.beginning(start)
-        event = Event(
-            ts="2026-01-01T00:00:00.000Z",
-            run_id="do-it-1",
-            iteration=1,
-            phase=begun.phase,
-            step=begun.current_step.value,
-            event=Kind.RUN_STARTED.value,
-            payload={"state": begun.model_dump(mode="json")},
-        )
-        state = run_machine.started(event)
+        beginning = RUN_MACHINE.begin(start)
+        event = Event.create(beginning, RunStarted(state=beginning), "2026-01-01T00:00:00.000Z")
+        state = beginning
         files.append([event], state)
         stream = io.StringIO()
         plugins = pytest.PytestPluginManager()
         plugins.add_hookspecs(hookspecs)
-        tools = Tools(
-            settings=RunSettings(root=self.path, **{"timeout": 20.0, "silence": 20.0, "nonce": "nonce", **settings}),
+        tools = RunContext(
+            settings=make_default_settings(self.path, agents=AgentSettings(**{**LIMITS, **settings})),
+            nonce="nonce",
             files=files,
             artifact=Artifact(files.artifact),
             session=WordSession(),
             agents=[agent],
             judge=agent,
             hook=plugins.hook,
-            live=Live(stream),
+            live=LiveView(stream),
         )
-        driver = Driver(state, store, tools, listen=lambda _event, _state: None)
+        driver = Driver(state, RUN_MACHINE, RunSteps(), store, tools, listen=lambda _event, _state: None)
         try:
             state = driver.run()
         finally:
             files.release()
         events = [json.loads(line) for line in files.history.read_text().splitlines()]
-        return Told(state, events, stream.getvalue(), files.artifact.read_text() if files.artifact.exists() else None)
+        return RunOutcome(
+            state, events, stream.getvalue(), files.artifact.read_text() if files.artifact.exists() else None
+        )
 
     def script(self, text: str, words: str = "") -> str:
-        """The name of an agent that is a Python script of a few lines."""
+        """Write a Python script, and return the spec of the agent that runs it."""
         (self.path / "agent.py").write_text(dedent(text))
         return f"command:{shlex.quote(sys.executable)} agent.py {words}"
 
     def function(self, text: str) -> str:
-        """The name of an agent that is the function `work`."""
+        """Write a module, and return the spec of the agent that calls its function `work`."""
         (self.path / "my_agent.py").write_text(dedent(text))
         return "python:my_agent:work"
 
-    def left(self) -> list[str]:
-        """Processes that still live in this folder, whatever group or session they are in."""
-        return [one.name for one in Path("/proc").glob("[0-9]*") if _folder(one) == self.path]
+    def list_processes(self) -> list[str]:
+        """Return the processes that still run in this folder, in any group or session."""
+        return [path.name for path in Path("/proc").glob("[0-9]*") if _folder(path) == self.path]
 
 
 def _folder(running: Path) -> Path | None:
@@ -152,96 +152,98 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.fixture(autouse=True)
-def _nobody_is_left(project: Project) -> Any:
-    """After each row: no process of an agent lives on. One that was killed needs a moment to go."""
+def _no_process_is_left(project: Project) -> Any:
+    """Check after each test that no process of an agent is left; a killed one needs a moment to disappear."""
     yield
     deadline = time.monotonic() + 5
-    while project.left() and time.monotonic() < deadline:
+    while project.list_processes() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert project.left() == []
+    assert project.list_processes() == []
 
 
 # -- it cannot be started, or does nothing
 
 
-def test_a_command_that_vanishes_is_not_asked_twice(project: Project) -> None:
+def test_a_vanished_command_is_not_called_twice(project: Project) -> None:
     tool = project.path / "tool"
     tool.write_text("#!/bin/sh\necho green\n")
     tool.chmod(0o700)
     agent = make_agent("command:./tool", project.path, {})
     tool.unlink()
-    told = project.asked(agent)
-    assert told.is_failed
-    assert told.troubles == ["cannot run './tool': there is no such file"]
+    outcome = project.run_agent(agent)
+    assert outcome.is_failed
+    assert outcome.errors == ["cannot run './tool': there is no such file"]
 
 
-def test_a_command_that_is_not_executable_any_more_is_not_asked_twice(project: Project) -> None:
+def test_a_command_that_lost_its_permission_is_not_called_twice(project: Project) -> None:
     tool = project.path / "tool"
     tool.write_text("#!/bin/sh\necho green\n")
     tool.chmod(0o700)
     agent = make_agent("command:./tool", project.path, {})
     tool.chmod(0o600)
-    assert project.asked(agent).troubles == ["cannot run './tool': Permission denied (make it executable)"]
+    assert project.run_agent(agent).errors == ["cannot run './tool': Permission denied (make it executable)"]
 
 
-def test_exit_0_having_done_nothing_is_no_document(project: Project) -> None:
-    told = project.run("command:true")
-    assert told.is_failed
-    assert told.troubles == ["expected a document, found an empty answer"] * 2
-    assert told.artifact is None
+def test_exit_0_without_work_makes_no_document(project: Project) -> None:
+    outcome = project.run("command:true")
+    assert outcome.is_failed
+    assert outcome.errors == ["expected a document, found an empty answer"] * 2
+    assert outcome.artifact is None
 
 
 @pytest.mark.parametrize("answer", ["None", "{'data': {'a': 1}}", "{'exit_signal': True}"])
-def test_a_function_that_gives_nothing_makes_no_empty_document(project: Project, answer: str) -> None:
-    told = project.run(project.function(f"def work(request): return {answer}"))
-    assert told.is_failed
-    assert told.troubles == ["expected a document or an edit of it, found neither"] * 2
-    assert told.artifact is None
+def test_a_function_without_result_makes_no_document(project: Project, answer: str) -> None:
+    outcome = project.run(project.function(f"def work(request): return {answer}"))
+    assert outcome.is_failed
+    assert outcome.errors == ["expected a document or an edit of it, found neither"] * 2
+    assert outcome.artifact is None
 
 
-def test_what_is_no_file_is_no_document(project: Project) -> None:
-    told = project.run(project.script("import os, sys; os.mkfifo(sys.argv[1])", "{artifact}"))
-    assert told.is_failed
-    assert told.troubles[0].startswith("expected a file for the artifact, found something else")
+def test_a_named_pipe_is_no_document(project: Project) -> None:
+    outcome = project.run(project.script("import os, sys; os.mkfifo(sys.argv[1])", "{artifact}"))
+    assert outcome.is_failed
+    assert outcome.errors[0].startswith("expected a file for the artifact, found something else")
 
 
-def test_exit_0_having_mended_nothing_is_no_document_either(project: Project) -> None:
-    told = project.run(project.script("import os; print('red' if os.environ['LOOP_STEP'] == 'PRODUCE' else '')"))
-    assert told.is_failed
-    assert told.troubles == ["expected a document, found an empty answer"] * 2
-    assert told.artifact == "red\n"
+def test_exit_0_without_an_edit_in_refine_is_no_answer(project: Project) -> None:
+    outcome = project.run(project.script("import os; print('red' if os.environ['LOOP_STEP'] == 'PRODUCE' else '')"))
+    assert outcome.is_failed
+    assert outcome.errors == ["expected a document, found an empty answer"] * 2
+    assert outcome.artifact == "red\n"
 
 
 # -- exit codes are no verdicts
 
 
-def test_non_zero_having_fixed_it_is_judged_by_the_rules_alone(project: Project) -> None:
-    """What was edited in place is kept and judged: an exit code says nothing about a document."""
-    told = project.run(project.script("import sys; open(sys.argv[1], 'w').write('green'); sys.exit(1)", "{artifact}"))
-    assert told.state.status is Status.COMPLETED
-    assert told.artifact == "green"
-    assert "ended with exit code 1; what it edited is judged all the same" in told.shown
+def test_a_fix_with_a_failing_exit_code_passes(project: Project) -> None:
+    """An edit in place is kept and judged: the exit code says nothing about the document."""
+    outcome = project.run(
+        project.script("import sys; open(sys.argv[1], 'w').write('green'); sys.exit(1)", "{artifact}")
+    )
+    assert outcome.state.status is Status.COMPLETED
+    assert outcome.artifact == "green"
+    assert "ended with exit code 1; what it edited is judged all the same" in outcome.shown
 
 
-def test_non_zero_with_an_edit_that_fixes_nothing_is_not_green(project: Project) -> None:
-    told = project.run(project.script("import sys; open(sys.argv[1], 'a').write('red'); sys.exit(1)", "{artifact}"))
-    assert (told.state.status, told.state.stop.passed) == (Status.STOPPED, False)
-    assert told.artifact == "redred"
+def test_a_useless_edit_with_a_failing_exit_code_fails(project: Project) -> None:
+    outcome = project.run(project.script("import sys; open(sys.argv[1], 'a').write('red'); sys.exit(1)", "{artifact}"))
+    assert (outcome.state.status, outcome.state.stop.passed) == (Status.STOPPED, False)
+    assert outcome.artifact == "redred"
 
 
-def test_non_zero_with_words_alone_is_no_document(project: Project) -> None:
-    """What a failing program prints is an error message, whatever is in it."""
-    told = project.run(project.script("print('error: the light is green'); exit(2)"))
-    assert told.is_failed
-    assert len(told.troubles) == 2
-    assert told.troubles[0].endswith("agent.py  ended with exit code 2: error: the light is green")
-    assert told.artifact is None
+def test_text_with_a_failing_exit_code_is_no_document(project: Project) -> None:
+    """The output of a failing program is an error message."""
+    outcome = project.run(project.script("print('error: the light is green'); exit(2)"))
+    assert outcome.is_failed
+    assert len(outcome.errors) == 2
+    assert outcome.errors[0].endswith("agent.py  ended with exit code 2: error: the light is green")
+    assert outcome.artifact is None
 
 
-def test_an_agent_that_kills_itself_says_by_what(project: Project) -> None:
-    told = project.run(project.script("import os; print('green', flush=True); os.kill(os.getpid(), 9)"))
-    assert told.is_failed
-    assert "ended with signal 9" in told.troubles[0]
+def test_the_error_names_the_signal_that_ended_an_agent(project: Project) -> None:
+    outcome = project.run(project.script("import os; print('green', flush=True); os.kill(os.getpid(), 9)"))
+    assert outcome.is_failed
+    assert "ended with signal 9" in outcome.errors[0]
 
 
 # -- it hangs
@@ -263,23 +265,23 @@ def test_an_agent_that_hangs_is_ended(
     project: Project, monkeypatch: pytest.MonkeyPatch, script: str, message: str
 ) -> None:
     monkeypatch.setattr(child, "GRACE_PERIOD", 0.5)
-    limits: dict[str, Any] = {"silence": 0.7} if "nothing" in message else {"timeout": 1.0}
-    told = project.run(project.script(script), **limits)
-    assert told.is_failed
-    assert [message in trouble for trouble in told.troubles] == [True, True]
-    assert told.artifact is None
+    limits: dict[str, Any] = {"agent_silence": 0.7} if "nothing" in message else {"agent_timeout": 1.0}
+    outcome = project.run(project.script(script), **limits)
+    assert outcome.is_failed
+    assert [message in trouble for trouble in outcome.errors] == [True, True]
+    assert outcome.artifact is None
 
 
 def test_a_function_that_hangs_is_ended(project: Project) -> None:
-    told = project.run(project.function("import time\ndef work(request): time.sleep(60)"), timeout=1.0)
-    assert told.is_failed
-    assert told.troubles == ["python:my_agent:work did not end within 1 s"] * 2
+    outcome = project.run(project.function("import time\ndef work(request): time.sleep(60)"), agent_timeout=1.0)
+    assert outcome.is_failed
+    assert outcome.errors == ["python:my_agent:work did not end within 1 s"] * 2
 
 
-def test_who_waits_for_standard_input_finds_its_end(project: Project) -> None:
-    told = project.run(project.script("import sys; print('green' + sys.stdin.read())", "{prompt_file}"))
-    assert told.state.status is Status.COMPLETED
-    assert told.artifact == "green\n"
+def test_standard_input_ends(project: Project) -> None:
+    outcome = project.run(project.script("import sys; print('green' + sys.stdin.read())", "{prompt_file}"))
+    assert outcome.state.status is Status.COMPLETED
+    assert outcome.artifact == "green\n"
 
 
 # -- it leaves somebody behind (who is looked for after every row)
@@ -297,44 +299,44 @@ DAEMON = "os.setsid(); os.fork() and os._exit(0)"
 
 
 @pytest.mark.parametrize("leave", ["pass", "os.setsid()", DAEMON], ids=["child", "session of its own", "daemon"])
-def test_nobody_writes_after_the_agent_has_ended(project: Project, leave: str) -> None:
-    told = project.run(project.script(FORK.format(leave=leave, delay=0.5, then="print('red')"), "{artifact}"))
+def test_no_descendant_writes_after_the_agent_has_ended(project: Project, leave: str) -> None:
+    outcome = project.run(project.script(FORK.format(leave=leave, delay=0.5, then="print('red')"), "{artifact}"))
     time.sleep(0.6)
     assert not (project.path.parent / "late").exists()
-    assert told.artifact == "red\n"
-    assert told.state.stop.passed is False
+    assert outcome.artifact == "red\n"
+    assert outcome.state.stop.passed is False
 
 
-def test_nobody_writes_after_the_deadline(project: Project) -> None:
+def test_no_descendant_writes_after_the_deadline(project: Project) -> None:
     script = FORK.format(leave=DAEMON, delay=1.5, then="time.sleep(60)")
-    told = project.run(project.script(script, "{artifact}"), timeout=1.0)
+    outcome = project.run(project.script(script, "{artifact}"), agent_timeout=1.0)
     time.sleep(0.8)
     assert not (project.path.parent / "late").exists()
-    assert told.artifact is None
-    assert told.is_failed
+    assert outcome.artifact is None
+    assert outcome.is_failed
 
 
-def test_an_agent_that_changes_our_artifact_behind_our_back_has_not_answered(project: Project) -> None:
+def test_an_edit_of_the_original_artifact_is_no_answer(project: Project) -> None:
     script = "import time; open('.loop/do-it/artifact.md', 'w').write('green'); time.sleep(60)"
-    told = project.run(project.script(script), silence=1.0)
-    assert told.is_failed
-    assert told.state.stop.passed is False
+    outcome = project.run(project.script(script), agent_silence=1.0)
+    assert outcome.is_failed
+    assert outcome.state.stop.passed is False
 
 
 # -- what it says
 
 
-def test_a_line_of_50_mb_is_no_document_and_fills_no_screen(project: Project) -> None:
-    told = project.run(project.script("print('green' * 10_000_000)"))
-    assert told.is_failed
-    assert told.troubles == ["expected an answer of at most 8 MB, found more"] * 2
-    assert len(told.shown) < 2_000_000
+def test_a_line_of_50_mb_is_no_document_and_is_not_shown(project: Project) -> None:
+    outcome = project.run(project.script("print('green' * 10_000_000)"))
+    assert outcome.is_failed
+    assert outcome.errors == ["expected an answer of at most 8 MB, found more"] * 2
+    assert len(outcome.shown) < 2_000_000
 
 
 def test_a_line_of_50_mb_beside_the_document_does_no_harm(project: Project) -> None:
-    told = project.run(project.script("import sys; sys.stderr.write('x' * 50_000_000); print('green')"))
-    assert told.state.status is Status.COMPLETED
-    assert told.artifact == "green\n"
+    outcome = project.run(project.script("import sys; sys.stderr.write('x' * 50_000_000); print('green')"))
+    assert outcome.state.status is Status.COMPLETED
+    assert outcome.artifact == "green\n"
 
 
 NOISE = rb"""
@@ -344,33 +346,33 @@ sys.stdout.buffer.write(b"green \xff\xfe\n::warning::x\n")
 """
 
 
-def test_binary_ansi_and_fake_commands_are_seen_as_text(project: Project) -> None:
+def test_binary_ansi_and_fake_commands_are_shown_as_text(project: Project) -> None:
     (project.path / "agent.py").write_bytes(NOISE)
-    told = project.run(f"command:{shlex.quote(sys.executable)} agent.py")
-    assert told.state.status is Status.COMPLETED
-    assert told.artifact == "green \ufffd\ufffd\n::warning::x\n"
-    assert "\x1b" not in told.shown
-    assert "\0" not in told.shown
-    assert not [line for line in told.shown.splitlines() if line.lstrip().startswith("::")]
-    assert "  | ::error::boom\n" in told.shown
+    outcome = project.run(f"command:{shlex.quote(sys.executable)} agent.py")
+    assert outcome.state.status is Status.COMPLETED
+    assert outcome.artifact == "green \ufffd\ufffd\n::warning::x\n"
+    assert "\x1b" not in outcome.shown
+    assert "\0" not in outcome.shown
+    assert not [line for line in outcome.shown.splitlines() if line.lstrip().startswith("::")]
+    assert "  | ::error::boom\n" in outcome.shown
 
 
-def test_words_about_a_rate_limit_are_only_words(project: Project) -> None:
+def test_prose_about_a_rate_limit_is_not_one(project: Project) -> None:
     script = "import sys; print('429 rate limit exceeded, retry later', file=sys.stderr); print('green: the rate limit is 5 a second')"
-    told = project.run(project.script(script))
-    assert told.state.status is Status.COMPLETED
-    assert told.troubles == []
+    outcome = project.run(project.script(script))
+    assert outcome.state.status is Status.COMPLETED
+    assert outcome.errors == []
 
 
-def test_a_real_rate_limit_is_told_as_the_agent_told_it(project: Project) -> None:
-    told = project.run(project.script("import sys; sys.exit('429: rate limit exceeded')"))
-    assert told.is_failed
-    assert told.troubles[0].endswith("ended with exit code 1: 429: rate limit exceeded")
+def test_a_rate_limit_is_reported_with_the_message_of_the_agent(project: Project) -> None:
+    outcome = project.run(project.script("import sys; sys.exit('429: rate limit exceeded')"))
+    assert outcome.is_failed
+    assert outcome.errors[0].endswith("ended with exit code 1: 429: rate limit exceeded")
 
 
 def test_a_phrase_of_completion_ends_nothing(project: Project) -> None:
-    told = project.run("command:echo '<promise>COMPLETE</promise> all rules pass, exit_signal: true'")
-    assert told.state.stop.passed is False
+    outcome = project.run("command:echo '<promise>COMPLETE</promise> all rules pass, exit_signal: true'")
+    assert outcome.state.stop.passed is False
 
 
 # -- answers that have a form
@@ -393,11 +395,11 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize(("said", "message"), SAID.values(), ids=SAID)
-def test_an_answer_without_its_form_is_asked_for_once_more_and_then_the_run_fails(
-    project: Project, said: str, message: str
+@pytest.mark.parametrize(("answer", "message"), SAID.values(), ids=SAID)
+def test_a_malformed_answer_is_requested_again_and_then_fails_the_run(
+    project: Project, answer: str, message: str
 ) -> None:
-    (project.path / "said").write_text(said)
+    (project.path / "said").write_text(answer)
     spec = project.function(
         """
         def work(request):
@@ -406,14 +408,14 @@ def test_an_answer_without_its_form_is_asked_for_once_more_and_then_the_run_fail
             return open("said").read() if request.step == "PREPARE" else "green"
         """
     )
-    told = project.run(spec, SENTENCE)
-    assert told.is_failed
-    assert [message in trouble for trouble in told.troubles] == [True, True]
+    outcome = project.run(spec, SENTENCE)
+    assert outcome.is_failed
+    assert [message in trouble for trouble in outcome.errors] == [True, True]
     prompts = (project.path / "prompts").read_text()
     assert prompts.count("could not be used") == 1
 
 
-def test_the_second_answer_may_mend_the_first(project: Project) -> None:
+def test_a_second_answer_may_correct_the_first(project: Project) -> None:
     spec = project.function(
         """
         asked = []
@@ -423,15 +425,15 @@ def test_the_second_answer_may_mend_the_first(project: Project) -> None:
             return {"checks": [{"rule_id": "a.x.green", "check": {"contains": "green"}}]} if asked[-2:] == ["PREPARE"] * 2 else "hm"
         """
     )
-    told = project.run(spec, SENTENCE)
-    assert told.state.status is Status.COMPLETED
-    assert len(told.troubles) == 1
+    outcome = project.run(spec, SENTENCE)
+    assert outcome.state.status is Status.COMPLETED
+    assert len(outcome.errors) == 1
 
 
-def test_a_plan_that_is_none_fails_the_run(project: Project) -> None:
-    told = project.run('command:echo \'{"plan": ["one step"]}\'', plan_by_agent=True)
-    assert told.is_failed
-    assert all("expected JSON with plan, found plan" in trouble for trouble in told.troubles)
+def test_a_malformed_plan_fails_the_run(project: Project) -> None:
+    outcome = project.run('command:echo \'{"plan": ["one step"]}\'', plan="agent")
+    assert outcome.is_failed
+    assert all("expected JSON with plan, found plan" in trouble for trouble in outcome.errors)
 
 
 @pytest.mark.parametrize(
@@ -445,21 +447,21 @@ def test_a_plan_that_is_none_fails_the_run(project: Project) -> None:
         "{'cost_usd': 1e400}",
     ],
 )
-def test_costs_that_cannot_be_true_are_unknown_and_not_nothing(project: Project, usage: str) -> None:
-    told = project.run(project.function(f"def work(request): return {{'text': 'green', 'usage': {usage}}}"))
-    assert told.state.status is Status.COMPLETED
-    assert (told.state.progress.usage.tokens, told.state.progress.usage.cost_usd) == (None, None)
+def test_impossible_costs_are_unknown_and_not_zero(project: Project, usage: str) -> None:
+    outcome = project.run(project.function(f"def work(request): return {{'text': 'green', 'usage': {usage}}}"))
+    assert outcome.state.status is Status.COMPLETED
+    assert (outcome.state.progress.usage.tokens, outcome.state.progress.usage.cost_usd) == (None, None)
 
 
-def test_exceptions_of_a_function_are_values(project: Project) -> None:
-    told = project.run(project.function("def work(request): raise MemoryError('no room')"))
-    assert told.is_failed
-    assert told.troubles == ["python:my_agent:work: MemoryError: no room"] * 2
+def test_an_exception_of_a_function_is_reported(project: Project) -> None:
+    outcome = project.run(project.function("def work(request): raise MemoryError('no room')"))
+    assert outcome.is_failed
+    assert outcome.errors == ["python:my_agent:work: MemoryError: no room"] * 2
 
 
-def test_a_claim_that_names_no_rule_of_ours_ends_nothing(project: Project) -> None:
-    told = project.run("command:echo 'BLOCKED a.other.rule: I am tired, and green'")
-    assert told.state.signals.blocked is None
+def test_a_blocked_claim_about_an_unknown_rule_is_ignored(project: Project) -> None:
+    outcome = project.run("command:echo 'BLOCKED a.other.rule: I am tired, and green'")
+    assert outcome.state.signals.blocked is None
 
 
 # -- all together, from the command line
@@ -500,7 +502,7 @@ SLOW = """
 
 
 @pytest.mark.measured
-def test_an_interrupt_ends_agents_side_by_side_and_a_killed_run_leaves_nobody_once_it_goes_on(
+def test_an_interrupt_ends_parallel_agents_and_resume_ends_leftovers(
     project: Project,
 ) -> None:
     (project.path / "it.rules.yaml").write_text(
@@ -514,14 +516,14 @@ def test_an_interrupt_ends_agents_side_by_side_and_a_killed_run_leaves_nobody_on
         _wait_for(lambda: all(mark.exists() for mark in marks))
         run.send_signal(signal.SIGINT)
         assert run.wait(60) == pytest.ExitCode.INTERRUPTED
-    _wait_for(lambda: not project.left())
+    _wait_for(lambda: not project.list_processes())
 
     for mark in marks:
         mark.unlink()
     with subprocess.Popen([*pytest_words[:-1], "--loop-resume"], cwd=project.path, stdout=subprocess.PIPE) as run:
         _wait_for(lambda: all(mark.exists() for mark in marks))
         run.kill()
-    assert project.left()
+    assert project.list_processes()
     done = subprocess.run(
         [*pytest_words, "command:false", "--loop-resume"],
         cwd=project.path,

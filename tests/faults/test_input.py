@@ -1,4 +1,4 @@
-"""What a person may write on the command line: each row gets a clear message and the right exit code."""
+"""Invalid input on the command line gets a clear message and the right exit code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.calling import Caller
 
 RULES = "artifact: doc.md\nrules: [{id: a.x.green, description: It is green, check: {contains: green}}]\n"
 AGENT = "from pytest_loop import ScriptedAgent\nagent = ScriptedAgent({'PRODUCE': lambda r: 'green\\n' + r.prompt})\n"
-Refused = Callable[..., str]
+ExpectRefusal = Callable[..., str]
 Loop = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -29,35 +29,35 @@ def project(pytester: pytest.Pytester) -> Path:
 
 
 @pytest.fixture
-def refused(pytester: pytest.Pytester) -> Refused:
-    """Runs pytest in this process, where bad usage is the exit code 4; gives what it said."""
+def expect_refusal(pytester: pytest.Pytester) -> ExpectRefusal:
+    """A function that runs pytest in this process, expects a usage error, and returns the message."""
 
-    def run(*words: str) -> str:
+    def call(*words: str) -> str:
         result = pytester.runpytest_inprocess(*words)
-        said = result.stdout.str() + result.stderr.str()
-        assert result.ret == pytest.ExitCode.USAGE_ERROR, said
-        assert "Traceback" not in said
-        assert "INTERNALERROR" not in said
+        output = result.stdout.str() + result.stderr.str()
+        assert result.ret == pytest.ExitCode.USAGE_ERROR, output
+        assert "Traceback" not in output
+        assert "INTERNALERROR" not in output
         assert not (pytester.path / ".loop").exists()
-        return "\n".join(line for line in result.stderr.lines if "error:" in line.lower()) or said
+        return "\n".join(line for line in result.stderr.lines if "error:" in line.lower()) or output
 
-    return run
+    return call
 
 
 @pytest.fixture
-def loop(project: Path, caller: Caller) -> Loop:
-    """A run from the command line, in a process of its own."""
+def run_loop(project: Path, caller: Caller) -> Loop:
+    """A function that starts a run from the command line in another process."""
 
-    def run(
+    def call(
         *words: str, stdin: str | None = None, agent: str = "python:agents:agent"
     ) -> subprocess.CompletedProcess[str]:
         rules = ("--loop-rules", "it.rules.yaml", "--loop-agent", agent)
         return caller.call("-q", *rules, *words, folder=project, said=stdin or "")
 
-    return run
+    return call
 
 
-def state(project: Path) -> dict[str, Any]:
+def read_state(project: Path) -> dict[str, Any]:
     path = next((project / ".loop").glob("*/run.json"))
     return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
@@ -66,35 +66,37 @@ def state(project: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("task", ["", "   ", "\n\t"])
-def test_an_empty_task_is_refused(refused: Refused, task: str) -> None:
-    assert "--loop-task: expected what to do, found an empty text" in refused("--loop-task", task)
+def test_empty_task_is_refused(expect_refusal: ExpectRefusal, task: str) -> None:
+    assert "--loop-task: expected what to do, found an empty text" in expect_refusal("--loop-task", task)
 
 
-def test_a_task_of_a_megabyte_is_refused(refused: Refused, project: Path) -> None:
+def test_task_of_a_megabyte_is_refused(expect_refusal: ExpectRefusal, project: Path) -> None:
     (project / "task.txt").write_text("x" * 1_000_000)
-    assert "--loop-task: expected at most 200,000 characters, found 1,000,000" in refused("--loop-task=@task.txt")
+    assert "--loop-task: expected at most 200,000 characters, found 1,000,000" in expect_refusal(
+        "--loop-task=@task.txt"
+    )
 
 
-def test_a_file_that_is_no_task_is_refused(refused: Refused, project: Path) -> None:
+def test_file_that_is_no_task_is_refused(expect_refusal: ExpectRefusal, project: Path) -> None:
     (project / "binary").write_bytes(b"\xff\xfe")
-    assert "--loop-task: cannot read @none: No such file or directory" in refused("--loop-task=@none")
-    assert "--loop-task: cannot read @.: Is a directory" in refused("--loop-task=@.")
-    assert "--loop-task: cannot read @binary" in refused("--loop-task=@binary")
+    assert "--loop-task: cannot read @none: No such file or directory" in expect_refusal("--loop-task=@none")
+    assert "--loop-task: cannot read @.: Is a directory" in expect_refusal("--loop-task=@.")
+    assert "--loop-task: cannot read @binary" in expect_refusal("--loop-task=@binary")
 
 
 STRANGE = "First line\n\nWrite $task ${x} {y} {artifact} %s %(z)s $$ `ls` \u202egnorw\u202c \0 \\n 'q' \"q\""
 
 
-def test_strange_characters_reach_the_agent_as_they_are(loop: Loop, project: Path) -> None:
-    """Template characters are words; NUL cannot be part of a text, and is left out."""
+def test_strange_characters_reach_the_agent_unchanged(run_loop: Loop, project: Path) -> None:
+    """Template characters stay; NUL cannot be part of a text, and is left out."""
     (project / "task.txt").write_text(STRANGE, encoding="utf-8")
-    done = loop("--loop-task", "@task.txt", "--loop-yes", "--loop-artifact", "doc.md")
-    assert done.returncode == 0, done.stdout + done.stderr
-    wanted = STRANGE.replace("\0", "")
-    assert wanted in (project / "doc.md").read_text(encoding="utf-8")
-    assert state(project)["task"]["prompt"] == wanted
-    assert "\u202e" not in done.stdout
-    assert state(project)["task_alias"] == make_alias(wanted)
+    process = run_loop("--loop-task", "@task.txt", "--loop-yes", "--loop-artifact", "doc.md")
+    assert process.returncode == 0, process.stdout + process.stderr
+    expected = STRANGE.replace("\0", "")
+    assert expected in (project / "doc.md").read_text(encoding="utf-8")
+    assert read_state(project)["task"]["prompt"] == expected
+    assert "\u202e" not in process.stdout
+    assert read_state(project)["task_alias"] == make_alias(expected)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_strange_characters_reach_the_agent_as_they_are(loop: Loop, project: Pat
         ("--- ", "task"),
     ],
 )
-def test_every_task_has_a_name_that_is_a_plain_folder(tmp_path: Path, task: str, alias: str) -> None:
+def test_every_task_gives_a_valid_alias(tmp_path: Path, task: str, alias: str) -> None:
     assert make_alias(task) == alias
     assert Store(tmp_path).get_run(make_alias(task)).folder.parent == tmp_path / ".loop"
 
@@ -116,15 +118,18 @@ def test_every_task_has_a_name_that_is_a_plain_folder(tmp_path: Path, task: str,
 # -- limits
 
 TASK = ("--loop-task", "Do it")
-WHOLE = "expected a whole number >= 1, found"
+WHOLE_NUMBER = "expected a whole number >= 1, found"
 LIMITS = [
-    *[(f"--loop-max-iterations={value}", WHOLE) for value in ("0", "-1", "nan", "inf", "1e99", "1.5", "four", "")],
+    *[
+        (f"--loop-max-iterations={value}", WHOLE_NUMBER)
+        for value in ("0", "-1", "nan", "inf", "1e99", "1.5", "four", "")
+    ],
     *[
         (f"--loop-budget={value}", "expected a number > 0, found")
         for value in ("0", "-5", "nan", "inf", "1e300", "free")
     ],
-    *[(f"--loop-max-tokens={value}", WHOLE) for value in ("0", "-1", "nan")],
-    *[(f"--loop-max-seconds={value}", WHOLE) for value in ("0", "-1", "inf")],
+    *[(f"--loop-max-tokens={value}", WHOLE_NUMBER) for value in ("0", "-1", "nan")],
+    *[(f"--loop-max-seconds={value}", WHOLE_NUMBER) for value in ("0", "-1", "inf")],
     *[(f"--loop-agent-timeout={value}", "expected a number > 0, found") for value in ("0", "-1", "nan")],
     ("--loop-threshold=A=2", "expected a number from 0 to 1, found '2'"),
     ("--loop-threshold=A=nan", "expected a number from 0 to 1, found 'nan'"),
@@ -133,11 +138,11 @@ LIMITS = [
 ]
 
 
-@pytest.mark.parametrize(("option", "message"), LIMITS, ids=[option for option, _ in LIMITS])
-def test_a_limit_that_is_none_is_refused(refused: Refused, option: str, message: str) -> None:
-    said = refused(*TASK, option)
-    assert message in said
-    assert option.partition("=")[0] in said
+@pytest.mark.parametrize(("option", "expected"), LIMITS, ids=[option for option, _ in LIMITS])
+def test_invalid_limit_is_refused(expect_refusal: ExpectRefusal, option: str, expected: str) -> None:
+    message = expect_refusal(*TASK, option)
+    assert expected in message
+    assert option.partition("=")[0] in message
 
 
 @pytest.mark.parametrize(
@@ -150,11 +155,11 @@ def test_a_limit_that_is_none_is_refused(refused: Refused, option: str, message:
         ("loop_agent_silence = never", "loop_agent_silence: expected a number > 0, found 'never'"),
     ],
 )
-def test_a_limit_of_the_ini_file_that_is_none_is_refused(
-    refused: Refused, pytester: pytest.Pytester, line: str, message: str
+def test_invalid_limit_of_the_ini_file_is_refused(
+    expect_refusal: ExpectRefusal, pytester: pytest.Pytester, line: str, message: str
 ) -> None:
     pytester.makeini(f"[pytest]\n{line}")
-    assert message in refused(*TASK)
+    assert message in expect_refusal(*TASK)
 
 
 # -- options
@@ -169,12 +174,12 @@ def test_a_limit_of_the_ini_file_that_is_none_is_refused(
         ("--looptask=x", "--loop-task"),
     ],
 )
-def test_an_option_that_is_nearly_one_of_ours_is_refused(refused: Refused, option: str, near: str) -> None:
-    assert f"unrecognized arguments: {option} (did you mean {near}" in refused(*TASK, option)
+def test_misspelt_option_is_refused_with_a_suggestion(expect_refusal: ExpectRefusal, option: str, near: str) -> None:
+    assert f"unrecognized arguments: {option} (did you mean {near}" in expect_refusal(*TASK, option)
 
 
-def test_two_commands_at_once_are_refused(refused: Refused) -> None:
-    assert "expected one command, found --loop-status and --loop-list" in refused("--loop-status", "--loop-list")
+def test_two_commands_at_once_are_refused(expect_refusal: ExpectRefusal) -> None:
+    assert "expected one command, found --loop-status and --loop-list" in expect_refusal("--loop-status", "--loop-list")
 
 
 # -- paths
@@ -183,45 +188,47 @@ def test_two_commands_at_once_are_refused(refused: Refused) -> None:
 @pytest.mark.parametrize(
     "alias", ["../x", "/etc", "a/b", "A B", "x", ".", "..", "ä" * 5, "x" * 65, "-abc", "a\nb", "all"]
 )
-def test_a_name_that_is_no_plain_folder_is_refused(refused: Refused, alias: str) -> None:
-    said = refused(
+def test_invalid_alias_is_refused(expect_refusal: ExpectRefusal, alias: str) -> None:
+    message = expect_refusal(
         *TASK, f"--loop-alias={alias}", "--loop-rules", "it.rules.yaml", "--loop-agent", "python:agents:agent"
     )
-    assert f"found {alias!r}" in said
+    assert f"found {alias!r}" in message
 
 
 @pytest.mark.parametrize("alias", ["../x", "none", "/etc/passwd"])
 @pytest.mark.parametrize("command", ["--loop-status", "--loop-history", "--loop-resume", "--loop-clean"])
-def test_a_run_that_is_not_there_is_said(refused: Refused, command: str, alias: str) -> None:
-    assert repr(alias) in refused(f"{command}={alias}")
+def test_missing_run_is_refused(expect_refusal: ExpectRefusal, command: str, alias: str) -> None:
+    assert repr(alias) in expect_refusal(f"{command}={alias}")
 
 
 @pytest.mark.parametrize("path", ["../out.md", "/no/such/folder/out.md", "/etc/passwd", "away/out.md"])
-def test_an_artifact_outside_of_the_project_is_refused(refused: Refused, project: Path, path: str) -> None:
+def test_artifact_outside_of_the_project_is_refused(expect_refusal: ExpectRefusal, project: Path, path: str) -> None:
     (project / "away").symlink_to("/tmp")
-    said = refused(*TASK, "--loop-artifact", path, "--loop-rules", "it.rules.yaml")
-    assert f"--loop-artifact: expected a path inside {project}, found {path!r}" in said
+    message = expect_refusal(*TASK, "--loop-artifact", path, "--loop-rules", "it.rules.yaml")
+    assert f"--loop-artifact: expected a path inside {project}, found {path!r}" in message
 
 
-def test_rules_that_are_not_there_are_refused(refused: Refused) -> None:
-    assert "--loop-rules: expected a file or folder, found 'none.rules.yaml'" in refused(
+def test_missing_rule_file_is_refused(expect_refusal: ExpectRefusal) -> None:
+    assert "--loop-rules: expected a file or folder, found 'none.rules.yaml'" in expect_refusal(
         *TASK, "--loop-rules", "none.rules.yaml"
     )
 
 
-def test_a_rule_file_that_reads_outside_of_the_project_is_refused(refused: Refused, project: Path) -> None:
+def test_rule_file_with_an_artifact_outside_of_the_project_is_refused(
+    expect_refusal: ExpectRefusal, project: Path
+) -> None:
     (project / "away.rules.yaml").write_text(RULES.replace("doc.md", "../../etc/passwd"))
-    said = refused(*TASK, "--loop-rules", "away.rules.yaml", "--loop-yes")
-    assert "the rules cannot be collected" in said
+    message = expect_refusal(*TASK, "--loop-rules", "away.rules.yaml", "--loop-yes")
+    assert "the rules cannot be collected" in message
 
 
-def test_a_template_that_is_not_there_is_refused_with_those_that_are(refused: Refused) -> None:
-    said = refused(*TASK, "--loop-template", "poetry")
-    assert "--loop-template: expected one of api-spec, code, config, docs, found 'poetry'" in said
+def test_unknown_template_is_refused_with_the_existing_ones(expect_refusal: ExpectRefusal) -> None:
+    message = expect_refusal(*TASK, "--loop-template", "poetry")
+    assert "--loop-template: expected one of api-spec, code, config, docs, found 'poetry'" in message
 
 
-def test_paths_in_our_options_do_not_move_the_project(loop: Loop, project: Path) -> None:
-    """pytest takes every word for a path that it does not know yet; half a character in a task does no harm either."""
+def test_paths_in_our_options_do_not_move_the_project(run_loop: Loop, project: Path) -> None:
+    """pytest takes unknown words for paths; half a character in a task does no harm either."""
     for name in ("rules", "docs"):
         (project / name).mkdir()
     (project / "it.rules.yaml").rename(project / "rules/it.rules.yaml")
@@ -235,23 +242,23 @@ def test_paths_in_our_options_do_not_move_the_project(loop: Loop, project: Path)
         "--loop-agent",
         "python:agents:agent",
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--loop-task", b"Mend \xff it", *words, "--loop-yes"],
         cwd=project,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert state(project)["artifact"] == "docs/doc.md"
-    assert state(project)["task"]["prompt"] == "Mend ? it"
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert read_state(project)["artifact"] == "docs/doc.md"
+    assert read_state(project)["task"]["prompt"] == "Mend ? it"
 
 
 # -- agents
 
 
 @pytest.mark.parametrize(
-    ("agent", "message"),
+    ("agent", "expected"),
     [
         (
             "gpt",
@@ -267,47 +274,47 @@ def test_paths_in_our_options_do_not_move_the_project(loop: Loop, project: Path)
     ],
 )
 @pytest.mark.parametrize("option", ["--loop-agent", "--loop-judge"])
-def test_an_agent_that_is_none_is_refused_before_anything_is_written(
-    refused: Refused, option: str, agent: str, message: str
+def test_invalid_agent_is_refused_before_anything_is_written(
+    expect_refusal: ExpectRefusal, option: str, agent: str, expected: str
 ) -> None:
-    said = refused(*TASK, option, agent, "--loop-rules", "it.rules.yaml", "--loop-yes")
-    assert said.startswith(f"ERROR: {option}: ")
-    assert message in said
+    message = expect_refusal(*TASK, option, agent, "--loop-rules", "it.rules.yaml", "--loop-yes")
+    assert message.startswith(f"ERROR: {option}: ")
+    assert expected in message
 
 
-def test_prompts_of_ones_own_are_looked_at_before_anything_is_written(
-    refused: Refused, pytester: pytest.Pytester
+def test_invalid_prompts_are_refused_before_anything_is_written(
+    expect_refusal: ExpectRefusal, pytester: pytest.Pytester
 ) -> None:
     pytester.makeini("[pytest]\nloop_prompts = mine")
-    assert "loop_prompts: expected a folder with templates such as refine.md, found none" in refused(*TASK)
+    assert "loop_prompts: expected a folder with templates such as refine.md, found none" in expect_refusal(*TASK)
     (pytester.path / "mine").mkdir()
     (pytester.path / "mine/refine.md").write_text("Mend $documnt")
-    assert "mine/refine.md: expected only $artifact, " in refused(*TASK)
+    assert "mine/refine.md: expected only $artifact, " in expect_refusal(*TASK)
 
 
-def test_a_recording_that_cannot_be_written_is_refused(pytester: pytest.Pytester) -> None:
+def test_recording_that_cannot_be_written_is_refused(pytester: pytest.Pytester) -> None:
     words = ("--loop-agent", "python:agents:agent", "--loop-record", "none/x", "--loop-rules", "it.rules.yaml")
     result = pytester.runpytest_inprocess(*TASK, *words, "--loop-yes", "-q")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *--loop-record: cannot write *none/x: No such file or directory"])
 
 
-# -- nothing to judge, nobody to confirm
+# -- no rules, no confirmation
 
 
-def test_a_file_without_rules_is_refused(loop: Loop, project: Path) -> None:
+def test_file_without_rules_is_refused(run_loop: Loop, project: Path) -> None:
     (project / "it.rules.yaml").write_text("rules: []\n")
-    done = loop(*TASK, "--loop-yes")
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "it.rules.yaml:1: expected at least one rule in `rules`, found none" in done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
+    process = run_loop(*TASK, "--loop-yes")
+    assert process.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "it.rules.yaml:1: expected at least one rule in `rules`, found none" in process.stderr
+    assert "Traceback" not in process.stdout + process.stderr
     assert not (project / ".loop").exists()
 
 
-def test_off_a_terminal_nothing_is_written_and_the_command_is_told(refused: Refused) -> None:
+def test_without_a_terminal_nothing_is_written_and_the_command_is_printed(expect_refusal: ExpectRefusal) -> None:
     words = ("--loop-task", "Do it's best", "--loop-rules", "it.rules.yaml", "--loop-agent", "python:agents:agent")
-    said = refused(*words)
+    message = expect_refusal(*words)
     assert (
         "nobody is here to confirm this: start it with pytest --loop-task 'Do it'\"'\"'s best' "
         "--loop-rules it.rules.yaml --loop-agent python:agents:agent --loop-yes"
-    ) in said
+    ) in message

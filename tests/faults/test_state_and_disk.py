@@ -1,6 +1,6 @@
-"""Signals, disks, clocks and other loops: each is answered with a clear message, loses nothing, and never says green.
+"""Signals, disks, clocks and other loops: each leads to a clear message, loses nothing, and never to a green result.
 
-One test for each row of the list "State and disk"; what can be seen without a run is in `tests/store`.
+One test for each row of the list "State and disk"; tests without a run are in `tests/store`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any, Protocol
 
 import pytest
 
-from pytest_loop.store.history import ADOPTED
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 
-Told = dict[str, Any]
-Tell = Callable[[Sequence[dict[str, Any]]], list[Told]]
+Report = dict[str, Any]
+Tell = Callable[[Sequence[dict[str, Any]]], list[Report]]
 RESUME = ["--loop-resume"]
 EVENTS = ["run_started", "plan_created", "artifact_created"]
 
@@ -37,21 +37,21 @@ class Command(Protocol):
 Begin = Callable[..., Command]
 
 
-def _start(rules: str, agent: str, *more: str) -> list[str]:
+def _make_start_arguments(rules: str, agent: str, *more: str) -> list[str]:
     return [rules, "--loop-task", "Write a guide", "--loop-agent", agent, "--loop-yes", *more]
 
 
-def _sleepers() -> list[str]:
-    """The processes that an agent or a rule has left behind."""
-    found = []
+def _list_sleepers() -> list[str]:
+    """Return the processes that an agent or a rule left behind."""
+    pids = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue
         if words[:2] == [b"sleep", b"97.31"]:
-            found.append(path.parent.name)
-    return found
+            pids.append(path.parent.name)
+    return pids
 
 
 # -- signals
@@ -77,11 +77,11 @@ WORKING = {
         ("evaluation", "SIGHUP", 1),
     ],
 )
-def test_interrupted_at_work_it_can_go_on_and_leaves_no_process(
+def test_interrupted_run_can_be_resumed_and_leaves_no_process(
     begin: Begin, folder: Path, place: str, name: str, times: int
 ) -> None:
     rules, agent, events = WORKING[place]
-    command = begin(*_start(rules, agent))
+    command = begin(*_make_start_arguments(rules, agent))
     command.wait_for("started")
     for _ in range(times):
         command.process.send_signal(getattr(signal, name))
@@ -91,47 +91,47 @@ def test_interrupted_at_work_it_can_go_on_and_leaves_no_process(
     assert out.endswith("interrupted: the run can go on with pytest --loop-resume\n")
     files = Store(folder).get_existing_run("write-a-guide")
     state, history = files.read()
-    assert [one.event for one in history.events] == EVENTS[:events]
+    assert [event.event for event in history.events] == EVENTS[:events]
     assert (history.damage, state.is_over, files.owner) == ([], False, Owner.NONE)
-    assert _sleepers() == []
+    assert _list_sleepers() == []
 
 
-def test_interrupted_while_two_agents_work_it_ends_at_once_and_leaves_no_process(begin: Begin, folder: Path) -> None:
+def test_interrupt_while_two_agents_work_ends_both_at_once(begin: Begin, folder: Path) -> None:
     """PRODUCE and PREPARE at the same time."""
     (folder / "kind.rules.yaml").write_text(
         "rules: [{id: a.tone.kind, description: It is kind, check: It reads kindly}]"
     )
     slow = "command:sh -c 'touch started; sleep 97.31'"
-    command = begin(*_start("kind.rules.yaml", slow), "--loop-judge", slow)
+    command = begin(*_make_start_arguments("kind.rules.yaml", slow), "--loop-judge", slow)
     command.wait_for("started")
     command.process.send_signal(signal.SIGINT)
     code, _, err = command.end()
     assert (code, err) == (pytest.ExitCode.INTERRUPTED, "")
-    assert _sleepers() == []
+    assert _list_sleepers() == []
 
 
 # -- disks
 
 
 @pytest.fixture(scope="module")
-def undisturbed(project: Path, start: list[str], tell: Tell) -> Told:
+def undisturbed(project: Path, start: list[str], tell: Tell) -> Report:
     return tell([{"project": str(project), "commands": [{"arguments": start}]}])[0]
 
 
-def _gist(told: Told) -> tuple[Any, ...]:
-    """What a run came to: its events with their scores and artifacts, its state, its files."""
+def _summarize(report: Report) -> tuple[Any, ...]:
+    """Return the outcome of a run: its events with scores and artifacts, its state, its files."""
     names = ("score", "passed", "artifact_hash", "usage", "reason")
     events = [
-        (one["event"], one["iteration"], one["phase"], [one["payload"].get(name) for name in names])
-        for one in told["events"]
-        if one["event"] != ADOPTED
+        (event["event"], event["iteration"], event["phase"], [event["payload"].get(name) for name in names])
+        for event in report["events"]
+        if event["event"] != Kind.RUN_ADOPTED.value
     ]
-    state = told["state"]
-    return events, state["status"], state["usage"], state["evaluations"], told["artifact"], told["files"]
+    state = report["state"]
+    return events, state["status"], state["usage"], state["evaluations"], report["artifact"], report["files"]
 
 
-def _is_clear(text: str, error: str) -> bool:
-    """A sentence with what cannot be done and why; no traceback."""
+def _is_clear_message(text: str, error: str) -> bool:
+    """Return whether a text says what cannot be done and why, without a traceback."""
     return "Traceback" not in text and "ERROR: cannot " in text and os.strerror(getattr(errno, error)) in text
 
 
@@ -140,7 +140,7 @@ OPENED = 40
 
 
 @pytest.mark.parametrize(
-    ("error", "where", "step"),
+    ("error", "target", "step"),
     [
         ("ENOSPC", FULL, 9),
         pytest.param("EROFS", FULL, 11, marks=pytest.mark.thorough),
@@ -149,44 +149,44 @@ OPENED = 40
     ],
     ids=["ENOSPC", "EROFS", "EIO", "EMFILE"],
 )
-def test_disk_that_fails_is_named_and_nothing_is_lost(
-    undisturbed: Told, project: Path, start: list[str], tell: Tell, error: str, where: dict[str, Any], step: int
+def test_failing_disk_is_reported_and_nothing_is_lost(
+    undisturbed: Report, project: Path, start: list[str], tell: Tell, error: str, target: dict[str, Any], step: int
 ) -> None:
-    """From the n-th call on nothing can be written; then the disk is mended."""
-    calls = OPENED if "path" in where else sum(name in where["names"] for name in undisturbed["calls"])
-    faults = [{"kind": "fails", "at": at, "error": error, **where} for at in range(1, calls, step)]
+    """From the n-th call on nothing can be written; later the disk works again."""
+    calls = OPENED if "path" in target else sum(name in target["names"] for name in undisturbed["calls"])
+    faults = [{"kind": "fails", "at": at, "error": error, **target} for at in range(1, calls, step)]
     repair = [{"arguments": RESUME}, {"arguments": start, "after": 4}]
-    told = tell(
+    reports = tell(
         [{"project": str(project), "commands": [{"arguments": start, "fault": fault}, *repair]} for fault in faults]
     )
-    assert len(told) > 6
-    first = {fault["at"]: one["said"][0] for fault, one in zip(faults, told, strict=True)}
-    assert {at: text for at, text in first.items() if not _is_clear(text, error)} == {}
-    assert [one["codes"][0] for one in told] == [4] * len(told)
-    assert [one["codes"][-1] for one in told] == [0] * len(told)
-    assert [_gist(one) == _gist(undisturbed) for one in told] == [True] * len(told)
-    assert max(len(one["asked"]) for one in told) <= len(undisturbed["asked"]) + 1
+    assert len(reports) > 6
+    first = {fault["at"]: report["said"][0] for fault, report in zip(faults, reports, strict=True)}
+    assert {at: text for at, text in first.items() if not _is_clear_message(text, error)} == {}
+    assert [report["codes"][0] for report in reports] == [4] * len(reports)
+    assert [report["codes"][-1] for report in reports] == [0] * len(reports)
+    assert [_summarize(report) == _summarize(undisturbed) for report in reports] == [True] * len(reports)
+    assert max(len(report["asked"]) for report in reports) <= len(undisturbed["asked"]) + 1
 
 
 def test_short_writes_and_a_clock_that_jumps_change_nothing(
-    undisturbed: Told, project: Path, start: list[str], tell: Tell
+    undisturbed: Report, project: Path, start: list[str], tell: Tell
 ) -> None:
-    told = tell(
+    reports = tell(
         [
             {"project": str(project), "commands": [{"arguments": start, "fault": {"kind": kind}}]}
             for kind in ("short", "clock")
         ]
     )
-    assert [one["codes"] for one in told] == [[0], [0]]
-    assert [_gist(one) == _gist(undisturbed) for one in told] == [True, True]
-    times = [one["ts"] for one in told[1]["events"]]
+    assert [report["codes"] for report in reports] == [[0], [0]]
+    assert [_summarize(report) == _summarize(undisturbed) for report in reports] == [True, True]
+    times = [report["ts"] for report in reports[1]["events"]]
     assert times != sorted(times)
-    assert 0 <= told[1]["state"]["completed_phase_seconds"] < 60
+    assert 0 <= reports[1]["state"]["completed_phase_seconds"] < 60
 
 
 @pytest.mark.parametrize(("path", "code"), [("/run.json", 0), ("/history.jsonl", 4)], ids=["run.json", "history.jsonl"])
-def test_file_that_cannot_be_read_is_made_again_or_named(
-    undisturbed: Told, project: Path, start: list[str], tell: Tell, path: str, code: int
+def test_unreadable_file_is_rebuilt_or_reported(
+    undisturbed: Report, project: Path, start: list[str], tell: Tell, path: str, code: int
 ) -> None:
     killed = {"arguments": start, "fault": {"kind": "after", "at": 60}}
     fault = {"kind": "fails", "at": 1, "error": "EACCES", "names": ["open"], "path": path}
@@ -194,51 +194,51 @@ def test_file_that_cannot_be_read_is_made_again_or_named(
         "project": str(project),
         "commands": [killed, {"arguments": RESUME, "fault": fault}, {"arguments": RESUME}],
     }
-    told = tell([story])[0]
-    assert told["codes"][1] == code
-    assert "Traceback" not in told["said"][1]
+    report = tell([story])[0]
+    assert report["codes"][1] == code
+    assert "Traceback" not in report["said"][1]
     if code:
         expected = "history.jsonl: Permission denied; give this user access, then go on with pytest --loop-resume"
-        assert expected in told["said"][1]
-        assert _gist(told) == _gist(undisturbed)
-    assert (told["codes"][-1], told["state"]["status"]) == (0, "completed")
+        assert expected in report["said"][1]
+        assert _summarize(report) == _summarize(undisturbed)
+    assert (report["codes"][-1], report["state"]["status"]) == (0, "completed")
 
 
-# -- folders that are taken away
+# -- deleted folders
 
 
-def test_state_folder_deleted_by_an_agent_is_written_again_and_the_run_says_so(
-    undisturbed: Told, project: Path, tell: Tell
+def test_state_folder_deleted_by_an_agent_is_written_again_with_a_message(
+    undisturbed: Report, project: Path, tell: Tell
 ) -> None:
-    start = {"arguments": _start("guide.rules.yaml", "python:writers:sweeper")}
+    start = {"arguments": _make_start_arguments("guide.rules.yaml", "python:writers:sweeper")}
     again = {"arguments": ["--loop-resume"]}
-    told = tell([{"project": str(project), "commands": [start, again]}])[0]
-    assert told["codes"] == [4, 0]
+    report = tell([{"project": str(project), "commands": [start, again]}])[0]
+    assert report["codes"] == [4, 0]
     expected = (
         "history.jsonl was deleted or replaced while the run was going on; what this process knew is written again: "
         "look who did that, then go on with pytest --loop-resume=write-a-guide"
     )
-    assert expected in told["said"][0]
-    assert "Traceback" not in told["said"][0]
-    assert _gist(told) == _gist(undisturbed)
-    assert told["asked"] == undisturbed["asked"]
+    assert expected in report["said"][0]
+    assert "Traceback" not in report["said"][0]
+    assert _summarize(report) == _summarize(undisturbed)
+    assert report["asked"] == undisturbed["asked"]
 
 
 def test_working_folder_deleted_by_an_agent_ends_the_run_with_a_message(project: Path, tell: Tell) -> None:
-    start = {"arguments": _start("guide.rules.yaml", "python:writers:vandal")}
-    told = tell([{"project": str(project), "commands": [start]}])[0]
-    assert told["codes"] == [4]
-    assert "Traceback" not in told["said"][0]
-    assert "was deleted or replaced while the run was going on" in told["said"][0]
-    assert told["artifact"] == "# Guide\n"
-    assert [one["event"] for one in told["events"]] == EVENTS
+    start = {"arguments": _make_start_arguments("guide.rules.yaml", "python:writers:vandal")}
+    report = tell([{"project": str(project), "commands": [start]}])[0]
+    assert report["codes"] == [4]
+    assert "Traceback" not in report["said"][0]
+    assert "was deleted or replaced while the run was going on" in report["said"][0]
+    assert report["artifact"] == "# Guide\n"
+    assert [event["event"] for event in report["events"]] == EVENTS
 
 
 # -- other loops
 
 
-def test_second_loop_on_the_same_run_is_refused_with_the_process_that_works_on_it(begin: Begin) -> None:
-    first = begin(*_start("guide.rules.yaml", "python:writers:sleeper"))
+def test_second_loop_on_the_same_run_is_refused_with_the_pid_of_the_first(begin: Begin) -> None:
+    first = begin(*_make_start_arguments("guide.rules.yaml", "python:writers:sleeper"))
     first.wait_for("started")
     code, out, err = begin("--loop-resume").end()
     assert (code, out) == (pytest.ExitCode.USAGE_ERROR, "")
@@ -249,17 +249,22 @@ def test_second_loop_on_the_same_run_is_refused_with_the_process_that_works_on_i
     assert err == expected
 
 
-def test_loop_inside_a_loop_cannot_touch_the_outer_one(undisturbed: Told, project: Path, tell: Tell) -> None:
-    """The agent itself tries to go on with the run that asked it."""
-    told = tell(
-        [{"project": str(project), "commands": [{"arguments": _start("guide.rules.yaml", "python:writers:nested")}]}]
+def test_loop_inside_a_loop_cannot_touch_the_outer_one(undisturbed: Report, project: Path, tell: Tell) -> None:
+    """The agent itself tries to resume the run that called it."""
+    reports = tell(
+        [
+            {
+                "project": str(project),
+                "commands": [{"arguments": _make_start_arguments("guide.rules.yaml", "python:writers:nested")}],
+            }
+        ]
     )
-    assert told[0]["codes"] == [0]
-    assert told[0]["nested"].startswith("4 ERROR: the run 'write-a-guide' is being worked on: process ")
-    assert _gist(told[0]) == _gist(undisturbed)
+    assert reports[0]["codes"] == [0]
+    assert reports[0]["nested"].startswith("4 ERROR: the run 'write-a-guide' is being worked on: process ")
+    assert _summarize(reports[0]) == _summarize(undisturbed)
 
 
-# -- what somebody did to the files of a run that was interrupted
+# -- damaged files of an interrupted run
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +279,7 @@ def interrupted(project: Path, start: list[str], tell: Tell, tmp_path_factory: p
 Edit = Callable[[Path], object]
 
 
-def _lines(change: Callable[[list[bytes]], bytes]) -> Edit:
+def _make_history_edit(change: Callable[[list[bytes]], bytes]) -> Edit:
     def edit(run: Path) -> None:
         path = run / "history.jsonl"
         path.write_bytes(change(path.read_bytes().splitlines()))
@@ -282,11 +287,11 @@ def _lines(change: Callable[[list[bytes]], bytes]) -> Edit:
     return edit
 
 
-def _joined(lines: list[bytes]) -> bytes:
+def _join(lines: list[bytes]) -> bytes:
     return b"\n".join(lines) + b"\n"
 
 
-def _replaced(make: Callable[[Path], object], name: str = "run.json") -> Edit:
+def _make_replacement(make: Callable[[Path], object], name: str = "run.json") -> Edit:
     def edit(run: Path) -> None:
         (run / name).unlink()
         make(run / name)
@@ -294,81 +299,85 @@ def _replaced(make: Callable[[Path], object], name: str = "run.json") -> Edit:
     return edit
 
 
-def _newer(run: Path) -> None:
+def _raise_schema_version(run: Path) -> None:
     data = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(data | {"schema_version": 9}))
 
 
-def _both_lost(run: Path) -> None:
+def _clear_both_files(run: Path) -> None:
     (run / "run.json").write_text("{}")
     (run / "history.jsonl").write_text("")
 
 
-GOES_ON: dict[str, tuple[Edit, str]] = {
-    "torn last line": (_lines(lambda lines: _joined(lines) + lines[-1][:50]), ""),
-    "padding at the end": (_lines(lambda lines: _joined(lines) + b"\0" * 4096), ""),
-    "two objects on a line": (_lines(lambda lines: lines[0] + _joined(lines[1:])), ""),
-    "Windows line ends": (_lines(lambda lines: b"\r\n".join(lines) + b"\r\n"), ""),
-    "byte order mark": (_lines(lambda lines: b"\xef\xbb\xbf" + _joined(lines)), ""),
-    "no end of the last line": (_lines(b"\n".join), ""),
-    "empty run.json": (_replaced(lambda path: path.write_text("")), ""),
-    "run.json is {}": (_replaced(lambda path: path.write_text("{}")), ""),
-    "wrong types in run.json": (_replaced(lambda path: path.write_text('{"run_id": [], "phase": 7}')), ""),
-    "no run.json": (_replaced(lambda path: None), ""),
-    "pipe for run.json": (_replaced(os.mkfifo), ""),
-    "link for run.json": (_replaced(lambda path: path.symlink_to("/etc/passwd")), ""),
+RECOVERABLE: dict[str, tuple[Edit, str]] = {
+    "torn last line": (_make_history_edit(lambda lines: _join(lines) + lines[-1][:50]), ""),
+    "padding at the end": (_make_history_edit(lambda lines: _join(lines) + b"\0" * 4096), ""),
+    "two objects on a line": (_make_history_edit(lambda lines: lines[0] + _join(lines[1:])), ""),
+    "Windows line ends": (_make_history_edit(lambda lines: b"\r\n".join(lines) + b"\r\n"), ""),
+    "byte order mark": (_make_history_edit(lambda lines: b"\xef\xbb\xbf" + _join(lines)), ""),
+    "no end of the last line": (_make_history_edit(b"\n".join), ""),
+    "empty run.json": (_make_replacement(lambda path: path.write_text("")), ""),
+    "run.json is {}": (_make_replacement(lambda path: path.write_text("{}")), ""),
+    "wrong types in run.json": (_make_replacement(lambda path: path.write_text('{"run_id": [], "phase": 7}')), ""),
+    "no run.json": (_make_replacement(lambda path: None), ""),
+    "pipe for run.json": (_make_replacement(os.mkfifo), ""),
+    "link for run.json": (_make_replacement(lambda path: path.symlink_to("/etc/passwd")), ""),
     "nonsense in current.json": (lambda run: (run.parent / "current.json").write_text("?"), ""),
-    "pipe for current.json": (_replaced(os.mkfifo, "../current.json"), ""),
+    "pipe for current.json": (_make_replacement(os.mkfifo, "../current.json"), ""),
     "torn line in the middle": (
-        _lines(lambda lines: _joined([lines[0], lines[1][:50], *lines[2:]])),
+        _make_history_edit(lambda lines: _join([lines[0], lines[1][:50], *lines[2:]])),
         "write-a-guide: line 2 of the history cannot be read",
     ),
     "invalid text in the middle": (
-        _lines(lambda lines: _joined([lines[0], b"\xff\xfe", *lines[2:]])),
+        _make_history_edit(lambda lines: _join([lines[0], b"\xff\xfe", *lines[2:]])),
         "write-a-guide: line 2 of the history cannot be read",
     ),
     "a very long line": (
-        _lines(lambda lines: _joined([lines[0], b"a" * 10_000_000, *lines[1:]])),
+        _make_history_edit(lambda lines: _join([lines[0], b"a" * 10_000_000, *lines[1:]])),
         "write-a-guide: line 2 of the history cannot be read",
     ),
     "an edited line": (
-        _lines(lambda lines: _joined([lines[0], lines[1].replace(b"plan_created", b"plan_made"), *lines[2:]])),
+        _make_history_edit(
+            lambda lines: _join([lines[0], lines[1].replace(b"plan_created", b"plan_made"), *lines[2:]])
+        ),
         "write-a-guide: line 3 of the history does not follow the line before it",
     ),
     "no history": (
-        _replaced(lambda path: None, "history.jsonl"),
+        _make_replacement(lambda path: None, "history.jsonl"),
         "write-a-guide: the history lacks events that run.json was made from",
     ),
 }
 REFUSED: dict[str, tuple[Edit, str]] = {
     "run.json of a newer version": (
-        _newer,
+        _raise_schema_version,
         "run.json was written by a newer version (schema 9, known is 1): update pytest-agent-loop",
     ),
     "folder for run.json": (
-        _replaced(lambda path: path.mkdir()),
+        _make_replacement(lambda path: path.mkdir()),
         "run.json: Is a directory; move that folder away, then go on with pytest --loop-resume",
     ),
     "folder for the history": (
-        _replaced(lambda path: path.mkdir(), "history.jsonl"),
+        _make_replacement(lambda path: path.mkdir(), "history.jsonl"),
         "history.jsonl: Is a directory; move that folder away, then go on with pytest --loop-resume",
     ),
     "pipe for the history": (
-        _replaced(os.mkfifo, "history.jsonl"),
+        _make_replacement(os.mkfifo, "history.jsonl"),
         "history.jsonl: it is not a file; free the way, then go on with pytest --loop-resume",
     ),
     "link for the history": (
-        _replaced(lambda path: path.symlink_to("run.json"), "history.jsonl"),
+        _make_replacement(lambda path: path.symlink_to("run.json"), "history.jsonl"),
         "history.jsonl: it is a symbolic link; move that link away, then go on with pytest --loop-resume",
     ),
     "both lost": (
-        _both_lost,
+        _clear_both_files,
         "history.jsonl is missing or empty; bring one of them back, or start anew with --loop-task",
     ),
 }
 
 
-def _resumed(edits: dict[str, tuple[Edit, str]], interrupted: Path, tmp_path: Path, tell: Tell) -> dict[str, Told]:
+def _resume_after_edits(
+    edits: dict[str, tuple[Edit, str]], interrupted: Path, tmp_path: Path, tell: Tell
+) -> dict[str, Report]:
     stories = []
     for number, (edit, _) in enumerate(edits.values()):
         folder = Path(shutil.copytree(interrupted, tmp_path / str(number)))
@@ -378,23 +387,25 @@ def _resumed(edits: dict[str, tuple[Edit, str]], interrupted: Path, tmp_path: Pa
     return dict(zip(edits, tell(stories), strict=True))
 
 
-def test_run_goes_on_whatever_became_of_one_of_its_files(
-    undisturbed: Told, interrupted: Path, tmp_path: Path, tell: Tell
+def test_run_is_resumed_after_damage_to_one_file(
+    undisturbed: Report, interrupted: Path, tmp_path: Path, tell: Tell
 ) -> None:
-    told = _resumed(GOES_ON, interrupted, tmp_path, tell)
-    assert {name: one["codes"] for name, one in told.items()} == {name: [0] for name in GOES_ON}
-    whole = [name for name, (_, message) in GOES_ON.items() if not message]
-    assert [name for name in whole if _gist(told[name]) != _gist(undisturbed)] == []
-    for name, (_, message) in GOES_ON.items():
-        assert message in told[name]["said"][0], name
-        assert told[name]["artifact"] == undisturbed["artifact"], name
-        assert told[name]["state"]["evaluations"] == 4, name
+    reports = _resume_after_edits(RECOVERABLE, interrupted, tmp_path, tell)
+    assert {name: report["codes"] for name, report in reports.items()} == {name: [0] for name in RECOVERABLE}
+    undamaged = [name for name, (_, message) in RECOVERABLE.items() if not message]
+    assert [name for name in undamaged if _summarize(reports[name]) != _summarize(undisturbed)] == []
+    for name, (_, message) in RECOVERABLE.items():
+        assert message in reports[name]["said"][0], name
+        assert reports[name]["artifact"] == undisturbed["artifact"], name
+        assert reports[name]["state"]["evaluations"] == 4, name
 
 
-def test_run_that_cannot_go_on_says_why_and_nothing_is_touched(interrupted: Path, tmp_path: Path, tell: Tell) -> None:
-    told = _resumed(REFUSED, interrupted, tmp_path, tell)
-    assert {name: one["codes"] for name, one in told.items()} == {name: [4] for name in REFUSED}
+def test_run_that_cannot_be_resumed_gives_the_reason_and_changes_nothing(
+    interrupted: Path, tmp_path: Path, tell: Tell
+) -> None:
+    reports = _resume_after_edits(REFUSED, interrupted, tmp_path, tell)
+    assert {name: report["codes"] for name, report in reports.items()} == {name: [4] for name in REFUSED}
     for name, (_, message) in REFUSED.items():
-        assert message in told[name]["said"][0], name
-        assert "Traceback" not in told[name]["said"][0], name
-        assert told[name]["artifact"] == (interrupted / ".loop/write-a-guide/artifact.md").read_text()
+        assert message in reports[name]["said"][0], name
+        assert "Traceback" not in reports[name]["said"][0], name
+        assert reports[name]["artifact"] == (interrupted / ".loop/write-a-guide/artifact.md").read_text()

@@ -1,4 +1,4 @@
-"""The steps of CI that verify something."""
+"""CI files give the commands that verify a change."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.sources.ci_pipelines import expand_matrix, find_ci_candidates
 
 
-def found(**files: str) -> list[str]:
+def list_commands(**files: str) -> list[str]:
     paths = {
         "github": ".github/workflows/ci.yml", "gitea": ".gitea/workflows/ci.yaml", "release": ".github/workflows/release.yml",
         "gitlab": ".gitlab-ci.yml", "circle": ".circleci/config.yml", "jenkins": "Jenkinsfile",
     }  # fmt: skip
     project = Project.from_texts({paths[name]: dedent(text).lstrip("\n") for name, text in files.items()})
     return [
-        f"{'!' if one.is_trivial else ''}{one.source.line}: {one.command}" + (f" in {one.folder}" if one.folder else "")
-        for one in find_ci_candidates(project)
+        f"{'!' if candidate.is_trivial else ''}{candidate.source.line}: {candidate.command}"
+        + (f" in {candidate.folder}" if candidate.folder else "")
+        for candidate in find_ci_candidates(project)
     ]
 
 
@@ -59,8 +60,8 @@ jobs:
 """
 
 
-def test_workflows_of_github() -> None:
-    assert found(github=GITHUB) == [
+def test_github_workflows_are_read() -> None:
+    assert list_commands(github=GITHUB) == [
         "8: pre-commit run --all-files",
         "10: python -m pytest -q",
         "13: npm run test:unit in web",
@@ -72,18 +73,18 @@ def test_workflows_of_github() -> None:
     ]
 
 
-def test_gitea_is_read_alike() -> None:
-    assert found(gitea="jobs: {t: {steps: [{run: cargo test}]}}") == ["1: cargo test"]
+def test_gitea_workflows_are_read_like_github_workflows() -> None:
+    assert list_commands(gitea="jobs: {t: {steps: [{run: cargo test}]}}") == ["1: cargo test"]
 
 
-def test_a_release_counts_only_where_nothing_else_is_there() -> None:
+def test_a_release_workflow_counts_only_without_other_workflows() -> None:
     release = "name: ship it\njobs: {check: {steps: [{run: make test}]}}"
-    assert found(release=release) == ["2: make test"]
-    assert found(release=release, github="jobs: {t: {steps: [{run: pytest}]}}") == ["1: pytest"]
-    assert found(github="name: Deploy\njobs: {t: {steps: [{run: pytest}]}}") == []
+    assert list_commands(release=release) == ["2: make test"]
+    assert list_commands(release=release, github="jobs: {t: {steps: [{run: pytest}]}}") == ["1: pytest"]
+    assert list_commands(github="name: Deploy\njobs: {t: {steps: [{run: pytest}]}}") == []
 
 
-def test_gitlab() -> None:
+def test_gitlab_jobs_are_read() -> None:
     text = """
     stages: [test, deploy]
     default: {script: [mypy]}
@@ -105,10 +106,10 @@ def test_gitlab() -> None:
     nothing:
       needs: [unit]
     """
-    assert found(gitlab=text) == ["5: pytest tests/base", "!9: ruff check .", "14: tox", "14: make build"]
+    assert list_commands(gitlab=text) == ["5: pytest tests/base", "!9: ruff check .", "14: tox", "14: make build"]
 
 
-def test_circle() -> None:
+def test_circleci_jobs_are_read() -> None:
     text = """
     jobs:
       build:
@@ -121,10 +122,10 @@ def test_circle() -> None:
       publish: {steps: [run: npm test]}
       odd: {steps: 1}
     """
-    assert found(circle=text) == ["6: yarn test", "7: yarn lint in web", "8: yarn typecheck"]
+    assert list_commands(circle=text) == ["6: yarn test", "7: yarn lint in web", "8: yarn typecheck"]
 
 
-def test_jenkins() -> None:
+def test_jenkins_stages_are_read() -> None:
     text = """
     stage('Test') { steps {
         sh 'mvn -B verify'
@@ -136,13 +137,18 @@ def test_jenkins() -> None:
     } }
     stage("Deploy") { steps { sh 'make test' } }
     """
-    assert found(jenkins=text) == ["2: mvn -B verify", "3: npm test in web", "5: go vet ./...", "6: go test ./..."]
-    assert found(jenkins="sh 'pytest'") == ["1: pytest"]
+    assert list_commands(jenkins=text) == [
+        "2: mvn -B verify",
+        "3: npm test in web",
+        "5: go vet ./...",
+        "6: go test ./...",
+    ]
+    assert list_commands(jenkins="sh 'pytest'") == ["1: pytest"]
 
 
-def test_the_same_step_twice_is_one() -> None:
+def test_a_repeated_step_is_read_once() -> None:
     text = "jobs: {a: {steps: [{run: pytest}]}, b: {steps: [{run: pytest}]}}"
-    assert found(github=text) == ["1: pytest"]
+    assert list_commands(github=text) == ["1: pytest"]
 
 
 @pytest.mark.parametrize(
@@ -163,12 +169,12 @@ def test_the_same_step_twice_is_one() -> None:
         ("say \"it", ['say " it']),
     ],
 )  # fmt: skip
-def test_what_a_matrix_comes_to_at_a_desk(command: str, expected: list[str]) -> None:
+def test_a_matrix_becomes_local_commands(command: str, expected: list[str]) -> None:
     marked = command.replace("<", "\ue000").replace(">", "\ue001")
     assert expand_matrix(marked, {"task": ["a", "b"], "odd": [r"\d"]}) == expected
 
 
-def test_a_matrix_does_not_multiply_without_end() -> None:
+def test_the_number_of_commands_of_a_matrix_is_limited() -> None:
     assert len(expand_matrix("make" + " \ue000a\ue001 make" * 5, {"a": [str(number) for number in range(99)]})) <= 400
 
 
@@ -182,7 +188,7 @@ _ANY = st.recursive(
 
 @settings(deadline=None)
 @given(_ANY)
-def test_no_file_of_ci_is_so_strange_that_it_hurts(data: Any) -> None:
+def test_any_data_can_be_read_as_ci(data: Any) -> None:
     paths = (".github/workflows/a.yml", ".gitlab-ci.yml", ".circleci/config.yml")
     project = Project(frozenset(paths), dict.fromkeys(paths, ""), dict.fromkeys(paths, data))
     assert isinstance(list(find_ci_candidates(project)), list)

@@ -1,4 +1,4 @@
-"""How clear a draft is, what shape follows, and when somebody is asked."""
+"""Drafts are scored, and the shape of a run decides its questions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ NICE = DraftRule("b.style.nice", "command", is_blocking=False)
         (Draft("write it", (NEVER,), 4), [1, 0, 1, 0, 0], Shape.UNCLEAR),
     ],
 )
-def test_points_and_shape(draft: Draft, points: list[int], shape: Shape) -> None:
+def test_points_decide_the_shape(draft: Draft, points: list[int], shape: Shape) -> None:
     found = score_clarity(draft)
     assert [point.score for point in found.points] == points, found
     assert found.total == sum(points)
@@ -85,14 +85,14 @@ def test_every_point_has_its_reason() -> None:
     ("total", "shape"),
     [(10, Shape.TOOL), (8, Shape.TOOL), (7, Shape.COLLEAGUE), (5, Shape.COLLEAGUE), (4, Shape.UNCLEAR)],
 )
-def test_the_bands(total: int, shape: Shape) -> None:
+def test_the_total_decides_the_shape(total: int, shape: Shape) -> None:
     assert Clarity(tuple(Point("outcome", 1, "x") for _ in range(total))).shape is shape
 
 
 # -- gates
 
 
-def test_the_questions_on_the_way() -> None:
+def test_questions_name_the_progress() -> None:
     assert render_iteration_question(2, 4, 3) == "iteration 2 of 4 is over, 3 rules left: go on?"
     assert render_success_question(1) == "1 rule judged, and it passes: is it done?"
 
@@ -121,7 +121,7 @@ def test_the_strictest_of_several_shapes_counts() -> None:
         ("G1", Shape.UNCLEAR, Confirm.NEVER, {"is_agreed": True}, GateDecision.REFUSE),
     ],
 )
-def test_what_happens_at_a_gate(
+def test_a_gate_passes_asks_or_refuses(
     name: str, shape: Shape, confirm: Confirm, fields: dict[str, bool], expected: GateDecision
 ) -> None:
     given = {"is_agreed": False, "is_terminal": True, **fields}
@@ -156,14 +156,14 @@ def test_what_happens_at_a_gate(
         ("mend it", ["README.md", "cart.py"], Reversal.SLOW),
     ],
 )
-def test_how_hard_it_is_to_take_back(task: str, paths: list[str], kind: Reversal) -> None:
+def test_reversibility_depends_on_words_and_paths(task: str, paths: list[str], kind: Reversal) -> None:
     found = assess_reversibility(task, paths)
     assert found.kind is kind
     assert found.reason
     assert bool(found.pre_check) is (kind is Reversal.HARD)
 
 
-def test_what_a_hard_scope_still_lacks() -> None:
+def test_a_hard_scope_names_open_pre_checks() -> None:
     manual = DraftRule("a.looks.right", "manual")
     assert find_open_pre_checks(Reversal.HARD, [TESTS, NEVER, manual]) == (
         "2 must_not rules, found 1",
@@ -185,6 +185,6 @@ def test_what_a_hard_scope_still_lacks() -> None:
         ("speed up the parser", Workflow.REFACTOR, "Delete before you redesign"),
     ],
 )
-def test_the_kind_of_work(task: str, expected: Workflow, gate: str) -> None:
+def test_the_first_telling_word_decides_the_workflow(task: str, expected: Workflow, gate: str) -> None:
     assert classify_workflow(task) is expected
     assert gate in classify_workflow(task).instruction

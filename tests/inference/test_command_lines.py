@@ -1,4 +1,4 @@
-"""What command lines are for, when two are the same, and what scripts come to."""
+"""Command lines have a purpose and a normal form, and scripts are split into steps."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
         ("python", None),
     ],
 )
-def test_what_a_command_is_for(command: str, purpose: Purpose | None) -> None:
+def test_a_command_has_a_purpose(command: str, purpose: Purpose | None) -> None:
     assert classify_command(command) is purpose
 
 
@@ -83,12 +83,12 @@ def test_what_a_command_is_for(command: str, purpose: Purpose | None) -> None:
     ("name", "purpose"),
     [("py311", TEST), ("unit_tests", TEST), ("CI", TEST), ("docs", DOCS), ("fmt", None), ("lint-fix", None), ("", None), ("zap", None)],
 )  # fmt: skip
-def test_what_a_script_of_a_name_is_for(name: str, purpose: Purpose | None) -> None:
+def test_the_name_of_a_script_tells_its_purpose(name: str, purpose: Purpose | None) -> None:
     assert classify_script(name) is purpose
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("command", "other"),
     [
         ("pytest", "pytest -q"),
         ("pytest", "python -m pytest -vv --color=yes --tb short ."),
@@ -101,19 +101,19 @@ def test_what_a_script_of_a_name_is_for(name: str, purpose: Purpose | None) -> N
         ("bundle exec rspec", "rspec"),
     ],
 )
-def test_two_ways_to_say_the_same(one: str, other: str) -> None:
-    assert normalize_command(one) == normalize_command(other)
+def test_equivalent_commands_have_the_same_normal_form(command: str, other: str) -> None:
+    assert normalize_command(command) == normalize_command(other)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("command", "other"),
     [("pytest", "pytest tests/unit"), ("npm test", "make test"), ("pytest -k a", "pytest -k b"), ("go test ./...", "go vet ./...")],
 )  # fmt: skip
-def test_two_different_commands(one: str, other: str) -> None:
-    assert normalize_command(one) != normalize_command(other)
+def test_different_commands_have_different_normal_forms(command: str, other: str) -> None:
+    assert normalize_command(command) != normalize_command(other)
 
 
-def test_a_target_may_stand_for_everything() -> None:
+def test_a_target_may_stand_for_the_whole_suite() -> None:
     assert normalize_command("pytest tests/", ("tests",)) == normalize_command("pytest")
 
 
@@ -124,7 +124,7 @@ def test_a_command_may_be_a_part_of_another() -> None:
     assert not is_part(normalize_command("make test"), normalize_command("npm test"))
 
 
-def test_the_words_of_a_command() -> None:
+def test_words_are_split_like_in_a_shell() -> None:
     assert split_words("pytest -k 'a b'") == ["pytest", "-k", "a b"]
     assert split_words("echo 'open") == ["echo", "'open"]
     assert strip_wrappers("") == []
@@ -145,7 +145,7 @@ def test_the_words_of_a_command() -> None:
         ("", []),
     ],
 )
-def test_what_has_to_be_here(command: str, expected: list[str]) -> None:
+def test_a_command_lists_its_requirements(command: str, expected: list[str]) -> None:
     assert list(list_requirements(command)) == expected
 
 
@@ -153,7 +153,7 @@ def test_what_has_to_be_here(command: str, expected: list[str]) -> None:
     ("command", "expected"),
     [("pytest -q", False), ("a && b", True), ("A=1 pytest", True), ("echo $HOME", True), ("ls *.py", True)],
 )
-def test_what_needs_a_shell(command: str, expected: bool) -> None:
+def test_shell_syntax_needs_a_shell(command: str, expected: bool) -> None:
     assert needs_shell(command) is expected
 
 
@@ -170,11 +170,11 @@ def test_what_needs_a_shell(command: str, expected: bool) -> None:
         ("echo testing && pytest", False),
     ],
 )
-def test_what_says_nothing(command: str, expected: bool) -> None:
+def test_a_command_with_a_fixed_result_is_trivial(command: str, expected: bool) -> None:
     assert is_trivial(command) is expected
 
 
-def test_a_script_command_by_command() -> None:
+def test_a_script_is_split_into_steps() -> None:
     script = """
     # comes first
     set -e
@@ -199,7 +199,7 @@ def test_a_script_command_by_command() -> None:
     ]
 
 
-def test_nobody_writes_such_a_line() -> None:
+def test_overlong_lines_are_skipped() -> None:
     assert list(split_steps(f"pytest {'x' * 2_000}\npytest -q\\\n{'x' * 2_000}\nmypy")) == [Step("mypy", "", 3)]
 
 
@@ -207,5 +207,5 @@ def test_nobody_writes_such_a_line() -> None:
     ("folder", "name", "expected"),
     [("", "web", "web"), ("web", "./src", "web/src"), ("web", "..", ""), ("", "..", ""), ("a", "/b", "b"), ("a/b", "../c", "a/c")],
 )  # fmt: skip
-def test_a_folder_beneath_another(folder: str, name: str, expected: str) -> None:
+def test_folders_are_resolved_inside_the_project(folder: str, name: str, expected: str) -> None:
     assert resolve_folder(folder, name) == expected

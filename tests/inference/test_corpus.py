@@ -1,4 +1,4 @@
-"""What is inferred for small projects of every kind: the table is `corpus.yaml`."""
+"""Infer criteria for small projects of every kind; the table is `corpus.yaml`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACCEPTED = [row for row in CORPUS if "refused" not in row]
 REFUSED = [row for row in CORPUS if "refused" in row]
 
 
-def inferred(row: dict[str, Any], root: Path, task: str = "") -> Proposal | Refusal:
+def infer_row(row: dict[str, Any], root: Path, task: str = "") -> Proposal | Refusal:
     for name, text in row["files"].items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,69 +34,71 @@ def inferred(row: dict[str, Any], root: Path, task: str = "") -> Proposal | Refu
     )
 
 
-def test_the_corpus_is_large_and_its_names_are_its_own() -> None:
+def test_the_corpus_is_large_and_has_distinct_names() -> None:
     assert len(CORPUS) >= 45
     assert len({row["name"] for row in CORPUS}) == len(CORPUS)
 
 
 @pytest.mark.parametrize("row", ACCEPTED, ids=lambda row: row["name"])
-def test_what_is_inferred(row: dict[str, Any], tmp_path: Path) -> None:
-    found = inferred(row, tmp_path)
-    assert isinstance(found, Proposal), str(found)
-    said = render_proposal(found)
-    assert [one.command for one in found.criteria if one.command] == row["commands"], said
-    assert found.confidence.value == row["confidence"], said
-    assert found.goal.value == row["class"], said
-    own = [one for one in found.criteria if one.is_project_tests or one.targets]
-    assert [list(one.targets) for one in own] == ([row["own_tests"]] if "own_tests" in row else []), said
-    assert [one.missing_tool for one in found.criteria if one.missing_tool] == (
+def test_a_task_is_infer_row(row: dict[str, Any], tmp_path: Path) -> None:
+    result = infer_row(row, tmp_path)
+    assert isinstance(result, Proposal), str(result)
+    text = render_proposal(result)
+    assert [criterion.command for criterion in result.criteria if criterion.command] == row["commands"], text
+    assert result.confidence.value == row["confidence"], text
+    assert result.goal.value == row["class"], text
+    project_tests = [criterion for criterion in result.criteria if criterion.is_project_tests or criterion.targets]
+    assert [list(criterion.targets) for criterion in project_tests] == (
+        [row["own_tests"]] if "own_tests" in row else []
+    ), text
+    assert [criterion.missing_tool for criterion in result.criteria if criterion.missing_tool] == (
         [row["lacks"]] if "lacks" in row else []
-    ), said
-    assert len(found.rewordings) == (3 if row["confidence"] == "low" else 0), said
-    for way in found.rewordings:
-        again = inferred(row, tmp_path, way)
-        assert isinstance(again, Proposal), way
-        assert again.confidence is Confidence.HIGH, way
+    ), text
+    assert len(result.rewordings) == (3 if row["confidence"] == "low" else 0), text
+    for reworded in result.rewordings:
+        repeated = infer_row(row, tmp_path, reworded)
+        assert isinstance(repeated, Proposal), reworded
+        assert repeated.confidence is Confidence.HIGH, reworded
     for piece in row.get("rewords", ()):
-        assert piece in "\n".join(found.rewordings), said
+        assert piece in "\n".join(result.rewordings), text
     for piece in row.get("says", ()):
-        assert piece in "\n".join(found.rationale), said
-    warnings = "\n".join(found.warnings)
-    assert bool(found.warnings) is ("warns" in row), said
+        assert piece in "\n".join(result.rationale), text
+    warnings = "\n".join(result.warnings)
+    assert bool(result.warnings) is ("warns" in row), text
     for piece in row.get("warns", ()):
-        assert piece in warnings, said
+        assert piece in warnings, text
 
 
 @pytest.mark.parametrize("row", ACCEPTED, ids=lambda row: row["name"])
-def test_what_is_inferred_is_a_rule_file_and_a_proposal_in_yaml(row: dict[str, Any], tmp_path: Path) -> None:
-    found = inferred(row, tmp_path)
-    assert isinstance(found, Proposal)
-    made = build_rules(found)
-    assert len(made) == len([one for one in found.criteria if not one.is_project_tests])
-    text = render_rule_file(made)
-    if made:
+def test_a_proposal_renders_as_rule_file_and_yaml(row: dict[str, Any], tmp_path: Path) -> None:
+    result = infer_row(row, tmp_path)
+    assert isinstance(result, Proposal)
+    rules = build_rules(result)
+    assert len(rules) == len([criterion for criterion in result.criteria if not criterion.is_project_tests])
+    text = render_rule_file(rules)
+    if rules:
         (tmp_path / "inferred.rules.yaml").write_text(text, encoding="utf-8")
         loaded = load_rule_file(tmp_path / "inferred.rules.yaml", tmp_path)
-        assert [one.rule.id for one in loaded.rules] == [one.entry["id"] for one in made]
-        assert all(one.rule.is_blocking for one in loaded.rules)
+        assert [loaded_rule.rule.id for loaded_rule in loaded.rules] == [rule.entry["id"] for rule in rules]
+        assert all(loaded_rule.rule.is_blocking for loaded_rule in loaded.rules)
     else:
         assert text == ""
-    told = yaml.safe_load(render_proposal(found))["proposed_completion"]
-    assert told["confidence"] == row["confidence"]
-    alone = [f"({one})" if one.startswith("cd ") else one for one in row["commands"]]
-    assert told["verification_command"] == (" && ".join(alone) if len(alone) > 1 else "".join(row["commands"]))
-    assert told["needs_human_confirmation"] or row["confidence"] != "low"
-    assert told["rationale"]
+    content = yaml.safe_load(render_proposal(result))["proposed_completion"]
+    assert content["confidence"] == row["confidence"]
+    grouped = [f"({command})" if command.startswith("cd ") else command for command in row["commands"]]
+    assert content["verification_command"] == (" && ".join(grouped) if len(grouped) > 1 else "".join(row["commands"]))
+    assert content["needs_human_confirmation"] or row["confidence"] != "low"
+    assert content["rationale"]
 
 
 @pytest.mark.parametrize("row", REFUSED, ids=lambda row: row["name"])
-def test_what_is_refused(row: dict[str, Any], tmp_path: Path) -> None:
-    found = inferred(row, tmp_path)
-    assert isinstance(found, Refusal)
+def test_a_vague_task_is_refused_with_rewordings(row: dict[str, Any], tmp_path: Path) -> None:
+    result = infer_row(row, tmp_path)
+    assert isinstance(result, Refusal)
     for piece in row["refused"]:
-        assert piece in str(found)
-    assert len(found.suggest_rewordings) == 3
-    for way in found.suggest_rewordings:
-        again = inferred(row, tmp_path, way)
-        assert isinstance(again, Proposal), way
-        assert again.confidence is Confidence.HIGH, way
+        assert piece in str(result)
+    assert len(result.rewordings) == 3
+    for reworded in result.rewordings:
+        repeated = infer_row(row, tmp_path, reworded)
+        assert isinstance(repeated, Proposal), reworded
+        assert repeated.confidence is Confidence.HIGH, reworded

@@ -1,4 +1,4 @@
-"""What manifests offer: each row is a small project, and the commands that it comes to, with their places."""
+"""Manifests offer commands: each row is a small project with the expected commands and their places."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from pytest_loop.inference.project_files import Project
 from pytest_loop.inference.sources import find_manifest_candidates
 
 
-def found(files: dict[str, str]) -> Iterator[Candidate]:
+def list_candidates(files: dict[str, str]) -> Iterator[Candidate]:
     return find_manifest_candidates(Project.from_texts({name: dedent(text) for name, text in files.items()}))
 
 
-def said(one: Candidate) -> str:
-    marks = ("?" if one.is_guess else "") + ("!" if one.is_trivial else "")
-    return f"{marks}{one.purpose.value} {one.source}: {one.command}" + (f" in {one.folder}" if one.folder else "")
+def render_candidate(candidate: Candidate) -> str:
+    marks = ("?" if candidate.is_guess else "") + ("!" if candidate.is_trivial else "")
+    return f"{marks}{candidate.purpose.value} {candidate.source}: {candidate.command}" + (
+        f" in {candidate.folder}" if candidate.folder else ""
+    )
 
 
 POM = "<project>\n<artifactId>maven-checkstyle-plugin</artifactId>\n</project>"
@@ -120,17 +122,25 @@ POM = "<project>\n<artifactId>maven-checkstyle-plugin</artifactId>\n</project>"
         ({"README.md": ""}, []),
     ],
 )  # fmt: skip
-def test_what_a_project_offers(files: dict[str, str], expected: list[str]) -> None:
+def test_manifests_offer_commands(files: dict[str, str], expected: list[str]) -> None:
     python_guesses = {"noxfile.py"} & set(files)
-    made = [said(one) for one in found(files) if not (python_guesses and one.family == "python")]
-    assert made == expected
+    rendered = [
+        render_candidate(candidate)
+        for candidate in list_candidates(files)
+        if not (python_guesses and candidate.family == "python")
+    ]
+    assert rendered == expected
 
 
-def test_a_file_for_tox_may_be_about_something_else() -> None:
-    assert [said(one) for one in found({"tox.ini": "[pytest]\n"}) if not one.is_guess] == ["test tox.ini:1: pytest"]
+def test_a_tox_file_may_configure_only_pytest() -> None:
+    assert [
+        render_candidate(candidate)
+        for candidate in list_candidates({"tox.ini": "[pytest]\n"})
+        if not candidate.is_guess
+    ] == ["test tox.ini:1: pytest"]
 
 
 def test_tox_offers_its_environments() -> None:
     files = {"tox.ini": "[tox]\nenvlist = py\n[testenv]\n[testenv:lint]\n[testenv:shell]\n[pytest]\n"}
-    made = [said(one) for one in found(files) if not one.is_guess]
-    assert made == ["test tox.ini:6: pytest", "test tox.ini:1: tox", "lint tox.ini:4: tox -e lint"]
+    rendered = [render_candidate(candidate) for candidate in list_candidates(files) if not candidate.is_guess]
+    assert rendered == ["test tox.ini:6: pytest", "test tox.ini:1: tox", "lint tox.ini:4: tox -e lint"]

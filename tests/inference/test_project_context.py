@@ -1,4 +1,4 @@
-"""What a project keeps for its agents, read as rules, must-nots and words for prompts."""
+"""Files for agents become rules, must-not rules and notes for prompts."""
 
 from __future__ import annotations
 
@@ -73,30 +73,30 @@ verification:
 """
 
 
-def test_a_shape_file_with_fences_and_a_table() -> None:
-    found = parse_shape_file(FENCED)
-    assert [one.text for one in found.criteria] == [
+def test_a_shape_file_is_read_from_fences_and_tables() -> None:
+    context = parse_shape_file(FENCED)
+    assert [entry.text for entry in context.criteria] == [
         "tests pass: all of them", "API returns 200", "UI renders", "it is reviewed", "p95 is small"
     ]  # fmt: skip
-    assert found.criteria[0] == ShapeEntry("tests pass: all of them", 10)
-    assert [one.text for one in found.must_not] == ["No new dependencies", "`grep -rq eval src`"]
-    assert found.find_verification("tests pass: all of them") == ("execution output", "`npm test`")
-    assert found.find_verification("p95 is small") == ("", "")
-    assert found.clarity == 8
+    assert context.criteria[0] == ShapeEntry("tests pass: all of them", 10)
+    assert [entry.text for entry in context.must_not] == ["No new dependencies", "`grep -rq eval src`"]
+    assert context.find_verification("tests pass: all of them") == ("execution output", "`npm test`")
+    assert context.find_verification("p95 is small") == ("", "")
+    assert context.clarity == 8
 
 
-def test_a_shape_file_with_bare_lists() -> None:
-    found = parse_shape_file(BARE)
-    assert [one.text for one in found.criteria] == ["a works", "b works"]
-    assert [one.text for one in found.must_not] == ["store passwords", "never sleep"]
-    assert found.find_verification("a works") == ("execution output", "execution output, run `make a`")
-    assert found.find_verification("b works")[0] == "assumption"
+def test_a_shape_file_is_read_from_bare_lists() -> None:
+    context = parse_shape_file(BARE)
+    assert [entry.text for entry in context.criteria] == ["a works", "b works"]
+    assert [entry.text for entry in context.must_not] == ["store passwords", "never sleep"]
+    assert context.find_verification("a works") == ("execution output", "execution output, run `make a`")
+    assert context.find_verification("b works")[0] == "assumption"
     assert parse_shape_file("") == parse_shape_file("# nothing\n\n| a |\n")
 
 
-def test_rules_of_a_shape_file() -> None:
-    made = {rule.entry["id"]: rule for rule in extract_context(Project.from_texts({SHAPE: FENCED})).rules}
-    checks = {name: rule.entry["check"] for name, rule in made.items()}
+def test_a_shape_file_becomes_rules() -> None:
+    rules = {rule.entry["id"]: rule for rule in extract_context(Project.from_texts({SHAPE: FENCED})).rules}
+    checks = {name: rule.entry["check"] for name, rule in rules.items()}
     assert checks == {
         "a.shape.tests-pass-all-of-them": {"command": "npm test", "timeout": 120},
         "a.shape.api-returns-200": "API returns 200: `curl -w x` < 0.1 s",
@@ -106,8 +106,8 @@ def test_rules_of_a_shape_file() -> None:
         "a.must-not.no-new-dependencies": "new dependencies",
         "a.must-not.grep-rq-eval-src": {"command": "grep -rq eval src", "timeout": 120},
     }
-    assert made["a.must-not.no-new-dependencies"].entry["must_not"] is True
-    assert str(made["a.shape.ui-renders"].sources[0]) == f"{SHAPE}:13"
+    assert rules["a.must-not.no-new-dependencies"].entry["must_not"] is True
+    assert str(rules["a.shape.ui-renders"].sources[0]) == f"{SHAPE}:13"
     bare = {rule.entry["id"]: rule.entry["check"] for rule in extract_context(Project.from_texts({SHAPE: BARE})).rules}
     assert bare["a.shape.b-works"] == {"manual": "b works"}
     assert bare["a.shape.a-works"] == "a works"
@@ -129,7 +129,7 @@ def test_rules_of_a_shape_file() -> None:
         ("`grep -rq eval src`", {"command": "grep -rq eval src", "timeout": 120}),
     ],
 )
-def test_what_must_not_be_true_is_said_without_the_word_that_forbids_it(text: str, checked: Any) -> None:
+def test_a_must_not_rule_checks_the_statement_without_its_negation(text: str, checked: Any) -> None:
     assert build_must_not_entry("a.b", text) == {"id": "a.b", "description": text, "must_not": True, "check": checked}
 
 
@@ -166,9 +166,9 @@ verification:
 
 def test_criteria_may_be_mappings() -> None:
     assert parse_shape_file(MAPPINGS).criteria[1] == ShapeEntry("the total is right", 3, "total")
-    made = {rule.entry["id"]: rule.entry for rule in extract_context(Project.from_texts({SHAPE: MAPPINGS})).rules}
-    assert made["a.shape.total"]["description"] == "the total is right"
-    assert {name: entry["check"] for name, entry in made.items()} == {
+    rules = {rule.entry["id"]: rule.entry for rule in extract_context(Project.from_texts({SHAPE: MAPPINGS})).rules}
+    assert rules["a.shape.total"]["description"] == "the total is right"
+    assert {name: entry["check"] for name, entry in rules.items()} == {
         "a.shape.first": {"command": "make first", "timeout": 120},
         "a.shape.total": {"command": "pytest tests/test_total.py", "timeout": 120},
         "a.shape.looks": {"manual": "looks (look at the page)"},
@@ -217,10 +217,10 @@ FACTORY = {
 }  # fmt: skip
 
 
-def test_the_context_of_a_factory() -> None:
-    found = extract_context(Project.from_texts(FACTORY))
-    made: dict[str, Any] = {rule.entry["id"]: rule.entry for rule in found.rules}
-    assert {name: entry["check"] for name, entry in made.items()} == {
+def test_an_ai_factory_becomes_rules_and_overrides() -> None:
+    context = extract_context(Project.from_texts(FACTORY))
+    rules: dict[str, Any] = {rule.entry["id"]: rule.entry for rule in context.rules}
+    assert {name: entry["check"] for name, entry in rules.items()} == {
         "b.project.routes-must-use-dto-classes": "Routes must use DTO classes",
         "b.project.prefer-short-names-where-they-are": "Prefer short names where they are clear",
         "b.project.null-checks": "Always check for null before access.",
@@ -231,26 +231,26 @@ def test_the_context_of_a_factory() -> None:
         "b.project.names-2": "Twice.",
         "b.project.last": "The end",
     }
-    assert {name for name, entry in made.items() if entry.get("severity") == "warn"} == {
+    assert {name for name, entry in rules.items() if entry.get("severity") == "warn"} == {
         "b.project.prefer-short-names-where-they-are",
         "b.project.null-checks-2",
     }
-    assert made["b.project.never-use-eval"]["must_not"] is True
-    assert (found.max_iterations, found.thresholds) == (6, {"A": 0.85, "B": 0.95})
-    assert found.clarity is None
+    assert rules["b.project.never-use-eval"]["must_not"] is True
+    assert (context.max_iterations, context.thresholds) == (6, {"A": 0.85, "B": 0.95})
+    assert context.clarity is None
 
 
-def test_rules_of_a_context_are_rules_of_a_rule_file(tmp_path: Path) -> None:
-    found = extract_context(Project.from_texts({**FACTORY, SHAPE: FENCED}))
-    (tmp_path / "it.rules.yaml").write_text(render_rule_file(found.rules, "context"), encoding="utf-8")
+def test_rules_of_a_context_load_from_a_rule_file(tmp_path: Path) -> None:
+    context = extract_context(Project.from_texts({**FACTORY, SHAPE: FENCED}))
+    (tmp_path / "it.rules.yaml").write_text(render_rule_file(context.rules, "context"), encoding="utf-8")
     loaded = load_rule_file(tmp_path / "it.rules.yaml", tmp_path)
-    assert [one.rule.id for one in loaded.rules] == [rule.entry["id"] for rule in found.rules]
-    assert found.clarity == 8
+    assert [entry.rule.id for entry in loaded.rules] == [rule.entry["id"] for rule in context.rules]
+    assert context.clarity == 8
 
 
-def test_words_for_a_prompt_have_an_order_and_an_end() -> None:
-    found = extract_context(Project.from_texts({**FACTORY, SHAPE: BARE}))
-    text = render_notes(found)
+def test_notes_for_a_prompt_are_ordered_and_limited() -> None:
+    context = extract_context(Project.from_texts({**FACTORY, SHAPE: BARE}))
+    text = render_notes(context)
     places = [text.index(path) for path in (SHAPE, DESCRIPTION, ARCHITECTURE, RULES, OVERRIDES)]
     assert places == sorted(places)
     assert "they win over everything above" in text
@@ -274,13 +274,13 @@ def test_thresholds_are_read_from_a_list(text: str, expected: dict[str, float]) 
     assert extract_context(Project.from_texts({OVERRIDES: text})).thresholds == expected
 
 
-def test_a_project_without_any_of_it() -> None:
-    found = extract_context(Project.from_texts({"README.md": "# x"}))
-    assert (found.rules, found.notes, found.max_iterations, found.thresholds) == ((), (), None, {})
+def test_a_project_without_context_files_has_no_context() -> None:
+    context = extract_context(Project.from_texts({"README.md": "# x"}))
+    assert (context.rules, context.notes, context.max_iterations, context.thresholds) == ((), (), None, {})
 
 
 @pytest.mark.parametrize(("text", "expected"), [("A b, C!", "a-b-c"), ("!!!", "rule"), ("x" * 90, "x" * 40)])
-def test_the_last_part_of_an_id(text: str, expected: str) -> None:
+def test_a_slug_is_short_and_never_empty(text: str, expected: str) -> None:
     assert make_slug(text) == expected
 
 
@@ -307,6 +307,6 @@ def test_the_last_part_of_an_id(text: str, expected: str) -> None:
     ).map("".join)
 )
 def test_any_text_can_be_a_shape_or_an_override(text: str) -> None:
-    found = extract_context(Project.from_texts({SHAPE: text, OVERRIDES: text, RULES: text}))
-    ids = [rule.entry["id"] for rule in found.rules]
+    context = extract_context(Project.from_texts({SHAPE: text, OVERRIDES: text, RULES: text}))
+    ids = [rule.entry["id"] for rule in context.rules]
     assert len(ids) == len(set(ids))

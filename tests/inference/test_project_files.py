@@ -1,4 +1,4 @@
-"""Projects are looked at: bounded, without following links, and whatever their files hold."""
+"""Projects are read within limits, without following links, whatever their files hold."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from pytest_loop.inference.data_files import UnreadableFile, get_line, parse_dat
 from pytest_loop.inference.project_files import Project, read_project
 
 
-def write(root: Path, files: dict[str, str]) -> None:
+def write_files(root: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
-def test_only_files_that_say_something_are_read(tmp_path: Path) -> None:
-    write(
+def test_only_relevant_files_are_read(tmp_path: Path) -> None:
+    write_files(
         tmp_path,
         {
             "pyproject.toml": "[tool.ruff]",
@@ -37,13 +37,13 @@ def test_only_files_that_say_something_are_read(tmp_path: Path) -> None:
             "a/b/c/d/package.json": "{}",
         },
     )
-    found = read_project(tmp_path)
-    assert sorted(found.texts) == [".github/workflows/ci.yml", "docs/UC-001.md", "pyproject.toml"]
-    assert found.files - set(found.texts) == {"a/b/c/d/package.json", "src/app.py", "tests/fixtures/package.json"}
-    assert found.data["pyproject.toml"] == {"tool": {"ruff": {}}}
+    project = read_project(tmp_path)
+    assert sorted(project.texts) == [".github/workflows/ci.yml", "docs/UC-001.md", "pyproject.toml"]
+    assert project.files - set(project.texts) == {"a/b/c/d/package.json", "src/app.py", "tests/fixtures/package.json"}
+    assert project.data["pyproject.toml"] == {"tool": {"ruff": {}}}
 
 
-def test_what_loops_keep_is_no_part_of_the_project(tmp_path: Path) -> None:
+def test_files_of_loops_are_no_part_of_the_project(tmp_path: Path) -> None:
     kept = [".loop/shape/SHAPE.md", ".ai-factory/RULES.md", ".ai-factory/skill-context/aif-loop/SKILL.md"]
     others = [
         ".loop/run.json",
@@ -55,45 +55,45 @@ def test_what_loops_keep_is_no_part_of_the_project(tmp_path: Path) -> None:
         ".ai-factory/skill-context/aif-fix/SKILL.md",
         ".ai-factory/skill-context/aif-loop/pyproject.toml",
     ]
-    write(tmp_path, dict.fromkeys([*kept, *others, "shop.py"], "x = 1\n"))
+    write_files(tmp_path, dict.fromkeys([*kept, *others, "shop.py"], "x = 1\n"))
     assert read_project(tmp_path).files == {*kept, "shop.py"}
 
 
-def test_links_and_large_files_are_only_names(tmp_path: Path) -> None:
+def test_links_and_large_files_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").symlink_to("/etc/hostname")
     (tmp_path / "tox.ini").write_text("x" * (project_files.LARGEST + 1))
     (tmp_path / "Makefile").mkdir()
     assert read_project(tmp_path).texts == {}
 
 
-def test_a_file_that_cannot_be_read_is_only_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def closed(*_: Any, **__: Any) -> str:
+def test_an_unreadable_file_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deny(*_: Any, **__: Any) -> str:
         raise PermissionError
 
-    write(tmp_path, {"Makefile": "test:\n"})
-    monkeypatch.setattr(Path, "read_text", closed)
+    write_files(tmp_path, {"Makefile": "test:\n"})
+    monkeypatch.setattr(Path, "read_text", deny)
     assert read_project(tmp_path).texts == {}
 
 
-def test_there_is_an_end_to_looking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, {f"{number}.py": "" for number in range(9)})
+def test_the_number_of_files_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path, {f"{number}.py": "" for number in range(9)})
     monkeypatch.setattr(project_files, "MOST_FILES", 5)
     assert len(read_project(tmp_path).files) == 5
 
 
-def test_damage_is_named_and_the_rest_is_used() -> None:
-    found = Project.from_texts(
+def test_a_damaged_file_is_reported_and_the_rest_is_used() -> None:
+    project = Project.from_texts(
         {"package.json": "{", "pyproject.toml": "[tool.ruff]\n", "Makefile": "test:\n\tpytest\n"}
     )
-    assert len(found.problems) == 1
-    assert found.problems[0].startswith("package.json cannot be read: Expecting property name")
-    assert {one.command for one in sources.find_manifest_candidates(found)} >= {"ruff check .", "make test"}
+    assert len(project.problems) == 1
+    assert project.problems[0].startswith("package.json cannot be read: Expecting property name")
+    assert {package.command for package in sources.find_manifest_candidates(project)} >= {"ruff check .", "make test"}
 
 
-def test_a_place_in_a_text() -> None:
-    found = Project.from_texts({"tox.ini": "[tox]\n[testenv]\n"})
-    assert found.locate("tox.ini", r"^\[testenv") == Source("tox.ini", 2)
-    assert str(found.locate("tox.ini", "nothing")) == "tox.ini:1"
+def test_a_pattern_is_located_by_line() -> None:
+    project = Project.from_texts({"tox.ini": "[tox]\n[testenv]\n"})
+    assert project.locate("tox.ini", r"^\[testenv") == Source("tox.ini", 2)
+    assert str(project.locate("tox.ini", "nothing")) == "tox.ini:1"
 
 
 # -- data
@@ -112,18 +112,18 @@ def test_a_place_in_a_text() -> None:
         ("a.yaml", "a: &a {" + ", ".join(f"k{n}: 1" for n in range(10_001)) + "}\nb: {<<: *a}"),
     ],
 )
-def test_text_that_is_not_what_it_should_be(path: str, text: str) -> None:
+def test_damaged_data_raises_unreadable_file(path: str, text: str) -> None:
     with pytest.raises(UnreadableFile, match=f"^{path} cannot be read: "):
         parse_data(path, text)
 
 
-def test_what_is_no_data_is_an_empty_mapping() -> None:
+def test_other_data_is_an_empty_mapping() -> None:
     assert parse_data("Makefile", "test:") == {}
     assert parse_data("a.json", "[1]") == {}
     assert parse_data(".flake8", "[flake8]\nignore\n") == {"flake8": {"ignore": ""}}
 
 
-def test_texts_of_yaml_know_their_lines() -> None:
+def test_yaml_strings_have_their_lines() -> None:
     data: Any = parse_data("a.yaml", "a: b\nc: |\n  d\n  e\nf: !reference [x]\ng: >\n  h\n")
     assert [get_line(data["a"]), get_line(data["c"]), get_line(data["g"]), get_line("plain")] == [1, 3, 7, 1]
     assert data["f"] is None
@@ -139,9 +139,9 @@ _JSON = st.recursive(
 
 @settings(deadline=None)
 @given(_JSON, _JSON)
-def test_no_manifest_is_so_strange_that_it_hurts(one: Any, other: Any) -> None:
-    found = Project.from_texts({"package.json": json.dumps(one), "mise.toml": "", "pyproject.toml": ""})
+def test_any_data_can_be_read_as_a_manifest(package: Any, other: Any) -> None:
+    project = Project.from_texts({"package.json": json.dumps(package), "mise.toml": "", "pyproject.toml": ""})
     strange: dict[str, Any] = {"pyproject.toml": {"tool": other}, "mise.toml": {"tasks": other}}
-    data = {**found.data, **strange}
-    for candidate in sources.find_manifest_candidates(Project(found.files, found.texts, data)):
+    data = {**project.data, **strange}
+    for candidate in sources.find_manifest_candidates(Project(project.files, project.texts, data)):
         assert candidate.command

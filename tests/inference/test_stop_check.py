@@ -1,4 +1,4 @@
-"""Whether an agent with a state file of its own may stop."""
+"""An agent with its own state file may stop or not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.inference.stop_check import StopAnswer, decide_stop, stuck_count
+from pytest_loop.inference.stop_check import StopAnswer, count_stuck_rounds, decide_stop
 
 MET = {"met": True, "verification": "execution output"}
 
@@ -34,7 +34,7 @@ MET = {"met": True, "verification": "execution output"}
         ({"criteriaStatus": {"a": False}, "circuitBreaker": {"stuckCount": 4}}, StopAnswer(False, "unmet: a")),
     ],
 )
-def test_the_state_of_an_agent(state: dict[str, Any], expected: StopAnswer) -> None:
+def test_the_state_decides_whether_an_agent_may_stop(state: dict[str, Any], expected: StopAnswer) -> None:
     """Vector 11."""
     assert decide_stop(json.dumps(state)) == expected
 
@@ -47,18 +47,24 @@ def test_the_state_of_an_agent(state: dict[str, Any], expected: StopAnswer) -> N
         ("[" * 200_000, StopAnswer(True, "invalid state file", is_final=True)),
     ],
 )
-def test_nothing_that_can_be_read_is_in_nobodys_way(text: str | None, expected: StopAnswer) -> None:
+def test_an_unreadable_state_file_lets_the_agent_stop(text: str | None, expected: StopAnswer) -> None:
     """Vector 11."""
     assert decide_stop(text) == expected
 
 
-def test_six_times_the_same_is_stuck() -> None:
+def test_six_equal_rounds_count_as_five_stuck_rounds() -> None:
     """Vector 11."""
-    assert stuck_count([["a"]] * 6) == 5
-    assert stuck_count([["a"]] * 5) == 4
-    assert stuck_count([["a", "b"], ["b", "a"]]) == 1
-    assert stuck_count([["a"], ["b"], ["b"]]) == 1
-    assert stuck_count([["a"], []]) == stuck_count([[], []]) == stuck_count([["a"]]) == stuck_count([]) == 0
+    assert count_stuck_rounds([["a"]] * 6) == 5
+    assert count_stuck_rounds([["a"]] * 5) == 4
+    assert count_stuck_rounds([["a", "b"], ["b", "a"]]) == 1
+    assert count_stuck_rounds([["a"], ["b"], ["b"]]) == 1
+    assert (
+        count_stuck_rounds([["a"], []])
+        == count_stuck_rounds([[], []])
+        == count_stuck_rounds([["a"]])
+        == count_stuck_rounds([])
+        == 0
+    )
 
 
 @settings(deadline=None)

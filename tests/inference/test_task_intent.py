@@ -1,4 +1,4 @@
-"""From the words of a task to the class of criterion."""
+"""The words of a task decide its class of criterion."""
 
 from __future__ import annotations
 
@@ -50,23 +50,23 @@ TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose
         ("change fixture.py", Goal.REGRESSION_GATE, EVERYTHING),
     ],
 )
-def test_the_class_of_a_task(task: str, goal: Goal, purposes: tuple[Purpose, ...]) -> None:
-    found = classify_task(task)
-    assert (found.goal, found.purposes) == (goal, purposes)
-    assert found.is_ambiguous is (not found.matched_words)
+def test_words_decide_the_class_of_a_task(task: str, goal: Goal, purposes: tuple[Purpose, ...]) -> None:
+    intent = classify_task(task)
+    assert (intent.goal, intent.purposes) == (goal, purposes)
+    assert intent.is_ambiguous is (not intent.matched_words)
 
 
-def test_when_it_is_done_says_more_than_what_is_to_be_done() -> None:
+def test_the_completion_decides_before_the_task() -> None:
     assert classify_task("fix the failing tests", "lint is clean").goal is Goal.LINT_CLEAN
     assert classify_task("fix lint", "the logo is blue").goal is Goal.LINT_CLEAN
 
 
-def test_a_gate_for_an_unknown_verb_is_ambiguous() -> None:
+def test_an_unknown_verb_is_ambiguous() -> None:
     assert classify_task("speed up the parser").is_ambiguous
     assert not classify_task("refactor the parser").is_ambiguous
 
 
-def test_a_very_large_refactoring_may_take_longer() -> None:
+def test_a_large_refactoring_gets_more_iterations() -> None:
     assert classify_task("refactor the entire codebase").iteration_cap == 20
     assert classify_task("fix the entire codebase").iteration_cap == 10
     assert classify_task("refactor cart.py").iteration_cap == 10
@@ -84,7 +84,7 @@ def test_a_very_large_refactoring_may_take_longer() -> None:
         ("increase coverage", None),
     ],
 )
-def test_how_much_is_to_be_covered(text: str, expected: Threshold | None) -> None:
+def test_a_coverage_threshold_is_read_from_words(text: str, expected: Threshold | None) -> None:
     assert parse_coverage_threshold(text) == expected
 
 
@@ -103,10 +103,10 @@ def test_how_much_is_to_be_covered(text: str, expected: Threshold | None) -> Non
         ("improve main", []),
     ],
 )
-def test_what_can_be_pointed_at(text: str, objects: list[str]) -> None:
+def test_concrete_objects_are_found(text: str, objects: list[str]) -> None:
     assert list(find_concrete_objects(text, ["shop/cart.py", "shop/main.py"])) == objects
 
 
-def test_the_words_that_say_something() -> None:
+def test_generic_words_are_no_content() -> None:
     assert find_content_words("Please make the code better") == []
     assert find_content_words("Fix the login page") == ["login", "page"]

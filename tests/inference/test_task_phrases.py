@@ -1,4 +1,4 @@
-"""What was asked for in plain words."""
+"""Plain words are parsed into a task and its conditions."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ FIX_TESTS = "fix the failing tests"
         ("", {"task": "", "needs_context": True}),
     ],
 )  # fmt: skip
-def test_phrases(text: str, expected: dict[str, Any]) -> None:
-    found = parse_task(text)
-    assert found.text == text
-    assert {name: getattr(found, name) for name in expected} == expected
-    assert found.needs_context is expected.get("needs_context", False)
+def test_phrases_give_task_and_completion(text: str, expected: dict[str, Any]) -> None:
+    parsed = parse_task(text)
+    assert parsed.text == text
+    assert {name: getattr(parsed, name) for name in expected} == expected
+    assert parsed.needs_context is expected.get("needs_context", False)
 
 
 @pytest.mark.parametrize(
-    ("text", "task", "bound"),
+    ("text", "task", "limit"),
     [
         ("fix until green, stop after 3 cycles", FIX_TESTS, 3),
         ("Fix lint. Stop after five iterations.", "Fix lint.", 5),
@@ -80,9 +80,9 @@ def test_phrases(text: str, expected: dict[str, Any]) -> None:
         ("set the timeout to 30 seconds", "set the timeout to 30 seconds", None),
     ],
 )
-def test_how_often_to_try(text: str, task: str, bound: int | None) -> None:
-    found = parse_task(text)
-    assert (found.task, found.iteration_limit) == (task, bound)
+def test_a_phrase_limits_the_iterations(text: str, task: str, limit: int | None) -> None:
+    parsed = parse_task(text)
+    assert (parsed.task, parsed.iteration_limit) == (task, limit)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_how_often_to_try(text: str, task: str, bound: int | None) -> None:
         ("empty ` ` ticks", []),
     ],
 )
-def test_commands_in_backticks_are_taken_as_they_are(text: str, commands: list[str]) -> None:
+def test_commands_in_backticks_are_kept_verbatim(text: str, commands: list[str]) -> None:
     assert list(find_commands(text)) == commands
     assert list(parse_task(text).commands) == commands
 
@@ -125,10 +125,10 @@ def test_commands_in_backticks_are_taken_as_they_are(text: str, commands: list[s
         ("tidy it; completion: the logo is blue", []),
     ],
 )
-def test_a_completion_that_is_a_command_is_taken_as_it_is(text: str, commands: list[str]) -> None:
-    found = parse_task(text)
-    assert list(found.commands) == commands
-    assert found.completion
+def test_a_completion_that_is_a_command_is_kept_verbatim(text: str, commands: list[str]) -> None:
+    parsed = parse_task(text)
+    assert list(parsed.commands) == commands
+    assert parsed.completion
 
 
 @pytest.mark.parametrize(
@@ -148,13 +148,13 @@ def test_a_completion_that_is_a_command_is_taken_as_it_is(text: str, commands: l
         ("the daemon thread leaks", Route.SESSION),
     ],
 )
-def test_only_explicit_words_send_a_run_away(text: str, route: Route) -> None:
+def test_only_explicit_words_move_a_run_to_the_background(text: str, route: Route) -> None:
     assert parse_task(text).route is route
 
 
-def test_a_loop_that_is_started_apart_keeps_its_task() -> None:
-    found = parse_task("run an external ralph loop to fix TypeScript errors in src/")
-    assert found.task == "fix TypeScript errors in src/"
+def test_a_background_loop_keeps_its_task() -> None:
+    parsed = parse_task("run an external ralph loop to fix TypeScript errors in src/")
+    assert parsed.task == "fix TypeScript errors in src/"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_loop_that_is_started_apart_keeps_its_task() -> None:
         ("fix logins without confirmation mails", False),
     ],
 )
-def test_gates_are_skipped_where_the_person_says_so(text: str, is_skipped: bool) -> None:
+def test_gates_are_skipped_if_the_task_says_so(text: str, is_skipped: bool) -> None:
     assert parse_task(text).skips_gates is is_skipped
 
 
@@ -190,13 +190,13 @@ _WORDS = st.sampled_from(
 @example("loop until ")
 @example("--completion=")
 @example("stop after 3 cycles stop after 4 cycles")
-def test_the_parser_takes_any_text_and_never_loses_the_task(text: str) -> None:
-    found = parse_task(text)
-    assert isinstance(found, ParsedTask)
-    assert found.text == text
-    assert found.task or found.needs_context
-    assert found.iteration_limit is None or 0 < found.iteration_limit <= MOST_ITERATIONS
-    assert all(command in text for command in found.commands)
+def test_any_text_can_be_parsed_without_losing_the_task(text: str) -> None:
+    parsed = parse_task(text)
+    assert isinstance(parsed, ParsedTask)
+    assert parsed.text == text
+    assert parsed.task or parsed.needs_context
+    assert parsed.iteration_limit is None or 0 < parsed.iteration_limit <= MOST_ITERATIONS
+    assert all(command in text for command in parsed.commands)
 
 
 @settings(deadline=None)

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from pytest_loop.repair.order import Result
+from pytest_loop.repair.repair_request import RepairResult
 
-Repair: TypeAlias = Callable[..., Result]
+Repair: TypeAlias = Callable[..., RepairResult]
 Write: TypeAlias = Callable[[dict[str, str]], Path]
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +36,13 @@ def write(tmp_path: Path) -> Write:
 def command(folder: Path, home: Path, **wishes: Any) -> tuple[list[str], Path]:
     """The engine as it is started by others: an order in a file, and a file for its answers."""
     order, answer = home / "order.json", home / "answer.jsonl"
-    known = {"folder": str(folder), "words": ["-p", "no:agent_loop"], "seconds": 60.0, "workers": 2, "after": 0.0}
+    known = {
+        "folder": str(folder),
+        "pytest_arguments": ["-p", "no:agent_loop"],
+        "seconds": 60.0,
+        "workers": 2,
+        "seconds_after_green": 0.0,
+    }
     order.write_text(json.dumps(known | wishes), encoding="utf-8")
     answer.unlink(missing_ok=True)
     return [sys.executable, "-m", "pytest_loop.repair", str(order), str(answer)], answer
@@ -46,17 +52,17 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_PLUGINS": ""}
 
 
-def result(answer: Path) -> Result:
+def result(answer: Path) -> RepairResult:
     lines = [json.loads(line) for line in answer.read_text(encoding="utf-8").splitlines()]
     assert all(one["kind"] == "progress" for one in lines[:-1])
-    return Result.model_validate(lines[-1])
+    return RepairResult.model_validate(lines[-1])
 
 
 @pytest.fixture
 def repair(tmp_path: Path) -> Repair:
     """Runs the engine on a folder; nothing in the folder changes by that."""
 
-    def run(folder: Path, **wishes: Any) -> Result:
+    def run(folder: Path, **wishes: Any) -> RepairResult:
         before = contents(folder)
         words, answer = command(folder, tmp_path, **wishes)
         done = subprocess.run(words, env=environment(), capture_output=True, timeout=120)

@@ -44,9 +44,9 @@ def test_there_are_many_bugs_of_different_kinds() -> None:
 def test_a_bug_is_fixed(bug: Bug, write: Write, repair: Repair) -> None:
     files = dict(PROJECTS[bug.project])
     files[bug.path] = files[bug.path].replace(bug.right, bug.wrong)
-    found = repair(write(files), seconds=40.0, after=0.0)
+    found = repair(write(files), seconds=40.0, seconds_after_green=0.0)
     assert found.failing
-    assert found.patches, found.ended
+    assert found.patches, found.end_reason
     best = found.patches[0]
     assert not best.remaining
     assert not best.broken

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.repair.evidence import exceptions, hints
-from pytest_loop.repair.failure import Failure, failure
+from pytest_loop.repair.failure import Failure, describe_failure
+from pytest_loop.repair.template_hints import collect_hints, list_exceptions
 
 totals = [1]
 RAISING = {
@@ -38,7 +38,7 @@ def raised(code: str) -> Failure:
     try:
         exec(code, {"math": math, "totals": totals, "SilentError": SilentError, "Closed": Closed})
     except Exception as error:
-        return failure(error)
+        return describe_failure(error)
     raise AssertionError(code)
 
 
@@ -47,7 +47,7 @@ def test_a_name_that_was_not_there_is_told_with_those_that_come_close(code: str)
     error, missing, close = RAISING[code]
     found = raised(code)
     assert (found.error, found.missing) == (error, missing)
-    assert (found.close[0] if found.close else None) == close
+    assert (found.similar[0] if found.similar else None) == close
 
 
 def test_a_failure_has_the_way_to_where_it_was_raised() -> None:
@@ -59,7 +59,7 @@ def test_a_failure_has_the_way_to_where_it_was_raised() -> None:
 @pytest.mark.parametrize(("code", "error"), [("raise SilentError", "SilentError"), ("Closed().name", "AttributeError")])
 def test_objects_that_raise_when_they_are_asked_are_not_asked_again(code: str, error: str) -> None:
     found = raised(code)
-    assert (found.error, found.close) == (error, ())
+    assert (found.error, found.similar) == (error, ())
 
 
 def test_hints_are_what_tests_and_failures_say(tmp_path: Path) -> None:
@@ -69,12 +69,12 @@ def test_hints_are_what_tests_and_failures_say(tmp_path: Path) -> None:
     )
     failures = [
         Failure(error="KeyError", message="could not convert string to float: '1,5'"),
-        Failure(error="NameError", missing="totl", close=("total",)),
+        Failure(error="NameError", missing="totl", similar=("total",)),
     ]
-    found = hints(failures, ["test_it.py::test_a[1_000]"], [path, path, tmp_path / "missing.py"])
+    found = collect_hints(failures, ["test_it.py::test_a[1_000]"], [path, path, tmp_path / "missing.py"])
     assert found.strings == ("a;b", "Jupiter")
     assert found.signs == (",", "_", ";")
     assert found.errors == ("KeyError", "NameError", "ValueError")
     assert found.missing == {"totl": ("total",)}
-    assert exceptions(failures) == ("KeyError", "NameError")
+    assert list_exceptions(failures) == ("KeyError", "NameError")
     assert ast.parse(path.read_text(encoding="utf-8"))

@@ -50,7 +50,7 @@ TWO_BUGS = {
 
 
 def test_bugs_that_have_nothing_to_do_with_each_other_are_mended_step_by_step(write: Write, repair: Repair) -> None:
-    found = repair(write(TWO_BUGS), after=0.5)
+    found = repair(write(TWO_BUGS), seconds_after_green=0.5)
     assert len(found.failing) == 2
     for one in found.patches:
         assert len(one.fixed) == len(one.remaining) == 1
@@ -61,7 +61,7 @@ def test_bugs_that_have_nothing_to_do_with_each_other_are_mended_step_by_step(wr
     assert second.before == first.after
     assert "return amount * each  # of one kind" in second.after
     assert "return min(prices)" in second.after
-    assert (found.ended, found.remaining) == ("green", ())
+    assert (found.end_reason, found.remaining) == ("green", ())
 
 
 def test_no_more_steps_are_taken_than_allowed(write: Write, repair: Repair) -> None:
@@ -73,24 +73,24 @@ def test_no_more_steps_are_taken_than_allowed(write: Write, repair: Repair) -> N
 
 def test_what_cannot_be_mended_is_said_after_what_can(write: Write, repair: Repair) -> None:
     never = "def test_never():\n    from shop.price import price\n    assert price(1, 2) == 'never'\n"
-    found = repair(write({**TWO_BUGS, "tests/test_never.py": never}), candidates=600, after=0.5)
+    found = repair(write({**TWO_BUGS, "tests/test_never.py": never}), candidates=600, seconds_after_green=0.5)
     assert {name for step in found.steps for name in step.fixed} == {
         "tests/test_shop.py::test_cheapest",
         "tests/test_shop.py::test_total",
     }
     assert found.remaining == ("tests/test_never.py::test_never",)
-    assert found.ended in ("candidates", "exhausted")
+    assert found.end_reason in ("candidates", "exhausted")
 
 
 def test_only_the_tests_that_are_asked_for_count(write: Write, repair: Repair) -> None:
-    found = repair(write(TWO_BUGS), failing=["tests/test_shop.py::test_total"], after=0.5)
+    found = repair(write(TWO_BUGS), failing=["tests/test_shop.py::test_total"], seconds_after_green=0.5)
     best = found.patches[0]
     assert best.fixed == ("tests/test_shop.py::test_total",)
     assert "return amount * each  # of one kind" in best.after
     assert best.diff.startswith("--- a/shop/price.py\n+++ b/shop/price.py\n")
     assert found.localised[0].path == "shop/price.py"
     assert found.localised[0].line == 2
-    assert found.ended == "green"
+    assert found.end_reason == "green"
 
 
 @pytest.mark.measured
@@ -106,31 +106,36 @@ def test_tests_and_conftest_files_are_not_edited(write: Write, repair: Repair) -
         "test_it.py": "def test_two(two):\n    assert two == 2\n",
     }
     found = repair(write(files), allow=["*"])
-    assert (found.ended, found.patches, found.localised) == ("nothing to edit", (), ())
+    assert (found.end_reason, found.patches, found.localised) == ("nothing to edit", (), ())
 
 
 def test_the_same_seed_finds_the_same(write: Write, repair: Repair) -> None:
     folder = write(TWO_BUGS)
-    wishes = {"failing": ["tests/test_shop.py::test_cheapest"], "candidates": 25, "workers": 1, "after": 60.0}
+    wishes = {
+        "failing": ["tests/test_shop.py::test_cheapest"],
+        "candidates": 25,
+        "workers": 1,
+        "seconds_after_green": 60.0,
+    }
     one, two = (repair(folder, **wishes) for _ in range(2))
     assert [patch.after for patch in one.patches] == [patch.after for patch in two.patches] != []
     assert (one.tried, one.templates) == (two.tried, two.templates)
 
 
 def test_nothing_fails(write: Write, repair: Repair) -> None:
-    assert repair(write({"test_it.py": "def test_it(): pass\n"})).ended == "nothing fails"
+    assert repair(write({"test_it.py": "def test_it(): pass\n"})).end_reason == "nothing fails"
 
 
 def test_what_cannot_be_collected_is_said(write: Write, repair: Repair) -> None:
     found = repair(write({"test_it.py": "import nowhere\n"}))
-    assert found.ended == "no tests"
+    assert found.end_reason == "no tests"
     assert "test_it.py" in found.problem
 
 
 @pytest.mark.measured
 def test_code_that_ends_the_process_while_it_is_imported_is_said(write: Write, repair: Repair) -> None:
     found = repair(write({"test_it.py": "import os\nos._exit(0)\n"}))
-    assert (found.ended, found.problem) == ("no tests", "the process ended while the tests were collected")
+    assert (found.end_reason, found.problem) == ("no tests", "the process ended while the tests were collected")
 
 
 def test_an_edit_of_a_module_level_value_reaches_those_who_imported_it(write: Write, repair: Repair) -> None:
@@ -140,7 +145,7 @@ def test_an_edit_of_a_module_level_value_reaches_those_who_imported_it(write: Wr
         "pkg/use.py": "from pkg.limits import LIMIT\n\n\ndef fits(size):\n    return size <= LIMIT\n",
         "test_it.py": "from pkg.use import fits\ndef test_a(): assert fits(6)\ndef test_b(): assert not fits(7)\n",
     }
-    found = repair(write(files), allow=["pkg/limits.py", "pkg/use.py"], after=10.0)
+    found = repair(write(files), allow=["pkg/limits.py", "pkg/use.py"], seconds_after_green=10.0)
     assert "LIMIT = 6\n" in [one.after for one in found.patches]
 
 
@@ -184,8 +189,8 @@ def test_what_one_candidate_leaves_behind_does_not_fool_another(code: str, write
     tests = "from code_ import fib\ndef test_a(): assert fib(6) == 8\ndef test_b(): assert fib(5) == 5\n"
     if "Numbers" in code:
         tests = "from code_ import fib\ndef test_a(): assert fib(3) == 6\ndef test_b(): assert fib(2) == 4\n"
-    found = repair(write({"code_.py": code, "test_it.py": tests}), after=0.0)
-    assert found.ended == "green"
+    found = repair(write({"code_.py": code, "test_it.py": tests}), seconds_after_green=0.0)
+    assert found.end_reason == "green"
 
 
 @pytest.mark.measured
@@ -193,7 +198,7 @@ def test_the_result_may_go_to_a_descriptor(write: Write, tmp_path: Path) -> None
     words, answer = command(write(TWO_BUGS), tmp_path, localise_only=True)
     with answer.open("wb") as file:
         subprocess.run([*words[:-1], str(file.fileno())], env=environment(), pass_fds=[file.fileno()], check=True)
-    assert result(answer).ended == "localised"
+    assert result(answer).end_reason == "localised"
 
 
 @pytest.mark.measured
@@ -219,6 +224,6 @@ def test_it_ends_when_it_is_asked_to(write: Write, tmp_path: Path) -> None:
         time.sleep(0.1)
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=30) == 0
-    assert result(answer).ended == "asked"
+    assert result(answer).end_reason == "asked"
     assert contents(folder) == before
     assert list(home.iterdir()) == []

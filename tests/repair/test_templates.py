@@ -6,19 +6,19 @@ from textwrap import dedent
 
 import pytest
 
-from pytest_loop.repair.candidates import candidates
-from pytest_loop.repair.fstrings import fields
-from pytest_loop.repair.pieces import Piece, changed_tokens, edited
-from pytest_loop.repair.source import Source
+from pytest_loop.repair.candidates import rank_candidates
+from pytest_loop.repair.fstring_positions import find_fields
+from pytest_loop.repair.python_source import PythonSource
 from pytest_loop.repair.templates import TEMPLATES, Hints
+from pytest_loop.repair.text_edits import TextEdit, apply_edits, count_changed_tokens
 
 
 def everything(text: str, hints: Hints = Hints()) -> set[tuple[str, str]]:  # noqa: B008 - frozen
     """Every edit of a text, by template and result."""
-    source = Source(Path("/it.py"), text)
+    source = PythonSource(Path("/it.py"), text)
     lines = {("/it.py", line): 1.0 for line in range(1, text.count("\n") + 2)}
-    found = candidates([source], lines, hints)
-    return {(one.template, one.text) for one in found if one.unit.parsed(one.pieces) is not None}
+    found = rank_candidates([source], lines, hints)
+    return {(one.template, one.text) for one in found if one.unit.parse_edited(one.edits) is not None}
 
 
 def function(body: str, head: str = "def f(a, b, items):") -> str:
@@ -171,12 +171,12 @@ def test_a_name_of_a_module_that_is_missing_is_imported() -> None:
 
 @pytest.mark.parametrize("text", ["f'{a}' 'b'", "f'{a' '}'", "f'{a[\"x\"]}' f'{b}'", "f'''{a}"])
 def test_what_is_not_one_f_string_has_no_fields(text: str) -> None:
-    assert list(fields(text)) == []
+    assert list(find_fields(text)) == []
 
 
 def test_fields_end_where_their_brackets_and_strings_do() -> None:
     text = "f'{a[\":\"]:>{b}} {c == d!r} {{no}} {e}'"
-    assert [(text[one:two], text[two:three]) for one, two, three in fields(text)] == [
+    assert [(text[one:two], text[two:three]) for one, two, three in find_fields(text)] == [
         ('a[":"]', ":>{b}"), ("c == d", "!r"), ("e", ""),
     ]  # fmt: skip
 
@@ -271,7 +271,7 @@ def test_comments_and_formatting_outside_of_an_edit_stay() -> None:
 
 
 def test_an_edit_replaces_spans_and_nothing_else() -> None:
-    assert edited("one two three", (Piece(8, 13, "3"), Piece(0, 3, "1"))) == "1 two 3"
+    assert apply_edits("one two three", (TextEdit(8, 13, "3"), TextEdit(0, 3, "1"))) == "1 two 3"
 
 
 @pytest.mark.parametrize(
@@ -279,4 +279,4 @@ def test_an_edit_replaces_spans_and_nothing_else() -> None:
     [("a + b", "a - b", 1), ("a", "a + 1", 2), ("x[1]", "x[1]", 0), ("a", "a.split(', ')", 5), ("'a b'", "'a c d'", 1)],
 )
 def test_changed_tokens(before: str, after: str, number: int) -> None:
-    assert changed_tokens(before, after) == number
+    assert count_changed_tokens(before, after) == number

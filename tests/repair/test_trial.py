@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.repair.order import Result
-from tests.repair.alone import EDITS
+from pytest_loop.repair.repair_request import RepairResult
 from tests.repair.conftest import Write, command, environment
-from tests.repair.test_importing import PACKAGE
+from tests.repair.single_process import EDITS
+from tests.repair.test_import_round import PACKAGE
 
 pytestmark = pytest.mark.measured
 CODE = """
@@ -39,7 +39,7 @@ TESTS = """
 
 def said(what: str, folder: Path, home: Path, **wishes: Any) -> list[dict[str, Any]]:
     words, answer = command(folder, home, **wishes)
-    script = str(Path(__file__).parent / "alone.py")
+    script = str(Path(__file__).parent / "single_process.py")
     done = subprocess.run(
         [sys.executable, script, what, words[-2], str(answer)],
         cwd=folder, env=environment(), capture_output=True, timeout=120,
@@ -65,19 +65,21 @@ def test_a_look_says_which_edits_are_worth_a_trial_and_a_trial_says_all(write: W
 
 
 def test_a_round_says_its_result(write: Write, tmp_path: Path) -> None:
-    found = said("round", write({"code_.py": CODE, "test_it.py": TESTS}), tmp_path, after=0.5)
-    best = Result.model_validate(found[-1])
+    found = said("round", write({"code_.py": CODE, "test_it.py": TESTS}), tmp_path, seconds_after_green=0.5)
+    best = RepairResult.model_validate(found[-1])
     assert "return number + 1" in best.patches[0].after
-    assert (best.ended, best.passing, best.remaining) == ("green", 2, ())
+    assert (best.end_reason, best.passing, best.remaining) == ("green", 2, ())
 
 
 def test_a_round_gives_a_step_where_nothing_better_is_near(write: Write, tmp_path: Path) -> None:
     more = f"{TESTS}\n    def test_never(): assert act(5) == 'never'\n"
-    found = said("round", write({"code_.py": CODE, "test_it.py": more}), tmp_path, after=0.5, candidates=400)
-    best = Result.model_validate(found[-1])
+    found = said(
+        "round", write({"code_.py": CODE, "test_it.py": more}), tmp_path, seconds_after_green=0.5, candidates=400
+    )
+    best = RepairResult.model_validate(found[-1])
     assert "return number + 1" in best.steps[0].after
     assert best.remaining == ("test_it.py::test_never",)
-    assert best.ended == "partly green"
+    assert best.end_reason == "partly green"
 
 
 @pytest.mark.parametrize(
@@ -86,14 +88,14 @@ def test_a_round_gives_a_step_where_nothing_better_is_near(write: Write, tmp_pat
         ("def act(number):\n    return number + 1\ndef fits(number):\n    return True\n", {}, "nothing fails"),
         (CODE, {"allow": ["nowhere.py"]}, "nothing to edit"),
         (CODE, {"localise_only": True}, "localised"),
-        (CODE, {"words": ["-p", "no:agent_loop", "-k", "nothing"]}, "no tests"),
+        (CODE, {"pytest_arguments": ["-p", "no:agent_loop", "-k", "nothing"]}, "no tests"),
     ],
 )
 def test_a_round_says_why_it_has_nothing_to_try(
     code: str, wishes: dict[str, Any], ended: str, write: Write, tmp_path: Path
 ) -> None:
     found = said("round", write({"code_.py": code, "test_it.py": TESTS}), tmp_path, **wishes)
-    assert (found[-1]["ended"], found[-1]["tried"]) == (ended, 0)
+    assert (found[-1]["end_reason"], found[-1]["tried"]) == (ended, 0)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +107,8 @@ def test_a_round_says_why_it_has_nothing_to_try(
 )
 def test_a_round_says_what_cannot_be_imported(wrong: str, problem: str, write: Write, tmp_path: Path) -> None:
     limits = PACKAGE["shop/limits.py"].replace("LIMIT = 5", wrong)
-    found = said("round", write({**PACKAGE, "shop/limits.py": limits}), tmp_path, after=0.0, candidates=2)
+    found = said("round", write({**PACKAGE, "shop/limits.py": limits}), tmp_path, seconds_after_green=0.0, candidates=2)
     assert list(found[-2]["broken"]) == ["tests/test_use.py"]
-    best = Result.model_validate(found[-1])
+    best = RepairResult.model_validate(found[-1])
     assert best.problem == problem
     assert bool(best.patches) is not bool(problem)

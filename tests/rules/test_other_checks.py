@@ -16,6 +16,7 @@ from pytest_loop.rules.checks.check import Answer, Check, Context, format_value,
 from pytest_loop.rules.checks.python_checks import Python
 from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, InvalidCheckError, build_check, needs_artifact
 from pytest_loop.rules.document import Documents
+from pytest_loop.rules.syntax import ContentError
 
 Run = Callable[..., list[str]]
 PYTHON = sys.executable
@@ -485,14 +486,14 @@ KINDS = ", ".join(sorted([*BUILT_IN_KINDS, "all", "any", "not"]))
 def test_a_check_that_cannot_be_understood_says_why(raw: object, path: tuple[str | int, ...], text: str) -> None:
     with pytest.raises(InvalidCheckError) as caught:
         build_check(raw)
-    (only,) = caught.value.complaints
+    (only,) = caught.value.problems
     assert (only.text, only.path) == (text, path)
 
 
 def test_all_that_is_wrong_with_a_check_is_said_at_once() -> None:
     with pytest.raises(InvalidCheckError) as caught:
         build_check([{"contains": 5}, {"command": "x", "timeout": -1, "shell": "yes"}, 7])
-    assert [one.path for one in caught.value.complaints] == [(0, "contains"), (1, "timeout"), (1, "shell"), (2,)]
+    assert [one.path for one in caught.value.problems] == [(0, "contains"), (1, "timeout"), (1, "shell"), (2,)]
 
 
 def test_a_judge_and_a_person_can_be_asked(tmp_path: Path) -> None:
@@ -516,9 +517,10 @@ def test_a_judge_and_a_person_can_be_asked(tmp_path: Path) -> None:
 def test_a_document_that_is_gone_is_not_read_from_memory(run: Run, tmp_path: Path) -> None:
     documents = Documents(tmp_path)
     (tmp_path / "doc.md").write_text("x")
-    assert documents.read(tmp_path / "doc.md") is documents.unchanged(tmp_path / "doc.md")
+    assert documents.read(tmp_path / "doc.md") is documents.read(tmp_path / "doc.md")
     (tmp_path / "doc.md").unlink()
-    assert documents.unchanged(tmp_path / "doc.md") is None
+    with pytest.raises(ContentError, match="expected a file, found none"):
+        documents.read(tmp_path / "doc.md")
 
 
 @pytest.mark.parametrize(
@@ -537,4 +539,4 @@ def test_a_function_that_judges_stands_in_a_file_of_the_project_or_elsewhere(
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     expected = tmp_path / found if found else None
-    assert Python(python=reference).file(tmp_path / "rules", tmp_path) == expected
+    assert Python(python=reference).find_file(tmp_path / "rules", tmp_path) == expected

@@ -11,7 +11,7 @@ from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Rule
 from pytest_loop.rules.checks.check import Answer, Context
 from pytest_loop.rules.checks.registry import build_check
 from pytest_loop.rules.document import Documents
-from pytest_loop.rules.reuse import Reuse
+from pytest_loop.rules.reuse import VerdictCache
 from pytest_loop.rules.rule_files import LoadedRule
 
 NODE = "it.rules.yaml::a.it"
@@ -26,15 +26,15 @@ class Project:
         (folder / "data.txt").write_text("1\n")
 
     def judge(self, raw: Any, *, fixtures: tuple[str, ...] = (), artifact: bool = True, **fields: Any) -> Evidence:
-        """One evaluation; what it finds is known to the next."""
+        """Judge a rule; the next call may reuse its evidence."""
         rule = Rule(id="a.it", description="it", **fields)
         judged = LoadedRule(rule, build_check(raw), self.folder, 1, fixtures, raw=raw)
         place = Path("artifact.md") if artifact else None
         context = Context(self.folder, self.folder, place, Documents(self.folder), ask=lambda _: Answer(passed=True))
 
-        reuse = Reuse(self.known)
-        inputs = reuse.inputs(judged, context)
-        if known := reuse.known(NODE, inputs):
+        reuse = VerdictCache(self.known)
+        inputs = reuse.hash_inputs(judged, context)
+        if known := reuse.find_evidence(NODE, inputs):
             return known.model_copy(update={"reused": True})
         self.judgings += 1
         found = (Finding(expected="a", found="b"),)
@@ -80,7 +80,7 @@ def test_a_rule_whose_inputs_have_not_changed_keeps_its_verdict(project: Project
 
 
 @pytest.mark.parametrize("raw", UNCERTAIN)
-def test_a_rule_whose_inputs_are_not_known_is_judged_every_time(project: Project, raw: Any) -> None:
+def test_a_rule_with_uncertain_inputs_is_judged_every_time(project: Project, raw: Any) -> None:
     assert project.judge(raw).inputs == ""
     assert not project.judge(raw).reused
     assert project.judgings == 2
@@ -109,7 +109,7 @@ def test_a_rule_without_an_artifact_is_judged_every_time(project: Project) -> No
         pytest.param(lambda folder: (folder / "bin" / "tool").write_text("#!/bin/sh\nexit 1\n"), id="the program"),
     ],
 )
-def test_whatever_a_command_depends_on_makes_it_run_again(
+def test_a_changed_input_makes_a_command_run_again(
     project: Project, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object]
 ) -> None:
     (project.folder / "bin").mkdir()
@@ -127,7 +127,7 @@ def test_whatever_a_command_depends_on_makes_it_run_again(
     assert project.judgings == 2
 
 
-def test_another_environment_makes_a_command_run_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_variable_makes_a_command_run_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = {"command": "cat", "inputs": ["*.txt"]}
     project.judge(raw)
     monkeypatch.setenv("PYTEST_LOOP_CALL", "of one session")
@@ -138,20 +138,20 @@ def test_another_environment_makes_a_command_run_again(project: Project, monkeyp
     assert project.judgings == 2
 
 
-def test_another_rule_is_judged(project: Project) -> None:
+def test_a_changed_rule_is_judged_again(project: Project) -> None:
     project.judge({"contains": "x"})
     project.judge({"contains": "y"})
     project.judge({"contains": "y"}, must_not=True)
     assert project.judgings == 3
 
 
-def test_the_same_text_written_again_is_no_change(project: Project) -> None:
+def test_writing_the_same_text_is_no_change(project: Project) -> None:
     project.judge({"contains": "x"})
     (project.folder / "artifact.md").write_text("# Guide\n")
     assert project.judge({"contains": "x"}).reused
 
 
-def test_a_file_that_cannot_be_read_is_an_input_too(project: Project) -> None:
+def test_an_unreadable_file_is_an_input(project: Project) -> None:
     (project.folder / "artifact.md").unlink()
     project.judge({"contains": "x"})
     assert project.judge({"contains": "x"}).reused

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import sys
 from collections.abc import Iterator
 from copy import deepcopy
 from fractions import Fraction
@@ -265,6 +267,9 @@ READ = {"summary": "Read it", "responses": ANSWER}
                 "a path without operations": api((("paths", "/users"), {"parameters": []})),
                 "a path without a slash": api((("paths", "users"), {"get": READ})),
                 "Swagger 2": api((("openapi",), DROP), (("swagger",), "2.0")),
+                "no title": api((("info", "title"), DROP)),
+                "a response without a description": api(((*REMOVE, "responses", "204"), {})),
+                "a parameter without a place": api(((*LIST, "parameters"), [{"name": "limit"}])),
             },
             "a.correctness.schemas": {
                 "no YAML": "openapi: [\n",
@@ -344,7 +349,7 @@ def with_files(name: str, *edits: Edit, **others: str) -> dict[str, str]:
 
 def without_quotes(spec: dict[str, str]) -> dict[str, str]:
     """Status codes as many people write them, which makes them numbers."""
-    return {name: "".join(line.replace("'", "") for line in text.splitlines(True)) for name, text in spec.items()}
+    return {name: re.sub(r"'(\d{3})'", r"\1", text) for name, text in spec.items()}
 
 
 @pytest.mark.parametrize("rule", RULES["api-spec"].split()[1::2])
@@ -472,6 +477,26 @@ def test_api_spec_names_operation_and_line(tmp_path: Path) -> None:
     assert (judged(tmp_path, "api-spec", "a.completeness.errors", files) or "").endswith(expected)
 
 
+def test_api_spec_names_the_line_of_an_invalid_value(tmp_path: Path) -> None:
+    files = api(((*REMOVE, "summary"), 5))
+    line = files["openapi.yaml"].split("\n").index("      summary: 5") + 1
+    finding = f"openapi.yaml:{line}: expected OpenAPI, found 5 is not of type 'string'"
+    assert judged(tmp_path, "api-spec", "a.correctness.endpoints", files) == finding
+
+
+def test_without_the_validator_only_paths_and_operations_are_required(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openapi_spec_validator", None)
+    assert judged(tmp_path, "api-spec", "a.correctness.endpoints", api((("info",), DROP))) == ""
+    assert judged(tmp_path, "api-spec", "a.correctness.endpoints", api((("paths",), {})))
+
+
+def test_a_version_that_the_validator_does_not_know_is_accepted(tmp_path: Path) -> None:
+    files = api((("openapi",), "3.99.0"), (("info",), DROP))
+    assert judged(tmp_path, "api-spec", "a.correctness.endpoints", files) == ""
+
+
 def test_at_most_ten_problems_are_written_out(tmp_path: Path) -> None:
     edits: list[Edit] = [(("paths", f"/p{index}"), {"get": {"responses": {}}}) for index in range(12)]
     found = judged(tmp_path, "api-spec", "a.completeness.errors", api(*edits)) or ""
@@ -489,7 +514,16 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("odd", [None, [], {}, "word", 3, [None], {"$ref": "http://[:"}], ids=str)
 @pytest.mark.parametrize(
-    "function", ["check_schemas", "check_examples", "check_errors", "check_naming", "check_pagination", "check_auth"]
+    "function",
+    [
+        "check_shape",
+        "check_schemas",
+        "check_examples",
+        "check_errors",
+        "check_naming",
+        "check_pagination",
+        "check_auth",
+    ],
 )
 def test_a_document_of_any_form_is_judged_without_a_crash(tmp_path: Path, function: str, odd: Any) -> None:
     for number, path in enumerate(paths(COURSES)):

@@ -1,4 +1,4 @@
-"""A small project, judged by warm and by cold sessions side by side."""
+"""A small project that warm and cold sessions judge."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ from textwrap import dedent
 import pytest
 
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.session.runner import ChildSession, Judgement
-from pytest_loop.session.warm.client import Warm
+from pytest_loop.session.result import SessionResult
+from pytest_loop.session.runner import ColdLauncher, SubprocessSession
+from pytest_loop.session.warm.launcher import WarmLauncher
 
 TIMEOUT = 60.0
 
 
 @dataclass
 class Project:
-    """Its files, and two ways to judge them."""
+    """The files of a project, and a launcher of warm sessions for it."""
 
     path: Path
-    words: tuple[str, ...] = ()
-    said: list[str] = field(default_factory=list)
+    arguments: tuple[str, ...] = ()
+    lines: list[str] = field(default_factory=list)
     timeout: float = TIMEOUT
 
     def __post_init__(self) -> None:
         self.write("pytest.ini", "[pytest]\n")
         place = ("--rootdir", str(self.path), "-c", str(self.path / "pytest.ini"))
-        self.words = ("-q", "-p", "no:cacheprovider", *self.words, *place)
-        self.warm = Warm(self.words, self.path, time.time(), say=self.said.append)
+        self.arguments = ("-q", "-p", "no:cacheprovider", *self.arguments, *place)
+        self.launcher = WarmLauncher(self.arguments, self.path, time.time(), print_line=self.lines.append)
 
     def write(self, name: str, text: str) -> Path:
         path = self.path / name
@@ -43,57 +44,59 @@ class Project:
         path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
         return path
 
-    def judge(self, *extra: str, is_warm: bool = True) -> Judgement:
-        warm = self.warm if is_warm else None
-        session = ChildSession(self.words, self.path, self.timeout, os.environ, lambda _data: None, warm=warm)
+    def run_session(self, *extra: str, is_warm: bool = True) -> SessionResult:
+        launcher = self.launcher if is_warm else ColdLauncher()
+        session = SubprocessSession(
+            self.arguments, self.path, self.timeout, os.environ, lambda _data: None, launcher=launcher
+        )
         return session.evaluate(SessionOrder(), *extra)
 
-    def outcomes(self, *, is_warm: bool = True) -> dict[str, str]:
-        """What became of each test; of a module that cannot be imported, too."""
-        return _outcomes(self.judge(is_warm=is_warm))
+    def find_outcomes(self, *, is_warm: bool = True) -> dict[str, str]:
+        """Run a session, and return the outcome of each test and of each module that cannot be imported."""
+        return _get_outcomes(self.run_session(is_warm=is_warm))
 
-    def both(self) -> dict[str, str]:
-        """The same in a warm and in a cold session, word by word."""
-        warm, cold = self.judge(), self.judge(is_warm=False)
-        assert _words(warm) == _words(cold)
-        return _outcomes(warm)
+    def compare_sessions(self) -> dict[str, str]:
+        """Run a warm and a cold session, check that their results are equal, and return the outcomes."""
+        warm, cold = self.run_session(), self.run_session(is_warm=False)
+        assert _normalize(warm) == _normalize(cold)
+        return _get_outcomes(warm)
 
     @property
-    def server(self) -> int | None:
-        """The process that sessions are forked from now."""
-        return self.warm.pid
+    def server_pid(self) -> int | None:
+        """The process of the current fork server."""
+        return self.launcher.pid
 
-    def until(self, holds: Callable[[], bool]) -> None:
-        """Judge again and again: the server learns between sessions."""
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Run sessions until a condition holds: the server loads modules between them."""
         for _ in range(40):
             if holds():
                 return
             time.sleep(0.5)
-            self.judge()
-        raise AssertionError("it never came true")
+            self.run_session()
+        raise AssertionError("the condition never held")
 
 
-def _outcomes(found: Judgement) -> dict[str, str]:
-    tests = {name.partition("::")[2]: one.outcome.value for name, one in found.evidence.items()}
-    return tests | dict.fromkeys(found.problems, "problem")
+def _get_outcomes(result: SessionResult) -> dict[str, str]:
+    tests = {name.partition("::")[2]: evidence.outcome.value for name, evidence in result.evidence.items()}
+    return tests | dict.fromkeys(result.problems, "problem")
 
 
-def _words(found: Judgement) -> dict[str, object]:
-    """What a session says, without what differs between any two: times, processes and places in memory."""
-    told = {name: one.model_dump(exclude={"seconds", "inputs"}) for name, one in found.evidence.items()}
+def _normalize(result: SessionResult) -> dict[str, object]:
+    """Return a result without what differs between sessions: times, processes and addresses."""
+    evidence = {name: piece.model_dump(exclude={"seconds", "inputs"}) for name, piece in result.evidence.items()}
     return {
-        "evidence": re.sub(r"0x[0-9a-f]+|\bpid \d+", "", str(sorted(told.items()))),
-        "problems": found.problems,
-        "plan": sorted(found.plan.items) if found.plan else None,
-        "plugins": found.plugins,
-        "finished": found.finished,
-        "ending": found.ending,
+        "evidence": re.sub(r"0x[0-9a-f]+|\bpid \d+", "", str(sorted(evidence.items()))),
+        "problems": result.problems,
+        "plan": sorted(result.plan.items) if result.plan else None,
+        "plugins": result.plugins,
+        "exit_status": result.exit_status,
+        "ending": result.ending,
     }
 
 
 @dataclass
 class Environment:
-    """A virtual environment with packages of our own beside those that are installed here."""
+    """A virtual environment with the packages of this one, to which tests add their own."""
 
     path: Path
 
@@ -116,25 +119,28 @@ class Environment:
         return path
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Iterator[Callable[..., Project]]:
-    """Makes a project; what it has started ends with the test."""
-    made: list[Project] = []
+MakeProject = Callable[..., Project]
 
-    def make(*words: str) -> Project:
+
+@pytest.fixture
+def make_project(tmp_path: Path) -> Iterator[MakeProject]:
+    """Return a function that makes a project; its server ends with the test."""
+    projects: list[Project] = []
+
+    def make(*arguments: str) -> Project:
         folder = tmp_path / "project"
         folder.mkdir(exist_ok=True)
-        made.append(Project(folder, words))
-        return made[-1]
+        projects.append(Project(folder, arguments))
+        return projects[-1]
 
     yield make
-    for one in made:
-        one.warm.close()
+    for project in projects:
+        project.launcher.close()
 
 
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environment:
-    """An environment that sessions use instead of this one."""
-    made = Environment(tmp_path / "environment")
-    monkeypatch.setattr(sys, "executable", made.python)
-    return made
+    """An environment whose interpreter sessions use."""
+    environment = Environment(tmp_path / "environment")
+    monkeypatch.setattr(sys, "executable", environment.python)
+    return environment

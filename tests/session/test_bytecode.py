@@ -1,3 +1,5 @@
+"""The bytecode cache of sessions."""
+
 from __future__ import annotations
 
 import shutil
@@ -8,37 +10,37 @@ from types import ModuleType
 
 import pytest
 
-from pytest_loop.session.bytecode import Bytecode
+from pytest_loop.session.bytecode import BytecodeCache
 
 
-def test_modules_of_the_interpreter_are_there_and_those_of_the_project_are_not(tmp_path: Path) -> None:
-    bytecode = Bytecode(tmp_path, is_new=True)
-    folder = bytecode.fresh()
-    known = list(folder.rglob("json/*.pyc"))
-    assert known or not list(Path(sys.base_prefix).rglob("json/__pycache__/*.pyc"))
-    own = folder / tmp_path.relative_to(tmp_path.anchor)
-    own.mkdir(parents=True)
-    (own / "shop.cpython-311.pyc").write_bytes(b"forged")
+def test_only_bytecode_of_installed_modules_stays(tmp_path: Path) -> None:
+    bytecode = BytecodeCache(tmp_path, is_new=True)
+    folder = bytecode.prepare()
+    installed = list(folder.rglob("json/*.pyc"))
+    assert installed or not list(Path(sys.base_prefix).rglob("json/__pycache__/*.pyc"))
+    project_folder = folder / tmp_path.relative_to(tmp_path.anchor)
+    project_folder.mkdir(parents=True)
+    (project_folder / "shop.cpython-311.pyc").write_bytes(b"forged")
     library = folder / Path(sys.base_prefix).resolve().relative_to("/") / "lib"
     library.mkdir(parents=True, exist_ok=True)
     (library / "learned.cpython-311.pyc").write_bytes(b"learned")
 
-    assert bytecode.fresh() == folder
+    assert bytecode.prepare() == folder
     assert [path.name for path in folder.rglob("learned*")] == ["learned.cpython-311.pyc"]
     assert list(folder.rglob("shop*")) == []
     (folder / "late.pyc").write_bytes(b"")
     (library / "late.cpython-311.pyc").write_bytes(b"")
     (library / "learned.cpython-311.pyc").write_bytes(b"changed")
 
-    bytecode.fresh()
+    bytecode.prepare()
     assert list(folder.rglob("late*")) == []
     assert list(folder.rglob("learned*")) == []
-    assert list(folder.rglob("json/*.pyc")) == known
+    assert list(folder.rglob("json/*.pyc")) == installed
     bytecode.close()
     assert not folder.exists()
 
 
-def test_who_has_loaded_them_finds_none_and_who_has_not_finds_them_as_they_were(
+def test_a_full_cache_has_the_bytecode_that_was_loaded_when_the_run_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled = tmp_path / "site" / "__pycache__" / "tool.pyc"
@@ -49,30 +51,30 @@ def test_who_has_loaded_them_finds_none_and_who_has_not_finds_them_as_they_were(
     module.__spec__.cached = str(compiled)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "site"))
     monkeypatch.setitem(sys.modules, "tool", module)
-    bytecode = Bytecode(tmp_path / "project", is_new=False)
+    bytecode = BytecodeCache(tmp_path / "project", is_new=False)
     compiled.write_bytes(b"forged")
-    folder = bytecode.fresh(is_full=False)
+    folder = bytecode.prepare(is_full=False)
     assert list(folder.iterdir()) == []
     for _ in range(2):
-        [found] = bytecode.fresh().rglob("tool.pyc")
-        assert found.read_bytes() == b"true"
-        assert found == folder / tmp_path.relative_to("/") / "site" / "tool.pyc"
+        [compiled_file] = bytecode.prepare().rglob("tool.pyc")
+        assert compiled_file.read_bytes() == b"true"
+        assert compiled_file == folder / tmp_path.relative_to("/") / "site" / "tool.pyc"
     shutil.rmtree(folder)
-    [found] = bytecode.fresh().rglob("tool.pyc")
-    assert found.read_bytes() == b"true"
+    [compiled_file] = bytecode.prepare().rglob("tool.pyc")
+    assert compiled_file.read_bytes() == b"true"
     bytecode.close()
 
 
-def test_a_project_inside_the_folder_of_the_interpreter_is_none_of_it() -> None:
-    bytecode = Bytecode(Path(sys.base_prefix) / "projects" / "mine", is_new=True)
-    assert list(bytecode.fresh().rglob("json/*.pyc")) == []
+def test_a_project_inside_the_interpreters_folder_is_not_installed() -> None:
+    bytecode = BytecodeCache(Path(sys.base_prefix) / "projects" / "linked", is_new=True)
+    assert list(bytecode.prepare().rglob("json/*.pyc")) == []
     bytecode.close()
 
 
-def test_folders_that_a_session_has_put_in_place_are_gone(tmp_path: Path) -> None:
-    """Python would follow a link, and read what it knows by name in a folder that lists nothing."""
-    bytecode = Bytecode(tmp_path, is_new=True)
-    folder = bytecode.fresh()
+def test_links_and_unreadable_folders_of_a_session_are_deleted(tmp_path: Path) -> None:
+    """Python follows links, and reads files by name in folders that cannot be listed."""
+    bytecode = BytecodeCache(tmp_path, is_new=True)
+    folder = bytecode.prepare()
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "shop.pyc").write_bytes(b"forged")
@@ -81,7 +83,7 @@ def test_folders_that_a_session_has_put_in_place_are_gone(tmp_path: Path) -> Non
     (folder / "closed" / "shop.pyc").write_bytes(b"forged")
     (folder / "closed").chmod(0o300)
     (folder / "loop").symlink_to("loop")
-    bytecode.fresh()
+    bytecode.prepare()
     assert not [
         name for name in ("linked", "closed", "loop") if (folder / name).is_symlink() or (folder / name).exists()
     ]
@@ -89,28 +91,28 @@ def test_folders_that_a_session_has_put_in_place_are_gone(tmp_path: Path) -> Non
     bytecode.close()
 
 
-def test_what_a_session_of_an_older_run_compiles_is_not_believed(tmp_path: Path) -> None:
-    bytecode = Bytecode(tmp_path, is_new=False)
-    library = bytecode.fresh() / Path(sys.base_prefix).resolve().relative_to("/") / "lib"
+def test_bytecode_of_a_resumed_runs_session_is_not_trusted(tmp_path: Path) -> None:
+    bytecode = BytecodeCache(tmp_path, is_new=False)
+    library = bytecode.prepare() / Path(sys.base_prefix).resolve().relative_to("/") / "lib"
     library.mkdir(parents=True, exist_ok=True)
     (library / "planted.cpython-311.pyc").write_bytes(b"forged")
-    assert list(bytecode.fresh().rglob("planted*")) == []
+    assert list(bytecode.prepare().rglob("planted*")) == []
     bytecode.close()
 
 
-def test_a_folder_that_a_session_has_replaced_is_left_alone(tmp_path: Path) -> None:
-    bytecode = Bytecode(tmp_path, is_new=True)
-    folder = bytecode.fresh()
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "letter.txt").write_text("dear")
+def test_a_folder_that_a_session_replaced_by_a_link_is_not_followed(tmp_path: Path) -> None:
+    bytecode = BytecodeCache(tmp_path, is_new=True)
+    folder = bytecode.prepare()
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "letter.txt").write_text("dear")
     shutil.rmtree(folder)
-    folder.symlink_to(mine)
-    another = bytecode.fresh()
+    folder.symlink_to(linked)
+    another = bytecode.prepare()
     assert another != folder
     assert another.is_dir()
     shutil.rmtree(another)
-    assert bytecode.fresh().is_dir()
-    assert (mine / "letter.txt").read_text() == "dear"
+    assert bytecode.prepare().is_dir()
+    assert (linked / "letter.txt").read_text() == "dear"
     folder.unlink()
     bytecode.close()

@@ -1,13 +1,14 @@
-"""Whatever changes between two sessions is seen by the second one, and a warm session judges as a cold one does."""
+"""Changes between two sessions are seen by the second one, and warm sessions judge like cold ones."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.session.conftest import Environment, MakeProject, Project
 
 THOROUGH = pytest.mark.thorough
 IS_EVERY = bool(os.environ.get("PYTEST_LOOP_EVERY_CHANGE"))
@@ -52,11 +53,11 @@ PASSED = {"test_total": "passed", "test_fixture": "passed", "test_environment": 
 
 @pytest.fixture(params=[(), ("-n2",)] if IS_EVERY else [()], ids=["plain", "n2"] if IS_EVERY else ["plain"])
 def workers(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """Every story is told in one process; with `tox -e warm` also with two xdist workers."""
+    """The arguments for workers: none, and with `tox -e warm` also two workers."""
     return request.param  # type: ignore[no-any-return]
 
 
-def shop(made: Any) -> Any:
+def write_shop(project: Project) -> Project:
     for name, text in (
         ("shop.py", SHOP),
         ("prices.txt", "1 2 3"),
@@ -64,13 +65,13 @@ def shop(made: Any) -> Any:
         ("conftest.py", CONFTEST),
         ("shop.rules.yaml", RULES),
     ):
-        made.write(name, text)
-    return made
+        project.write(name, text)
+    return project
 
 
-def edit(name: str, old: str, new: str) -> Callable[[Any], None]:
-    def change(made: Any) -> None:
-        path = made.path / name
+def edit(name: str, old: str, new: str) -> Callable[[Project], None]:
+    def change(project: Project) -> None:
+        path = project.path / name
         text = path.read_text()
         assert old in text
         path.write_text(text.replace(old, new))
@@ -78,16 +79,16 @@ def edit(name: str, old: str, new: str) -> Callable[[Any], None]:
     return change
 
 
-def added(made: Any) -> None:
-    made.write("test_more.py", "def test_more(): assert False\n")
+def add_test(project: Project) -> None:
+    project.write("test_more.py", "def test_more(): assert False\n")
 
 
-def removed(made: Any) -> None:
-    (made.path / "test_shop.py").unlink()
+def remove_tests(project: Project) -> None:
+    (project.path / "test_shop.py").unlink()
 
 
-def unreadable(made: Any) -> None:
-    made.write("shop.py", "def total(:\n")
+def break_syntax(project: Project) -> None:
+    project.write("shop.py", "def total(:\n")
 
 
 @pytest.mark.parametrize(
@@ -98,60 +99,60 @@ def unreadable(made: Any) -> None:
         pytest.param(edit("conftest.py", "return 1", "return 2"), PASSED | {"test_fixture": "failed"}, True, id="conftest", marks=THOROUGH),
         pytest.param(edit("shop.rules.yaml", '"3"', '"4"'), PASSED | {"a.three": "failed"}, True, id="rule file", marks=THOROUGH),
         pytest.param(edit("prices.txt", "2 3", "5 0"), PASSED | {"a.three": "failed"}, True, id="data file", marks=THOROUGH),
-        pytest.param(added, PASSED | {"test_more": "failed"}, True, id="added test", marks=THOROUGH),
-        pytest.param(removed, {"a.three": "passed"}, True, id="removed tests"),
-        pytest.param(unreadable, {"test_shop.py": "problem", "a.three": "passed"}, True, id="a module that cannot be imported"),
+        pytest.param(add_test, PASSED | {"test_more": "failed"}, True, id="added test", marks=THOROUGH),
+        pytest.param(remove_tests, {"a.three": "passed"}, True, id="removed tests"),
+        pytest.param(break_syntax, {"test_shop.py": "problem", "a.three": "passed"}, True, id="a module that cannot be imported"),
         pytest.param(edit("pytest.ini", "[pytest]", "[pytest]\npython_functions = test_t*"), {"test_total": "passed", "a.three": "passed"}, False, id="ini file"),
         pytest.param(edit("pytest.ini", "[pytest]", "[pytest]\naddopts = -k total"), {"test_total": "passed"}, False, id="options in the ini file"),
     ],
 )  # fmt: skip
-def test_what_changes_in_the_project_is_seen_at_once(
-    project: Callable[..., Any],
+def test_a_change_in_the_project_is_seen_by_the_next_session(
+    make_project: MakeProject,
     workers: tuple[str, ...],
-    change: Callable[[Any], None],
+    change: Callable[[Project], None],
     expected: dict[str, str],
     is_same_server: bool,
 ) -> None:
-    made = shop(project(*workers, "--continue-on-collection-errors"))
-    assert made.outcomes() == PASSED
-    before = made.server
-    change(made)
-    assert made.both() == expected
-    assert (made.server == before) is is_same_server
-    assert made.said == []
+    project = write_shop(make_project(*workers, "--continue-on-collection-errors"))
+    assert project.find_outcomes() == PASSED
+    before = project.server_pid
+    change(project)
+    assert project.compare_sessions() == expected
+    assert (project.server_pid == before) is is_same_server
+    assert project.lines == []
 
 
-def test_one_change_after_the_other_is_seen_by_workers_too(project: Callable[..., Any]) -> None:
-    made = shop(project("-n2"))
-    assert made.outcomes() == PASSED
+def test_changes_are_seen_by_workers_too(make_project: MakeProject) -> None:
+    project = write_shop(make_project("-n2"))
+    assert project.find_outcomes() == PASSED
     for change, different in (
         (edit("shop.py", "sum(", "1 + sum("), {"test_total": "failed"}),
         (edit("test_shop.py", "== 6", "== 7"), {"test_total": "passed"}),
         (edit("conftest.py", "return 1", "return 2"), {"test_fixture": "failed"}),
         (edit("shop.rules.yaml", '"3"', '"4"'), {"a.three": "failed"}),
         (edit("prices.txt", "2 3", "2 4"), {"test_total": "failed", "a.three": "passed"}),
-        (added, {"test_more": "failed"}),
+        (add_test, {"test_more": "failed"}),
     ):
-        change(made)
-        assert different.items() <= made.outcomes().items()
-    made.both()
+        change(project)
+        assert different.items() <= project.find_outcomes().items()
+    project.compare_sessions()
 
 
-def test_another_environment_is_seen_at_once(
-    project: Callable[..., Any], workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+def test_a_changed_variable_is_seen_by_the_next_session(
+    make_project: MakeProject, workers: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = shop(project(*workers))
-    assert made.outcomes() == PASSED
+    project = write_shop(make_project(*workers))
+    assert project.find_outcomes() == PASSED
     monkeypatch.setenv("SHOP", "closed")
-    assert made.both() == PASSED | {"test_environment": "failed"}
+    assert project.compare_sessions() == PASSED | {"test_environment": "failed"}
     monkeypatch.delenv("SHOP")
-    assert made.both() == PASSED
+    assert project.compare_sessions() == PASSED
 
 
-def test_the_session_is_that_of_a_new_interpreter(project: Callable[..., Any], workers: tuple[str, ...]) -> None:
-    made = project(*workers)
-    made.write("helper.py", "CALLS = []\n")
-    made.write(
+def test_a_session_starts_like_a_new_interpreter(make_project: MakeProject, workers: tuple[str, ...]) -> None:
+    project = make_project(*workers)
+    project.write("helper.py", "CALLS = []\n")
+    project.write(
         "test_it.py",
         """
         import os, random, sys, threading
@@ -173,12 +174,12 @@ def test_the_session_is_that_of_a_new_interpreter(project: Callable[..., Any], w
         """,
     )
     for _ in range(3):
-        assert set(made.outcomes().values()) == {"passed"}
-    numbers = (made.path / "numbers").read_text().split()
+        assert set(project.find_outcomes().values()) == {"passed"}
+    numbers = (project.path / "numbers").read_text().split()
     assert len(set(numbers)) == len(numbers) == 3
 
 
-# -- what is installed
+# -- installed modules
 
 LIBRARY = """
     import os
@@ -191,7 +192,7 @@ USES = """
 
     def test_version():
         import library
-        Path("prepared").write_text(str(library.PID != os.getpid()))
+        Path("preloaded").write_text(str(library.PID != os.getpid()))
         assert library.VERSION == 1
 """
 
@@ -205,68 +206,68 @@ NATIVE = """
 """
 
 
-def is_prepared(made: Any) -> bool:
-    path: Path = made.path / "prepared"
+def is_preloaded(project: Project) -> bool:
+    path: Path = project.path / "preloaded"
     return path.exists() and path.read_text() == "True"
 
 
-def prepared(project: Callable[..., Any], environment: Any, *words: str) -> Any:
-    """A project whose sessions find an installed module loaded."""
+def preload_library(make_project: MakeProject, environment: Environment, *arguments: str) -> Project:
+    """Return a project whose server has preloaded an installed module."""
     environment.install("library.py", LIBRARY)
-    made = project(*words)
-    made.write("test_it.py", USES)
-    made.judge()
-    made.until(lambda: is_prepared(made))
-    return made
+    project = make_project(*arguments)
+    project.write("test_it.py", USES)
+    project.run_session()
+    project.wait_until(lambda: is_preloaded(project))
+    return project
 
 
-def test_an_installed_module_is_loaded_ahead_and_a_new_version_is_seen(
-    project: Callable[..., Any], environment: Any, workers: tuple[str, ...]
+def test_a_new_version_of_a_preloaded_module_is_seen(
+    make_project: MakeProject, environment: Environment, workers: tuple[str, ...]
 ) -> None:
-    made = prepared(project, environment, *workers)
-    before = made.server
-    assert made.outcomes() == {"test_version": "passed"}
-    assert made.server == before
+    project = preload_library(make_project, environment, *workers)
+    before = project.server_pid
+    assert project.find_outcomes() == {"test_version": "passed"}
+    assert project.server_pid == before
     environment.install("library.py", LIBRARY.replace("= 1", "= 2"))
-    assert made.both() == {"test_version": "failed"}
-    assert made.server != before
+    assert project.compare_sessions() == {"test_version": "failed"}
+    assert project.server_pid != before
 
 
-def test_a_module_of_the_project_with_the_name_of_an_installed_one_comes_first(
-    project: Callable[..., Any], environment: Any, workers: tuple[str, ...]
+def test_a_module_of_the_project_wins_over_a_preloaded_one(
+    make_project: MakeProject, environment: Environment, workers: tuple[str, ...]
 ) -> None:
-    made = prepared(project, environment, *workers)
-    made.write("library.py", LIBRARY.replace("= 1", "= 2"))
-    assert made.both() == {"test_version": "failed"}
-    (made.path / "library.py").unlink()
-    assert made.both() == {"test_version": "passed"}
+    project = preload_library(make_project, environment, *workers)
+    project.write("library.py", LIBRARY.replace("= 1", "= 2"))
+    assert project.compare_sessions() == {"test_version": "failed"}
+    (project.path / "library.py").unlink()
+    assert project.compare_sessions() == {"test_version": "passed"}
 
 
 @THOROUGH
-def test_a_part_of_a_package_that_nobody_imports_any_more_is_missing(
-    project: Callable[..., Any], environment: Any
+def test_a_preloaded_submodule_is_hidden_until_it_is_imported(
+    make_project: MakeProject, environment: Environment
 ) -> None:
     environment.install("big/__init__.py", "")
     environment.install("big/part.py", LIBRARY)
-    made = project()
-    made.write("test_it.py", USES.replace("import library", "import big.part as library"))
-    made.judge()
-    made.until(lambda: is_prepared(made))
-    made.write("test_it.py", "import big\ndef test_version(): assert big.part.VERSION == 1\n")
-    assert made.both() == {"test_version": "failed"}
+    project = make_project()
+    project.write("test_it.py", USES.replace("import library", "import big.part as library"))
+    project.run_session()
+    project.wait_until(lambda: is_preloaded(project))
+    project.write("test_it.py", "import big\ndef test_version(): assert big.part.VERSION == 1\n")
+    assert project.compare_sessions() == {"test_version": "failed"}
 
 
 @THOROUGH
-def test_what_a_conftest_file_sets_is_seen_by_an_installed_module(
-    project: Callable[..., Any], environment: Any
+def test_a_variable_that_a_conftest_file_sets_is_seen_by_an_installed_module(
+    make_project: MakeProject, environment: Environment
 ) -> None:
     environment.install("library.py", LIBRARY.replace("= 1", "= int(os.environ.get('LIBRARY', 1))"))
-    made = project()
-    made.write("test_it.py", USES)
-    made.judge()
-    made.until(lambda: is_prepared(made))
-    made.write("conftest.py", "import os\nos.environ['LIBRARY'] = '2'\n")
-    assert made.both() == {"test_version": "failed"}
+    project = make_project()
+    project.write("test_it.py", USES)
+    project.run_session()
+    project.wait_until(lambda: is_preloaded(project))
+    project.write("conftest.py", "import os\nos.environ['LIBRARY'] = '2'\n")
+    assert project.compare_sessions() == {"test_version": "failed"}
 
 
 @pytest.mark.parametrize(
@@ -284,102 +285,104 @@ def test_what_a_conftest_file_sets_is_seen_by_an_installed_module(
         pytest.param("environment = dict(os.environ)", id="all variables", marks=THOROUGH),
     ],
 )  # fmt: skip
-def test_a_module_that_does_more_than_to_load_is_not_loaded_ahead(
-    project: Callable[..., Any], environment: Any, noise: str
+def test_a_module_with_side_effects_is_not_preloaded(
+    make_project: MakeProject, environment: Environment, noise: str
 ) -> None:
     environment.install("library.py", f"import os\n{noise}\nVERSION = 1\nPID = os.getpid()\n")
     environment.install("quiet.py", LIBRARY)
-    made = project()
-    made.write("helper.py", "")
-    made.write(
-        "test_it.py", USES + USES.replace("version", "quiet").replace("library", "quiet").replace("prepared", "q")
+    project = make_project()
+    project.write("helper.py", "")
+    project.write(
+        "test_it.py", USES + USES.replace("version", "quiet").replace("library", "quiet").replace("preloaded", "q")
     )
-    assert made.both() == {"test_version": "passed", "test_quiet": "passed"}
-    made.until(lambda: (made.path / "q").read_text() == "True")
-    assert made.both() == {"test_version": "passed", "test_quiet": "passed"}
-    assert not is_prepared(made)
+    assert project.compare_sessions() == {"test_version": "passed", "test_quiet": "passed"}
+    project.wait_until(lambda: (project.path / "q").read_text() == "True")
+    assert project.compare_sessions() == {"test_version": "passed", "test_quiet": "passed"}
+    assert not is_preloaded(project)
 
 
 @THOROUGH
-def test_a_module_that_turns_up_is_found_by_an_installed_one(project: Callable[..., Any], environment: Any) -> None:
+def test_an_optional_module_that_appears_is_found_by_an_installed_one(
+    make_project: MakeProject, environment: Environment
+) -> None:
     text = "try:\n    from local_settings import VERSION\nexcept ImportError:\n    VERSION = 1\n"
     environment.install("library.py", f"import os\nPID = os.getpid()\n{text}")
-    made = project()
-    made.write("test_it.py", USES)
-    made.judge()
-    made.until(lambda: is_prepared(made))
-    made.write("local_settings.py", "VERSION = 2\n")
-    assert made.both() == {"test_version": "failed"}
+    project = make_project()
+    project.write("test_it.py", USES)
+    project.run_session()
+    project.wait_until(lambda: is_preloaded(project))
+    project.write("local_settings.py", "VERSION = 2\n")
+    assert project.compare_sessions() == {"test_version": "failed"}
 
 
-def test_a_module_that_was_planted_during_the_run_is_not_loaded_ahead(
-    project: Callable[..., Any], environment: Any
+def test_a_module_that_was_installed_during_the_run_is_not_preloaded(
+    make_project: MakeProject, environment: Environment
 ) -> None:
     environment.install("quiet.py", LIBRARY)
-    made = project()
+    project = make_project()
     environment.install("library.py", LIBRARY)
-    made.write(
-        "test_it.py", USES + USES.replace("version", "quiet").replace("library", "quiet").replace("prepared", "q")
+    project.write(
+        "test_it.py", USES + USES.replace("version", "quiet").replace("library", "quiet").replace("preloaded", "q")
     )
-    made.judge()
-    made.until(lambda: (made.path / "q").read_text() == "True")
-    assert not is_prepared(made)
+    project.run_session()
+    project.wait_until(lambda: (project.path / "q").read_text() == "True")
+    assert not is_preloaded(project)
 
 
 @THOROUGH
-def test_a_package_that_lives_elsewhere_is_read_anew(
-    project: Callable[..., Any], environment: Any, tmp_path: Path, workers: tuple[str, ...]
+def test_a_change_of_an_editable_package_is_seen(
+    make_project: MakeProject, environment: Environment, tmp_path: Path, workers: tuple[str, ...]
 ) -> None:
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (folder / "library.py").write_text("import os\nVERSION = 1\nPID = os.getpid()\n")
     environment.install("editable.pth", f"{folder}\n")
-    made = project(*workers)
-    made.write("test_it.py", USES)
-    assert made.outcomes() == {"test_version": "passed"}
-    before = made.server
+    project = make_project(*workers)
+    project.write("test_it.py", USES)
+    assert project.find_outcomes() == {"test_version": "passed"}
+    before = project.server_pid
     (folder / "library.py").write_text("import os\nVERSION = 22\nPID = os.getpid()\n")
-    assert made.both() == {"test_version": "failed"}
-    assert made.server == before
+    assert project.compare_sessions() == {"test_version": "failed"}
+    assert project.server_pid == before
 
 
 @THOROUGH
-def test_another_version_of_a_plugin_is_seen(
-    project: Callable[..., Any], environment: Any, workers: tuple[str, ...]
+def test_a_new_version_of_a_plugin_is_seen(
+    make_project: MakeProject, environment: Environment, workers: tuple[str, ...]
 ) -> None:
     plugin = "import pytest\n@pytest.fixture\ndef size():\n    return 1\n"
     environment.install("sized.py", plugin)
-    made = project(*workers, "-p", "sized")
-    made.write("test_it.py", "def test_size(size): assert size == 1\n")
-    assert made.outcomes() == {"test_size": "passed"}
-    before = made.server
+    project = make_project(*workers, "-p", "sized")
+    project.write("test_it.py", "def test_size(size): assert size == 1\n")
+    assert project.find_outcomes() == {"test_size": "passed"}
+    before = project.server_pid
     environment.install("sized.py", plugin.replace("1", "2"))
-    assert made.both() == {"test_size": "failed"}
-    assert made.server != before
+    assert project.compare_sessions() == {"test_size": "failed"}
+    assert project.server_pid != before
 
 
-def test_a_plugin_that_was_installed_is_seen(
-    project: Callable[..., Any], environment: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_newly_installed_plugin_is_seen(
+    make_project: MakeProject, environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     monkeypatch.delenv("PYTEST_PLUGINS")
-    made = project()
-    made.write("test_it.py", "def test_size(size): assert size == 1\n")
-    assert made.outcomes() == {"test_size": "error"}
+    project = make_project()
+    project.write("test_it.py", "def test_size(size): assert size == 1\n")
+    assert project.find_outcomes() == {"test_size": "error"}
     environment.install("sized.py", "import pytest\n@pytest.fixture\ndef size():\n    return 1\n")
     environment.install("sized-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: sized\nVersion: 1.0\n")
     environment.install("sized-1.0.dist-info/entry_points.txt", "[pytest11]\nsized = sized\n")
-    assert made.both() == {"test_size": "passed"}
+    assert project.compare_sessions() == {"test_size": "passed"}
 
 
-def test_a_module_that_is_no_python_can_be_imported_where_its_package_is_imported_anew(
-    project: Callable[..., Any], environment: Any
+def test_an_extension_module_can_be_imported_if_its_package_is_imported_again(
+    make_project: MakeProject, environment: Environment
 ) -> None:
-    """Python loads such a module once in a process; the server has done so already."""
+    """A process loads an extension module once, and the server has done so."""
     environment.install("fast/__init__.py", NATIVE)
-    made = project()
-    made.write("test_it.py", USES.replace("import library", "import fast as library"))
-    made.judge()
-    made.until(lambda: is_prepared(made))
-    made.write("conftest.py", "import os\nos.environ['FAST'] = '2'\n")
-    assert made.both() == {"test_version": "failed"}
+    project = make_project()
+    project.write("test_it.py", USES.replace("import library", "import fast as library"))
+    project.run_session()
+    project.wait_until(lambda: is_preloaded(project))
+    project.write("conftest.py", "import os\nos.environ['FAST'] = '2'\n")
+    assert project.compare_sessions() == {"test_version": "failed"}

@@ -1,4 +1,4 @@
-"""One judge for all processes of a session."""
+"""The judge service of a session, and the judge behind it."""
 
 from __future__ import annotations
 
@@ -26,54 +26,57 @@ from pytest_loop.agents.protocol import (
 )
 from pytest_loop.core.model.run_state import Usage
 from pytest_loop.errors import CheckError
-from pytest_loop.session import broker
-from pytest_loop.session.broker import Broker, ask
+from pytest_loop.rules.checks.check import Answer
+from pytest_loop.session import judge_service
+from pytest_loop.session.judge_service import JudgeService, ask_judge
 
 Judging = Callable[[str, Path | None], JudgeAnswer]
-Serve = Callable[[Judging], Broker]
+Serve = Callable[[Judging], JudgeService]
 
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """A broker that does not wait long between its tries."""
-    monkeypatch.setattr(broker, "BACKOFF", 0.05)
-    opened: list[Broker] = []
+    """Return a function that starts a service with short delays between tries."""
+    monkeypatch.setattr(judge_service, "BACKOFF", 0.05)
+    services: list[JudgeService] = []
 
-    def make(judging: Judging) -> Broker:
-        opened.append(Broker(judging))
-        return opened[-1]
+    def make(judge_question: Judging) -> JudgeService:
+        services.append(JudgeService(judge_question))
+        return services[-1]
 
     yield make
-    for one in opened:
-        one.close()
+    for service in services:
+        service.close()
 
 
-def test_a_question_of_another_process_gets_its_answer(serve: Serve, tmp_path: Path) -> None:
-    asked: list[tuple[str, Path | None]] = []
+def test_a_question_from_another_process_is_answered(serve: Serve, tmp_path: Path) -> None:
+    questions: list[tuple[str, Path | None]] = []
 
-    def judging(question: str, artifact: Path | None) -> JudgeAnswer:
-        asked.append((question, artifact))
+    def judge_question(question: str, artifact: Path | None) -> JudgeAnswer:
+        questions.append((question, artifact))
         return JudgeAnswer(passed=True, reason="Grüße", evidence="line 1")
 
-    one = serve(judging)
-    script = "import sys\nfrom pathlib import Path\nfrom pytest_loop.session.broker import ask\nprint(ask(sys.argv[1], sys.argv[2], 'so?', Path('/x')).reason)"
-    done = subprocess.run([sys.executable, "-c", script, one.address, one.key], capture_output=True, check=True)
+    service = serve(judge_question)
+    script = "import sys\nfrom pathlib import Path\nfrom pytest_loop.session.judge_service import ask_judge\nprint(ask_judge(sys.argv[1], sys.argv[2], 'so?', Path('/x')).reason)"
+    done = subprocess.run([sys.executable, "-c", script, service.address, service.key], capture_output=True, check=True)
     assert done.stdout.decode() == "Grüße\n"
-    assert ask(one.address, one.key, "and so?", None) == JudgeAnswer(passed=True, reason="Grüße", evidence="line 1")
-    assert asked == [("so?", Path("/x")), ("and so?", None)]
+    assert ask_judge(service.address, service.key, "and so?", None) == Answer(
+        passed=True, reason="Grüße", evidence="line 1"
+    )
+    assert questions == [("so?", Path("/x")), ("and so?", None)]
 
 
-def test_a_judge_that_errs_is_asked_again_a_little_later_each_time(serve: Serve) -> None:
+def test_a_judge_that_fails_is_tried_again_after_a_growing_delay(serve: Serve) -> None:
     times: list[float] = []
 
-    def judging(_question: str, _artifact: Path | None) -> JudgeAnswer:
+    def judge_question(_question: str, _artifact: Path | None) -> JudgeAnswer:
         times.append(time.monotonic())
         if len(times) < 3:
             raise AgentError("rate limit")
         return JudgeAnswer(passed=False)
 
-    one = serve(judging)
-    assert ask(one.address, one.key, "so?", None).passed is False
+    service = serve(judge_question)
+    assert ask_judge(service.address, service.key, "so?", None).passed is False
     assert times[1] - times[0] >= 0.05
     assert times[2] - times[1] >= 0.1
 
@@ -85,35 +88,35 @@ def test_a_judge_that_errs_is_asked_again_a_little_later_each_time(serve: Serve)
         (AgentUnavailableError("it is gone"), "the judge gave no answer to 'so?' in 1 try: it is gone"),
     ],
 )
-def test_a_judge_without_an_answer_is_an_error_and_never_a_pass(serve: Serve, error: AgentError, message: str) -> None:
-    def judging(_question: str, _artifact: Path | None) -> JudgeAnswer:
+def test_a_judge_without_an_answer_is_an_error(serve: Serve, error: AgentError, message: str) -> None:
+    def judge_question(_question: str, _artifact: Path | None) -> JudgeAnswer:
         raise error
 
-    one = serve(judging)
+    service = serve(judge_question)
     with pytest.raises(CheckError) as raised:
-        ask(one.address, one.key, "so?", None)
+        ask_judge(service.address, service.key, "so?", None)
     assert str(raised.value) == message
 
 
-def test_a_judge_that_breaks_is_an_error_too(serve: Serve) -> None:
-    def judging(_question: str, _artifact: Path | None) -> JudgeAnswer:
+def test_an_unexpected_error_of_the_judge_is_an_error(serve: Serve) -> None:
+    def judge_question(_question: str, _artifact: Path | None) -> JudgeAnswer:
         raise OSError("disk full")
 
-    one = serve(judging)
+    service = serve(judge_question)
     with pytest.raises(CheckError, match=r"the judge cannot be reached to answer 'so\?' \(EOFError\)"):
-        ask(one.address, one.key, "so?", None)
+        ask_judge(service.address, service.key, "so?", None)
 
 
-def test_who_is_gone_cannot_be_reached(serve: Serve) -> None:
-    one = serve(lambda _question, _artifact: JudgeAnswer(passed=True))
-    one.close()
-    one.close()
+def test_a_closed_service_cannot_be_reached(serve: Serve) -> None:
+    service = serve(lambda _question, _artifact: JudgeAnswer(passed=True))
+    service.close()
+    service.close()
     with pytest.raises(CheckError, match="the judge cannot be reached"):
-        ask(one.address, one.key, "so?", None)
+        ask_judge(service.address, service.key, "so?", None)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "data",
     [
         b'{"key": "wrong", "question": "so?", "artifact": ""}',
         b'{"key": 5}',
@@ -123,26 +126,26 @@ def test_who_is_gone_cannot_be_reached(serve: Serve) -> None:
         b"x" * 2_000_000,
     ],
 )
-def test_who_does_not_know_the_key_hears_nothing_and_holds_up_nobody(serve: Serve, said: bytes) -> None:
-    one = serve(lambda _question, _artifact: JudgeAnswer(passed=True))
-    with Client(json.loads(one.address)) as silent, Client(json.loads(one.address)) as stranger:
-        with contextlib.suppress(BrokenPipeError):  # it may hang up in the middle of a long speech
-            stranger.send_bytes(said)
+def test_a_client_without_the_key_gets_no_answer_and_blocks_no_other(serve: Serve, data: bytes) -> None:
+    service = serve(lambda _question, _artifact: JudgeAnswer(passed=True))
+    with Client(json.loads(service.address)) as silent, Client(json.loads(service.address)) as stranger:
+        with contextlib.suppress(BrokenPipeError):  # the service may close the connection early
+            stranger.send_bytes(data)
         with pytest.raises((EOFError, OSError)):
             stranger.recv_bytes()
-        assert ask(one.address, one.key, "so?", None).passed
+        assert ask_judge(service.address, service.key, "so?", None).passed
         assert not silent.closed
 
 
-def test_questions_are_answered_side_by_side(serve: Serve) -> None:
+def test_questions_are_answered_concurrently(serve: Serve) -> None:
     both = threading.Barrier(2, timeout=20)
 
-    def judging(_question: str, _artifact: Path | None) -> JudgeAnswer:
+    def judge_question(_question: str, _artifact: Path | None) -> JudgeAnswer:
         both.wait()
         return JudgeAnswer(passed=True)
 
-    one = serve(judging)
-    threads = [threading.Thread(target=ask, args=(one.address, one.key, "so?", None)) for _ in range(2)]
+    service = serve(judge_question)
+    threads = [threading.Thread(target=ask_judge, args=(service.address, service.key, "so?", None)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -150,17 +153,15 @@ def test_questions_are_answered_side_by_side(serve: Serve) -> None:
     assert not both.broken
 
 
-def test_a_temporary_folder_with_a_long_name_is_no_obstacle(
-    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_temporary_folder_may_have_a_long_name(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = """
 import sys, tempfile, pathlib
 tempfile.tempdir = sys.argv[1]
 pathlib.Path(sys.argv[1]).mkdir()
-from pytest_loop.session.broker import Broker, JudgeAnswer, ask
-one = Broker(lambda question, artifact: JudgeAnswer(passed=True, reason=question))
-print(ask(one.address, one.key, "so?", None).reason)
-one.close()
+from pytest_loop.session.judge_service import JudgeAnswer, JudgeService, ask_judge
+service = JudgeService(lambda question, artifact: JudgeAnswer(passed=True, reason=question))
+print(ask_judge(service.address, service.key, "so?", None).reason)
+service.close()
 """
     done = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / ("x" * 120))], capture_output=True, text=True, check=False
@@ -168,18 +169,18 @@ one.close()
     assert (done.stdout, done.stderr) == ("so?\n", "")
 
 
-def test_a_broker_without_descriptors_answers_when_it_has_some_again() -> None:
+def test_a_service_without_free_descriptors_answers_later() -> None:
     script = """
 import json, resource, sys, time
-from pytest_loop.session.broker import Broker, JudgeAnswer
+from pytest_loop.session.judge_service import JudgeAnswer, JudgeService
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-one = Broker(lambda question, artifact: JudgeAnswer(passed=True, reason="at last"))
+service = JudgeService(lambda question, artifact: JudgeAnswer(passed=True, reason="at last"))
 files = []
 for _ in range(3):
     try:
         while True: files.append(open("/dev/null"))
     except OSError: time.sleep(0.05)
-print(json.dumps([one.address, one.key]), flush=True)
+print(json.dumps([service.address, service.key]), flush=True)
 sys.stdin.readline()
 files.clear()
 sys.stdin.readline()
@@ -190,8 +191,8 @@ sys.stdin.readline()
         assert child.stdin
         assert child.stdout
         address, key = json.loads(child.stdout.readline())
-        answers: list[JudgeAnswer] = []
-        thread = threading.Thread(target=lambda: answers.append(ask(address, key, "so?", None)))
+        answers: list[Answer] = []
+        thread = threading.Thread(target=lambda: answers.append(ask_judge(address, key, "so?", None)))
         thread.start()
         time.sleep(0.3)
         child.stdin.write("free them\n")
@@ -199,11 +200,11 @@ sys.stdin.readline()
         thread.join(20)
         child.stdin.write("end\n")
         child.stdin.flush()
-    assert [one.reason for one in answers] == ["at last"]
+    assert [answer.reason for answer in answers] == ["at last"]
 
 
-class Spoken:
-    """An agent that says what stands in a list, and keeps what it was asked."""
+class ScriptedAgent:
+    """An agent that gives prepared replies and keeps the requests."""
 
     name = "spoken"
     is_serial = False
@@ -221,7 +222,7 @@ class Spoken:
         return self.answers.pop(0)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 YES = AgentReply(text='{"passed": true, "reason": "r"}', usage=Usage(tokens=5))
@@ -230,7 +231,7 @@ YES = AgentReply(text='{"passed": true, "reason": "r"}', usage=Usage(tokens=5))
 def test_a_judge_sees_a_copy_of_the_document(tmp_path: Path) -> None:
     path = tmp_path / "guide.md"
     path.write_text("# Guide")
-    agent = Spoken(YES)
+    agent = ScriptedAgent(YES)
     judge = Judge(agent, tmp_path, "nonce", iteration=3, phase="B")
     assert judge.answer("Is it good?", path) == JudgeAnswer(passed=True, reason="r")
     request = agent.requests[0]
@@ -244,14 +245,14 @@ def test_a_judge_sees_a_copy_of_the_document(tmp_path: Path) -> None:
     assert judge.was_asked
 
 
-def test_somebody_else_may_write_the_prompt(tmp_path: Path) -> None:
-    agent = Spoken(YES)
+def test_a_prompt_can_be_replaced(tmp_path: Path) -> None:
+    agent = ScriptedAgent(YES)
     Judge(agent, tmp_path, "nonce", make_prompt=lambda request: f"{request.step}?").answer("Is it good?", None)
     assert agent.requests[0].prompt == "JUDGE?"
 
 
-def test_a_question_about_no_document_is_about_the_project(tmp_path: Path) -> None:
-    agent = Spoken(YES, YES)
+def test_a_question_without_a_document_is_about_the_project(tmp_path: Path) -> None:
+    agent = ScriptedAgent(YES, YES)
     judge = Judge(agent, tmp_path, "nonce")
     judge.answer("Is it good?", None)
     judge.answer("Is it bad?", None)
@@ -261,28 +262,28 @@ def test_a_question_about_no_document_is_about_the_project(tmp_path: Path) -> No
     assert judge.usage == Usage(tokens=10)
 
 
-def test_a_document_that_is_not_there_does_not_pass_and_costs_nothing(tmp_path: Path) -> None:
-    judge = Judge(Spoken(), tmp_path, "nonce")
+def test_a_missing_document_fails_without_a_request(tmp_path: Path) -> None:
+    judge = Judge(ScriptedAgent(), tmp_path, "nonce")
     assert judge.answer("Is it good?", tmp_path / "none").passed is False
     (tmp_path / "large").write_bytes(b"x" * (8 * 1024**2 + 1))
     with pytest.raises(AgentError, match=r"expected at most 8 MB to judge, found more: .*/large"):
         judge.answer("Is it good?", tmp_path / "large")
 
 
-def test_what_was_wrong_with_an_answer_is_told_with_the_next_try_only(tmp_path: Path) -> None:
-    agent = Spoken(AgentReply(text="yes"), YES, YES)
+def test_the_problem_of_an_answer_is_in_the_next_prompt_only(tmp_path: Path) -> None:
+    agent = ScriptedAgent(AgentReply(text="yes"), YES, YES)
     judge = Judge(agent, tmp_path, "nonce")
     with pytest.raises(AgentError, match="expected a JSON object, found 'yes'"):
         judge.answer("Is it good?", None)
     judge.answer("Is it good?", None)
     judge.answer("Is it good?", None)
-    told = ["expected a JSON object, found 'yes'" in request.prompt for request in agent.requests]
-    assert told == [False, True, False]
+    has_problem = ["expected a JSON object, found 'yes'" in request.prompt for request in agent.requests]
+    assert has_problem == [False, True, False]
 
 
-def test_a_judge_whom_nobody_waits_for_stops(serve: Serve, tmp_path: Path) -> None:
-    judge = Judge(Spoken(YES), tmp_path, "nonce")
-    one = Broker(judge.answer, judge.dismiss)
-    one.close()
+def test_a_judge_stops_when_its_service_is_closed(serve: Serve, tmp_path: Path) -> None:
+    judge = Judge(ScriptedAgent(YES), tmp_path, "nonce")
+    service = JudgeService(judge.answer, judge.dismiss)
+    service.close()
     with pytest.raises(StopRequestedError):
         judge.answer("Is it good?", None)

@@ -1,3 +1,5 @@
+"""Messages with files between processes."""
+
 from __future__ import annotations
 
 import os
@@ -6,55 +8,55 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_loop.session.warm.messages import receive, send
+from pytest_loop.session.warm.messages import receive_message, send_message
 
-Ends = tuple[socket.socket, socket.socket]
+Pair = tuple[socket.socket, socket.socket]
 
 
 @pytest.fixture
-def ends() -> Iterator[Ends]:
-    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with one, other:
-        yield one, other
+def pair() -> Iterator[Pair]:
+    sender, receiver = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with sender, receiver:
+        yield sender, receiver
 
 
-def opened() -> set[str]:
+def list_descriptors() -> set[str]:
     return set(os.listdir("/proc/self/fd"))  # noqa: PTH208
 
 
-def test_messages_of_any_length_arrive_with_their_files(ends: Ends) -> None:
-    ours, theirs = os.pipe()
-    send(ends[0], {"text": "x" * 1_000_000}, [theirs])
-    message, files = receive(ends[1])
+def test_messages_of_any_length_arrive_with_their_files(pair: Pair) -> None:
+    read_end, write_end = os.pipe()
+    send_message(pair[0], {"text": "x" * 1_000_000}, [write_end])
+    message, files = receive_message(pair[1])
     assert len(message["text"]) == 1_000_000
     os.write(files[0], b"hello")
-    assert os.read(ours, 5) == b"hello"
-    for descriptor in (ours, theirs, *files):
+    assert os.read(read_end, 5) == b"hello"
+    for descriptor in (read_end, write_end, *files):
         os.close(descriptor)
 
 
-def test_the_end_is_an_end(ends: Ends) -> None:
-    ends[0].close()
+def test_a_closed_connection_is_the_end(pair: Pair) -> None:
+    pair[0].close()
     with pytest.raises(EOFError):
-        receive(ends[1])
-    ends[1].close()
+        receive_message(pair[1])
+    pair[1].close()
     with pytest.raises(EOFError):
-        receive(ends[1])
+        receive_message(pair[1])
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[1]", b"7", b"\xff"])
-def test_nonsense_is_an_end_and_leaves_nothing_open(ends: Ends, text: bytes) -> None:
-    before = opened()
+def test_an_invalid_message_is_the_end_and_leaves_no_file_open(pair: Pair, text: bytes) -> None:
+    before = list_descriptors()
     body = os.memfd_create("nonsense")
     os.write(body, text)
-    socket.send_fds(ends[0], [b"\n"], [body, body])
+    socket.send_fds(pair[0], [b"\n"], [body, body])
     os.close(body)
     with pytest.raises(EOFError):
-        receive(ends[1])
-    assert opened() == before
+        receive_message(pair[1])
+    assert list_descriptors() == before
 
 
-def test_a_message_without_a_file_is_an_end(ends: Ends) -> None:
-    ends[0].send(b"hello")
+def test_a_message_without_a_file_is_the_end(pair: Pair) -> None:
+    pair[0].send(b"hello")
     with pytest.raises(EOFError):
-        receive(ends[1])
+        receive_message(pair[1])

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.session.ordering import SLOW, Past, arranged, rules_arranged
+from pytest_loop.session.durations import SLOW_SECONDS
+from pytest_loop.session.ordering import PastResults, order_items, order_rule_items
 
 RULES = """
     criteria: mixed
@@ -33,58 +34,61 @@ def items(pytester: pytest.Pytester, rule_file: Callable[..., Path]) -> Sequence
     rule_file(RULES)
     pytester.makepyfile(test_first=TESTS, test_last="def test_three(): pass")
     (pytester.path / "artifact.md").write_text("x")
-    found, _ = pytester.inline_genitems()
-    return found
+    items, _ = pytester.inline_genitems()
+    return items
 
 
-def names(items: Sequence[pytest.Item]) -> list[str]:
+def get_names(items: Sequence[pytest.Item]) -> list[str]:
     return [item.name for item in items]
 
 
-def node(items: Sequence[pytest.Item], name: str) -> str:
+def find_nodeid(items: Sequence[pytest.Item], name: str) -> str:
     return next(item.nodeid for item in items if item.name == name)
 
 
-def test_what_blocks_from_the_first_phase_on_comes_first(items: Sequence[pytest.Item]) -> None:
-    found, is_uneven = arranged(items, Past(), is_spread=False)
-    assert names(found) == [
+def test_rules_that_block_in_phase_a_come_first(items: Sequence[pytest.Item]) -> None:
+    ordered = order_items(items, PastResults(), is_distributed=False)
+    assert get_names(ordered) == [
         "a.cheap.one", "a.cheap.two", "a.slow.one", "a.slow.two", "test_one", "test_two", "test_three", "b.late", "a.soft",
     ]  # fmt: skip
-    assert not is_uneven
 
 
-def test_what_failed_comes_first_and_tests_of_a_module_stay_together(items: Sequence[pytest.Item]) -> None:
-    failed = [node(items, "test_two"), node(items, "a.soft")]
-    found, _ = arranged(items, Past(failed=failed), is_spread=False)
-    assert names(found)[:3] == ["test_one", "test_two", "a.soft"]
+def test_items_that_failed_come_first_and_tests_of_a_module_stay_together(items: Sequence[pytest.Item]) -> None:
+    failed = [find_nodeid(items, "test_two"), find_nodeid(items, "a.soft")]
+    ordered = order_items(items, PastResults(failed=failed), is_distributed=False)
+    assert get_names(ordered)[:3] == ["test_one", "test_two", "a.soft"]
 
 
-def test_among_workers_a_cheap_rule_stands_beside_every_slow_one(items: Sequence[pytest.Item]) -> None:
-    found, is_uneven = arranged(items, Past(), is_spread=True)
-    assert names(found)[:5] == ["a.slow.one", "a.cheap.one", "a.slow.two", "a.cheap.two", "test_one"]
-    assert is_uneven
+def test_with_workers_a_cheap_rule_follows_every_slow_one(items: Sequence[pytest.Item]) -> None:
+    ordered = order_items(items, PastResults(), is_distributed=True)
+    assert get_names(ordered)[:5] == ["a.slow.one", "a.cheap.one", "a.slow.two", "a.cheap.two", "test_one"]
 
 
-def test_what_took_longest_comes_first_and_what_was_quick_is_cheap(items: Sequence[pytest.Item]) -> None:
-    took = {"a.cheap.two": 3.0, "a.slow.one": 0.0, "a.slow.two": SLOW, "test_three": 9.0}
-    past = Past({node(items, name): seconds for name, seconds in took.items()})
-    found, _ = arranged(items, past, is_spread=True)
-    assert names(found)[:6] == ["test_three", "a.cheap.one", "a.cheap.two", "a.slow.one", "a.slow.two", "test_one"]
+def test_durations_of_earlier_sessions_decide_which_rules_are_slow(items: Sequence[pytest.Item]) -> None:
+    seconds = {"a.cheap.two": 3.0, "a.slow.one": 0.0, "a.slow.two": SLOW_SECONDS, "test_three": 9.0}
+    past = PastResults({find_nodeid(items, name): duration for name, duration in seconds.items()})
+    ordered = order_items(items, past, is_distributed=True)
+    assert get_names(ordered)[:6] == [
+        "test_three",
+        "a.cheap.one",
+        "a.cheap.two",
+        "a.slow.one",
+        "a.slow.two",
+        "test_one",
+    ]
 
 
-def test_where_there_are_only_slow_rules_their_order_is_by_time(items: Sequence[pytest.Item]) -> None:
+def test_slow_rules_alone_are_ordered_by_duration(items: Sequence[pytest.Item]) -> None:
     slow = [item for item in items if "slow" in item.name]
-    found, is_uneven = arranged(slow, Past({node(items, "a.slow.two"): 5.0}), is_spread=True)
-    assert names(found) == ["a.slow.two", "a.slow.one"]
-    assert not is_uneven
+    ordered = order_items(slow, PastResults({find_nodeid(items, "a.slow.two"): 5.0}), is_distributed=True)
+    assert get_names(ordered) == ["a.slow.two", "a.slow.one"]
 
 
-def test_a_plain_session_keeps_the_places_of_tests(items: Sequence[pytest.Item]) -> None:
-    found, is_uneven = rules_arranged(items, Past())
+def test_a_session_outside_a_run_keeps_the_places_of_tests(items: Sequence[pytest.Item]) -> None:
+    ordered = order_rule_items(items, PastResults())
     before = [item for item in items if item.path.suffix == ".py"]
-    assert [items.index(item) for item in before] == [found.index(item) for item in before]
-    assert [name for name in names(found) if not name.startswith("test")][:2] == ["a.slow.one", "a.cheap.one"]
-    assert is_uneven
+    assert [items.index(item) for item in before] == [ordered.index(item) for item in before]
+    assert [name for name in get_names(ordered) if not name.startswith("test")][:2] == ["a.slow.one", "a.cheap.one"]
 
 
 @pytest.mark.parametrize("slow", [1, pytest.param(2, marks=pytest.mark.thorough)])
@@ -108,7 +112,7 @@ def test_slow_rules_run_side_by_side(pytester: pytest.Pytester, rule_file: Calla
 
 
 @pytest.mark.measured
-def test_the_batches_that_a_person_asked_for_stay(pytester: pytest.Pytester, rule_file: Callable[..., Path]) -> None:
+def test_maxschedchunk_of_the_command_line_wins(pytester: pytest.Pytester, rule_file: Callable[..., Path]) -> None:
     rule_file(RULES)
     (pytester.path / "artifact.md").write_text("x")
     pytester.runpytest_subprocess("-n2", "--maxschedchunk=7").assert_outcomes(passed=6)

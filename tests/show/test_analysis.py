@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_loop.core.reporting.iteration_records import records
+from pytest_loop.core.reporting.iteration_records import build_records
 from pytest_loop.show.analysis import analysis_lines
 from tests.show.runs import Told
 
@@ -8,15 +8,15 @@ NAMES = [f"r{number}" for number in range(4)]
 
 
 def lines(told: Told) -> list[str]:
-    return list(analysis_lines(told.state, records(told.state, told.events)))
+    return list(analysis_lines(told.state, build_records(told.state, told.events)))
 
 
-def test_one_iteration_stands_beside_no_other() -> None:
+def test_single_iteration_has_no_table() -> None:
     assert lines(Told("a")) == []
     assert lines(Told("a").judged(["a"])) == []
 
 
-def test_iterations_stand_side_by_side_and_what_is_unknown_is_said_to_be_so() -> None:
+def test_table_of_iterations_names_unknown_values() -> None:
     told = Told(*NAMES).judged(NAMES).refined(usage={"tokens": 1200, "cost_usd": 0.25}).judged(NAMES[2:])
     assert lines(told) == [
         "",
@@ -27,7 +27,7 @@ def test_iterations_stand_side_by_side_and_what_is_unknown_is_said_to_be_so() ->
     ]
 
 
-def test_a_tendency_a_worse_end_and_limits_that_nobody_observes_are_told() -> None:
+def test_trajectory_degradation_and_unobservable_limits_are_shown() -> None:
     told = Told(*NAMES).judged(NAMES).refined().judged(NAMES[3:]).refined().judged(NAMES[2:])
     assert lines(told)[-3:] == [
         "best: iteration 2 with 75 of 100, and the last is worse",
@@ -36,6 +36,6 @@ def test_a_tendency_a_worse_end_and_limits_that_nobody_observes_are_told() -> No
     ]
 
 
-def test_iterations_that_were_all_void_have_no_best() -> None:
+def test_void_iterations_have_no_best() -> None:
     told = Told("a").judged(["a"], void=True).refined().judged(["a"], void=True)
     assert [line for line in lines(told) if line.startswith("best")] == []

@@ -15,20 +15,21 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.core.events.event import Event
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
+from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.evaluation import SealFinding
-from pytest_loop.core.model.rules import Finding, Severity
+from pytest_loop.core.model.rules import Finding, Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Stop, Task
 from pytest_loop.core.model.vocabulary import Kind, Reason, Status, Target
-from pytest_loop.core.reporting.iteration_records import records
+from pytest_loop.core.reporting.iteration_records import build_records
 from pytest_loop.show.analysis import tendency
 from pytest_loop.show.html import MISSING, ReportError, report
-from pytest_loop.show.html.grid import LEFT_OUT, grid, plain
+from pytest_loop.show.html.grid import OMITTED, grid, plain
 from pytest_loop.show.html.story import edits
 from pytest_loop.show.html.verdict import verdict
 from pytest_loop.show.summary import rounds
+from tests.event_factory import make_event
 from tests.show.runs import HOSTILE, MOMENT, Told, hostile, large, small
 
 GOLDEN = Path(__file__).parent / "golden" / "report.html"
@@ -83,7 +84,7 @@ def rows(one: Page) -> dict[str, str]:
 # -- what it tells
 
 
-def test_the_verdict_and_the_distance_come_first() -> None:
+def test_verdict_and_distance_come_first() -> None:
     one = page(small())
     assert [text for tag, text in one.texts if tag in ("h1", "h2")] == [
         "Stopped without success", "What blocks", "Warnings: 1", "Score", "Rules", "Changes", "Time and cost",
@@ -94,7 +95,7 @@ def test_the_verdict_and_the_distance_come_first() -> None:
     assert "What blocks b.speed 3 s" in one.text
 
 
-def test_a_run_that_is_done_has_no_escalation_and_nothing_to_go_on_with() -> None:
+def test_completed_run_has_no_escalation_and_no_resume_command() -> None:
     told = Told("a", "b").judged(["a"]).refined().judged().happens(Kind.PHASE_SWITCHED).ended("threshold_reached")
     one = page(told)
     assert one.inside("h1") == ["Completed"]
@@ -110,10 +111,10 @@ def test_score_and_distance_add_up_to_the_threshold() -> None:
 
 
 @pytest.mark.parametrize("reason", [*Reason, None, "enough"])
-def test_every_reason_is_told_in_words(reason: Reason | str | None) -> None:
+def test_every_stop_reason_is_explained(reason: Reason | str | None) -> None:
     state = small().state
     word = getattr(reason, "value", reason) or ""
-    status = reason.status if isinstance(reason, Reason) else Status.STOPPED if reason else Status.RUNNING
+    status = find_row(reason).status if isinstance(reason, Reason) else Status.STOPPED if reason else Status.RUNNING
     stop = state.stop.model_copy(update={"reason": word, "passed": status is Status.COMPLETED})
     shown = verdict(state.model_copy(update={"status": status, "stop": stop}))
     assert shown.reason == word
@@ -130,11 +131,11 @@ def test_every_reason_is_told_in_words(reason: Reason | str | None) -> None:
     ],
     ids=["not created", "not judged", "stale", "void"],
 )
-def test_a_score_that_is_not_the_last_word_says_so(told: Told, said: str) -> None:
+def test_outdated_score_is_marked(told: Told, said: str) -> None:
     assert said in page(told).text
 
 
-def test_a_run_that_goes_on_has_the_command_and_the_words_of_its_status() -> None:
+def test_open_run_shows_its_status_and_resume_command() -> None:
     one = page(Told("a"), "running (crashed)")
     assert "Not over yet" in one.inside("h1")
     assert "score unknown nothing was judged" in one.text
@@ -144,7 +145,7 @@ def test_a_run_that_goes_on_has_the_command_and_the_words_of_its_status() -> Non
     assert one.inside("pre") == ["pytest --loop-resume=green"]
 
 
-def test_the_chart_marks_thresholds_the_switch_and_the_best_and_is_told_in_words() -> None:
+def test_chart_marks_thresholds_phase_switch_and_best_and_has_a_text() -> None:
     one = page(small())
     labels = one.inside("text")
     assert [label for label in labels if label in ("A 0.8", "B 0.9", "phase A", "best", "2A", "2B")] == [
@@ -156,12 +157,12 @@ def test_the_chart_marks_thresholds_the_switch_and_the_best_and_is_told_in_words
     assert "iteration 2, phase B: score 0.625, fails, 2 of 4 rules pass, the best" in one.inside("title")
 
 
-def test_a_run_that_was_judged_in_phase_b_alone_has_one_threshold() -> None:
-    labels = page(Told("a", phase="B").judged(["a"])).inside("text")
+def test_run_with_phase_b_only_has_one_threshold() -> None:
+    labels = page(Told("a", phase=Phase.B).judged(["a"])).inside("text")
     assert [label for label in labels if label in ("A 0.8", "B 0.9")] == ["B 0.9"]
 
 
-def test_a_long_run_labels_what_there_is_room_for() -> None:
+def test_chart_of_a_long_run_drops_labels() -> None:
     told = Told("a")
     for _ in range(59):
         told.judged(["a"]).refined()
@@ -172,7 +173,7 @@ def test_a_long_run_labels_what_there_is_room_for() -> None:
     assert "and 40 more" in one.inside("desc")[0]
 
 
-def test_a_void_evaluation_and_the_signs_of_tampering_are_shown() -> None:
+def test_void_evaluation_and_signs_of_tampering_are_shown() -> None:
     sign = SealFinding(kind="sealed", path="tests/test_a.py", detail="was changed, and was put back")
     told = Told("a").judged(["a"], void=True, findings=[sign.model_dump()]).refined().judged()
     one = page(told)
@@ -181,7 +182,7 @@ def test_a_void_evaluation_and_the_signs_of_tampering_are_shown() -> None:
     assert one.data["rounds"][0]["void"]
 
 
-def test_the_grid_has_what_fails_first_and_the_words_behind_each_cell() -> None:
+def test_grid_lists_failing_rules_first_with_their_findings() -> None:
     one = page(small())
     assert rows(one) == {"b.speed": "  F", "b.style": "  W", "a.totals": "F..", "a.names": "F.."}
     by_id = {rule["id"]: rule for rule in one.data["rules"]}
@@ -195,7 +196,7 @@ def test_the_grid_has_what_fails_first_and_the_words_behind_each_cell() -> None:
     assert by_id["a.totals"]["description"] == "Totals are right"
 
 
-def test_a_rule_that_says_the_same_is_told_once() -> None:
+def test_repeated_finding_is_stored_once() -> None:
     told = Told("a", "b")
     for said in ("no", "no", "never", "no"):
         told.judged({"a": said}).refined()
@@ -204,10 +205,10 @@ def test_a_rule_that_says_the_same_is_told_once() -> None:
     assert [each[0][0][1] for each in one.data["says"]] == ["no", "never"]
 
 
-def test_rules_that_are_only_tracked_or_not_judged_have_signs_of_their_own() -> None:
+def test_info_rules_and_rules_that_are_not_judged_have_their_own_cells() -> None:
     rules: list[RunRule | str] = [RunRule(id="i", description="i", severity=Severity.INFO, weight=0), "x"]
     told = Told(*rules).judged({"i": "no"})
-    told.events.append(Event.of(told.state, "critique_done", {"issues": [{"rule_id": 5}]}, MOMENT))  # another tool's
+    told.events.append(make_event(told.state, "critique_done", {"issues": [{"rule_id": 5}]}, MOMENT))  # another tool's
     assert rows(page(told)) == {"i": "i", "x": "."}
     result = {"id": "x", "verdict": "na", "details": "nobody has confirmed it"}
     passed = {"id": "y", "verdict": "pass"}
@@ -216,7 +217,7 @@ def test_rules_that_are_only_tracked_or_not_judged_have_signs_of_their_own() -> 
     assert [rule["says"] for rule in one.data["rules"]] == [[0, 1], []]
 
 
-def test_complaints_of_other_tools_are_understood() -> None:
+def test_complaints_of_other_tools_are_shown() -> None:
     told = Told("known").happens(
         Kind.EVALUATION_DONE,
         score=0.5,
@@ -229,22 +230,22 @@ def test_complaints_of_other_tools_are_understood() -> None:
     assert one.data["says"][one.data["rules"][0]["says"][0]] == [[["", "is wrong", "", ""]], 0]
 
 
-def test_what_there_is_no_room_for_is_left_out_from_the_oldest_on() -> None:
+def test_oldest_texts_are_omitted_if_there_is_no_room() -> None:
     told = Told("a")
     for number in range(5):
         said = Finding(expected="", found=f"{number}" * 50, detail="x" * 90)
         told.judged({"a": said}).refined(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b")
-    data = grid(told.state, rounds(told.events), told.events, room=450, most=4)
+    data = grid(told.state, rounds(told.events), told.events, room=450, limit=4)
     assert data["earlier"] == 1
     assert data["rules"][0]["says"] == [-1, 1, 2, 1, 1, 1, 0, 1]
-    assert [each[0][0][3] for each in data["says"]] == ["x" * 90, "x" * 90, LEFT_OUT]
+    assert [each[0][0][3] for each in data["says"]] == ["x" * 90, "x" * 90, OMITTED]
     assert [one.is_left_out for one in edits(told.events, (), room=80)] == [False, False, True, True, True]
 
 
 # -- changes, words, cost
 
 
-def test_added_and_removed_lines_are_marked_whatever_they_look_like() -> None:
+def test_added_and_removed_lines_are_marked() -> None:
     one = page(small())
     assert one.inside("del") == ["---- 11\n-    return 11"]
     assert one.inside("ins") == ["+    return 12\n+++ 12"]
@@ -252,7 +253,7 @@ def test_added_and_removed_lines_are_marked_whatever_they_look_like() -> None:
     assert "REFINE in iteration 1 by scripted: +2 −2" in one.text  # noqa: RUF001 - a minus sign
 
 
-def test_a_diff_of_several_files_that_was_cut_is_taken_apart() -> None:
+def test_truncated_diff_of_several_files_is_parsed() -> None:
     diff = "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-a\n[... 8 more lines of this diff left out ...]\n--- a/y\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n\\ No newline"
     one = page(Told("a").judged(["a"]).refined(diff=diff))
     assert one.inside("del") == ["-a", "-b"]
@@ -266,10 +267,11 @@ def test_a_diff_of_several_files_that_was_cut_is_taken_apart() -> None:
         ({"artifact_hash": hashlib.sha256(b"1").hexdigest()}, "nothing has changed"),
     ],
 )
-def test_an_edit_without_a_diff_says_what_is_known(payload: dict[str, Any], said: str) -> None:
+def test_edit_without_a_diff_shows_the_known_facts(payload: dict[str, Any], said: str) -> None:
     told = Told("a").judged(["a"]).refined()
-    edit = next(event for event in told.events if event.event == "refinement_done")
-    edit.payload.update(payload)
+    at = next(number for number, event in enumerate(told.events) if event.event == "refinement_done")
+    edit = told.events[at]
+    told.events[at] = edit.model_copy(update={"payload": edit.payload.model_copy(update=payload)})
     assert said in page(told).text
 
 
@@ -280,7 +282,7 @@ def ledger(told: Told) -> list[str]:
     return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in found][1:]
 
 
-def test_unknown_is_said_to_be_so_and_never_zero() -> None:
+def test_unknown_usage_is_shown_as_unknown_not_zero() -> None:
     told = Told("a").judged(["a"]).refined()
     assert ledger(told) == [
         "all steps 3.5 s unknown unknown",
@@ -291,7 +293,7 @@ def test_unknown_is_said_to_be_so_and_never_zero() -> None:
     ]
 
 
-def test_what_was_reported_is_summed_and_a_part_of_it_is_at_least_that() -> None:
+def test_reported_usage_is_summed_and_partial_sums_are_marked() -> None:
     told = Told("a", agents=("one", "two")).judged(["a"]).refined(agent="one", usage={"tokens": 0, "cost_usd": 0.0})
     assert ledger(told)[0] == "all steps 3.5 s 0 0 USD"
     told.judged(["a"]).refined(usage={"tokens": 1500, "cost_usd": 0.25}).judged(["a"]).refined(usage={"tokens": 1})
@@ -303,7 +305,7 @@ def test_what_was_reported_is_summed_and_a_part_of_it_is_at_least_that() -> None
     ]
 
 
-def test_judges_cost_something_too() -> None:
+def test_usage_of_judges_is_shown() -> None:
     told = Told(RunRule(id="a", description="a", check="It reads well"), agents=("one", "two"))
     told.happens(Kind.CHECKS_PREPARED, checks=[{"rule_id": "a"}], seconds=0.5, agent="claude")
     told.judged(["a"], seconds=None, agent="claude").refined(usage={"tokens": 5}).judged(usage={"cost_usd": 1})
@@ -314,7 +316,7 @@ def test_judges_cost_something_too() -> None:
     ]
 
 
-def test_steps_side_by_side_are_timed_once() -> None:
+def test_parallel_steps_are_timed_once() -> None:
     told = Told(RunRule(id="a", description="a", check="It reads well"), target=Target.ARTIFACT)
     told.happens(Kind.PLAN_CREATED, plan=["Write it"], seconds=0.0)
     told.happens(Kind.ARTIFACT_CREATED, artifact_hash="ab" * 32, seconds=0.0)
@@ -322,7 +324,7 @@ def test_steps_side_by_side_are_timed_once() -> None:
     assert "1 A PRODUCE scripted with PREPARE unknown unknown" in ledger(told)
 
 
-def test_what_agents_said_and_what_went_wrong_is_there() -> None:
+def test_reports_of_agents_and_errors_are_shown() -> None:
     told = small()
     assert "looked for the sum\nmended one line" in page(told).inside("pre")
     told = Told("a").judged(["a"]).happens(Kind.CRITIQUE_DONE, issues=[])
@@ -335,7 +337,7 @@ def test_what_agents_said_and_what_went_wrong_is_there() -> None:
     assert "1 A REFINE (went wrong) scripted 3.0 s unknown unknown" in ledger(told)
 
 
-def test_a_claim_an_assumption_and_rules_held_out_are_told() -> None:
+def test_claim_assumption_and_held_out_score_are_shown() -> None:
     told = Told("a").judged(["a"], assumptions=["c.by.hand"], held_out=0.5)
     told.happens(Kind.CRITIQUE_DONE, issues=[])
     told.happens(Kind.REFINEMENT_DONE, blocked={"rule": "a", "reason": "it contradicts b"})
@@ -356,18 +358,18 @@ def test_a_claim_an_assumption_and_rules_held_out_are_told() -> None:
         ((4, 8, 4, 8, 4), "The score went up and down. The last iteration is worse than iteration 2."),
     ],
 )
-def test_where_the_scores_tend_to_is_told_from_three_on(scores: tuple[int, ...], said: str) -> None:
+def test_trajectory_is_shown_from_three_scores_on(scores: tuple[int, ...], said: str) -> None:
     names = [f"r{number}" for number in range(9)]
     told = Told(*names)
     for passing in scores:
         told.judged(names[passing:]).refined()
-    assert tendency(told.state, records(told.state, told.events)) == said
+    assert tendency(told.state, build_records(told.state, told.events)) == said
 
 
 # -- one page that needs nothing else
 
 
-def test_the_page_needs_nothing_else_and_runs_no_script_but_its_own() -> None:
+def test_page_is_self_contained_and_runs_only_its_own_script() -> None:
     source = report(small().state, small().events)
     assert not re.findall(r"https?:|src=|@import|url\(|<link|<iframe", source)
     one = Page(source)
@@ -378,7 +380,7 @@ def test_the_page_needs_nothing_else_and_runs_no_script_but_its_own() -> None:
     assert policy in one.attributes
 
 
-def test_every_table_has_heads_every_section_a_heading_and_every_drawing_a_text() -> None:
+def test_tables_sections_and_drawings_are_labelled() -> None:
     source = report(small().state, small().events)
     assert source.count("<section") == len(re.findall(r'<section aria-labelledby="(\w+)"', source))
     for name in re.findall(r'aria-labelledby="([\w -]+)"', source):
@@ -387,20 +389,20 @@ def test_every_table_has_heads_every_section_a_heading_and_every_drawing_a_text(
     assert not re.findall(r"<th(?![^>]*scope=)[ >]", source)
 
 
-def test_the_page_is_as_it_was() -> None:
+def test_page_equals_the_golden_file() -> None:
     source = report(small().state, small().events)
     shown = source[source.index("<body>") : source.rindex("<script>")]
     assert shown == GOLDEN.read_text(encoding="utf-8")
 
 
-def test_many_rules_and_iterations_make_a_small_page() -> None:
+def test_page_with_many_rules_and_iterations_is_small() -> None:
     told = large(200, 20)
     source = report(told.state, told.events)
     assert len(source) < 8 * 1024**2 * (200 * 20) / (2_000 * 50) + 100_000
     assert len(Page(source).data["rules"]) == 200
 
 
-def test_without_jinja_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_jinja_is_reported_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     told = small()
     with pytest.raises(ReportError, match=re.escape(MISSING)):
@@ -419,7 +421,7 @@ HARMLESS = page(hostile("x")).tags
     | st.lists(st.sampled_from(HOSTILE), max_size=4).map("".join)
 )
 @example("".join(HOSTILE))
-def test_nothing_of_somebody_elses_becomes_part_of_the_page(text: str) -> None:
+def test_foreign_text_never_becomes_markup(text: str) -> None:
     source = report((told := hostile(text)).state, told.events).encode("utf-8", "replace").decode()
     one = Page(source)
     assert one.tags == HARMLESS
@@ -430,19 +432,19 @@ def test_nothing_of_somebody_elses_becomes_part_of_the_page(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "payload", [{"seconds": "x", "usage": 5, "diff": 7, "said": [], "agent": None, "changed": "x"}]
+    "payload", [{"seconds": "x", "usage": 5, "diff": 7, "report": [], "agent": None, "changed": "x"}]
 )
-def test_events_that_make_no_sense_break_nothing(payload: dict[str, Any]) -> None:
+def test_nonsensical_events_do_not_break_the_page(payload: dict[str, Any]) -> None:
     state = RunState(run_id="x-1", task_alias="xxx", task=Task(prompt="x"), criteria=RunCriteria())
     events = [
-        Event.of(state, kind, payload, MOMENT)
+        make_event(state, kind, payload, MOMENT)
         for kind in (*(kind.value for kind in Kind), "unheard_of")
         if kind != "run_started"
     ]
-    one = Page(report(run_machine.beginning(state), events))
+    one = Page(report(RUN_MACHINE.begin(state), events))
     assert "PRODUCE unknown unknown unknown unknown" in one.text
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_every_reason_to_stop_has_words(reason: Reason) -> None:
+def test_every_stop_reason_has_a_sentence(reason: Reason) -> None:
     assert verdict(Told("a").state.model_copy(update={"stop": Stop(reason=reason.value)})).words

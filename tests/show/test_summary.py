@@ -14,8 +14,9 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import EvaluationDone
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.machine.progress import judged
+from pytest_loop.core.machine.progress import score_evaluation
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Stop, Task
@@ -52,7 +53,9 @@ class Told:
         self.happens(
             "evaluation_done", one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score} | fields
         )
-        self.state = self.state.model_copy(update=judged(self.state, self.events[-1].payload))
+        payload = self.events[-1].payload
+        assert isinstance(payload, EvaluationDone)
+        self.state = self.state.replace(**score_evaluation(self.state, payload))
         return self
 
     def happens(self, kind: str, payload: dict[str, Any]) -> Told:
@@ -81,7 +84,7 @@ def inline(text: str) -> list[Token]:
     return [child for token in MARKDOWN.parse(text) for child in token.children or [token]]
 
 
-def test_a_run_that_stopped_tells_what_was_fixed_what_blocks_and_how_to_go_on() -> None:
+def test_stopped_run_shows_fixes_blockers_and_resume_command() -> None:
     told = Told("a", "b", "c", max_iterations=3)
     told.judged({"a": "KeyError: 'x'", "b": "no", "c": "no"}).happens("critique_done", {})
     told.next().judged({"a": "KeyError: 'x'"}).next().judged({"a": "KeyError: 'x'", "c": "again"})
@@ -112,7 +115,7 @@ def test_a_run_that_stopped_tells_what_was_fixed_what_blocks_and_how_to_go_on() 
     )
 
 
-def test_a_run_that_is_done_has_nothing_to_go_on_with() -> None:
+def test_completed_run_has_no_resume_command() -> None:
     told = Told("a", "b").judged(["a"]).next().judged(["b"])
     told.state = told.state.model_copy(update={"phase": Phase.B})
     text = told.judged().stopped("threshold_reached", Status.COMPLETED).text
@@ -122,7 +125,7 @@ def test_a_run_that_is_done_has_nothing_to_go_on_with() -> None:
     assert text.endswith("- iteration 2: fixed `b`\n")
 
 
-def test_a_run_that_was_never_judged_says_where_it_stands() -> None:
+def test_run_without_evaluation_shows_its_position() -> None:
     assert Told("a").text == (
         "## pytest-loop: running\n"
         "\n"
@@ -134,12 +137,12 @@ def test_a_run_that_was_never_judged_says_where_it_stands() -> None:
     )
 
 
-def test_one_rule_that_blocks_is_one_rule_and_may_say_nothing() -> None:
+def test_one_blocking_rule_is_singular_and_may_lack_a_message() -> None:
     told = Told("a").judged(failed=[{"id": "a", "severity": Severity.FAIL, "message": ""}])
     assert "### What blocks: 1 rule\n\n- `a`\n" in told.text
 
 
-def test_a_void_evaluation_fixes_nothing_and_says_why() -> None:
+def test_void_evaluation_fixes_nothing_and_shows_findings() -> None:
     finding = {"kind": "changed", "path": "tests/conftest.py", "detail": "it was put back"}
     told = (
         Told("a", "b").judged(["a", "b"]).next().judged(void=True, findings=[finding, {"kind": "canary", "rule": "a"}])
@@ -153,12 +156,12 @@ def test_a_void_evaluation_fixes_nothing_and_says_why() -> None:
     assert [one.fixed for one in rounds(told.next().judged(["a"]).events)] == [(), (), ("b",)]
 
 
-def test_what_another_tool_wrote_is_left_out() -> None:
+def test_foreign_evaluations_are_omitted() -> None:
     told = Told("a").happens("evaluation_done", {"score": "high"}).judged(["a"])
     assert len(rounds(told.events)) == 1
 
 
-def test_a_score_is_never_rounded_up() -> None:
+def test_score_is_never_rounded_up() -> None:
     assert "| 0.899 |" in Told("a").judged(["a"], score=0.89999).text
 
 
@@ -168,7 +171,7 @@ def test_a_score_is_never_rounded_up() -> None:
 @given(st.sampled_from(HOSTILE) | st.text(max_size=60))
 @example("`")
 @example("a``b`")
-def test_a_code_span_holds_exactly_its_text(text: str) -> None:
+def test_code_span_holds_exactly_its_text(text: str) -> None:
     found = [token for token in inline(f"- {code(text)}: {code(text)}") if token.type not in ("text", "list_item_open")]
     spans = [token for token in found if token.type == "code_inline"]
     assert [token.content for token in spans] == [shorten(text, 160) or " "] * 2
@@ -176,7 +179,7 @@ def test_a_code_span_holds_exactly_its_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_nothing_that_a_test_or_an_agent_says_is_obeyed(text: str) -> None:
+def test_foreign_text_is_never_markdown_or_html(text: str) -> None:
     finding = {"kind": text, "path": text, "rule": text, "detail": text}
     told = Told(f"x{text}", f"y{text}", task=Task(prompt=text), blocked={"rule": text, "reason": text})
     told.judged([f"y{text}"]).next()
@@ -191,12 +194,12 @@ def test_nothing_that_a_test_or_an_agent_says_is_obeyed(text: str) -> None:
         assert len(tables) == 2 * 7
 
 
-def test_what_was_said_can_be_read() -> None:
+def test_messages_stay_readable() -> None:
     told = Told("a").judged({"a": HOSTILE[0]})
     assert HOSTILE[0] in html.unescape(MARKDOWN.render(told.text))
 
 
-def test_it_is_never_long() -> None:
+def test_summary_is_never_long() -> None:
     names = [f"tests/test_{number}.py::test_{'漢' * 9_000}" for number in range(40)]
     findings = [{"kind": "x" * 9_000, "path": "y" * 9_000, "detail": "z" * 9_000}] * 200
     told = Told(*names, task=Task(prompt="x" * 1_000_000), max_iterations=99)
@@ -212,7 +215,7 @@ def test_it_is_never_long() -> None:
 # -- the file
 
 
-def test_it_is_added_to_what_other_steps_wrote(tmp_path: Path) -> None:
+def test_summary_is_appended_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "summary.md"
     path.write_text("before\n", encoding="utf-8")
     assert append("# one \ud800\n", {VARIABLE: str(path)}) == ""
@@ -221,10 +224,10 @@ def test_it_is_added_to_what_other_steps_wrote(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("environment", [{}, {VARIABLE: ""}])
-def test_elsewhere_nothing_is_written(environment: dict[str, str]) -> None:
+def test_nothing_is_written_outside_of_github(environment: dict[str, str]) -> None:
     assert append("# one\n", environment) == ""
 
 
-def test_a_summary_that_cannot_be_written_ends_no_run(tmp_path: Path) -> None:
+def test_summary_that_cannot_be_written_returns_a_message(tmp_path: Path) -> None:
     assert append("x", {VARIABLE: str(tmp_path)}) == "the job summary could not be written: Is a directory"
     assert append("x", {VARIABLE: "a\0b"}) == "the job summary could not be written: embedded null byte"

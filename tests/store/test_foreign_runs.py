@@ -1,4 +1,4 @@
-"""Runs that other tools of the format began can be listed, shown and resumed, and keep what only those tools know."""
+"""Runs that other tools of the format started can be listed, shown and resumed, and keep their unknown keys."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Place, Step
+from pytest_loop.core.model.vocabulary import Kind, Place, Step
 from pytest_loop.errors import StateError
-from pytest_loop.store.history import ADOPTED
 from pytest_loop.store.project_runs import Store
 from tests.calling import Caller
 
@@ -98,7 +97,7 @@ AGENT = """
 """
 
 
-def _event(kind: str, **payload: Any) -> str:
+def _make_event_line(kind: str, **payload: Any) -> str:
     event = {
         "ts": "2026-01-01T12:00:00Z",
         "run_id": RUN["run_id"],
@@ -113,11 +112,11 @@ def _event(kind: str, **payload: Any) -> str:
 
 
 HISTORY = [
-    _event("run_started", task="Write an API for courses"),
-    _event("plan_created", plan=RUN["plan"]),
-    _event("prep_dispatched", to="another tool"),
-    _event("artifact_created"),
-    _event("checks_prepared"),
+    _make_event_line("run_started", task="Write an API for courses"),
+    _make_event_line("plan_created", plan=RUN["plan"]),
+    _make_event_line("prep_dispatched", to="another tool"),
+    _make_event_line("artifact_created"),
+    _make_event_line("checks_prepared"),
 ]
 
 
@@ -127,8 +126,8 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path)
 
 
-def _write(store: Store, **changes: Any) -> None:
-    """The layout as another tool leaves it."""
+def _write_run(store: Store, **changes: Any) -> None:
+    """Write the files of a run as another tool does."""
     folder = store.root / "courses-api"
     (folder / "run.json").write_text(json.dumps(RUN | changes, indent=2))
     (folder / "history.jsonl").write_text("\n".join(HISTORY) + "\n")
@@ -137,15 +136,15 @@ def _write(store: Store, **changes: Any) -> None:
     (store.root / "current.json").write_text(json.dumps(pointer))
 
 
-def _read(store: Store, **changes: Any) -> RunState:
-    _write(store, **changes)
+def _read_run(store: Store, **changes: Any) -> RunState:
+    _write_run(store, **changes)
     state, history = store.get_existing_run("courses-api").read()
     assert history.damage == []
     return state
 
 
-def test_foreign_run_has_the_place_of_its_artifact_and_a_name_for_each_rule(store: Store) -> None:
-    state = _read(store)
+def test_foreign_run_has_the_path_of_its_artifact_and_a_key_for_each_rule(store: Store) -> None:
+    state = _read_run(store)
     assert state.setup.artifact == ".ai-factory/evolution/courses-api/artifact.md"
     assert state.progress.artifact_hash == hashlib.sha256(ARTIFACT.encode()).hexdigest()
     source = ".ai-factory/evolution/courses-api/criteria.rules.json"
@@ -155,7 +154,7 @@ def test_foreign_run_has_the_place_of_its_artifact_and_a_name_for_each_rule(stor
 
 
 def test_reading_a_foreign_run_writes_nothing(store: Store) -> None:
-    _write(store)
+    _write_run(store)
     before = {path: path.read_bytes() for path in store.root.rglob("*") if path.is_file()}
     store.get_existing_run("courses-api").read()
     assert {path: path.read_bytes() for path in store.root.rglob("*") if path.is_file()} == before
@@ -176,14 +175,14 @@ def test_reading_a_foreign_run_writes_nothing(store: Store) -> None:
         ({"current_step": "REFINE"}, Place.EVALUATE, ()),
     ],
 )  # fmt: skip
-def test_interrupted_step_begins_again_or_with_what_it_needs(
+def test_interrupted_step_restarts_or_the_step_that_makes_its_input(
     store: Store, changes: dict[str, Any], place: Place, awaited: tuple[Step, ...]
 ) -> None:
-    state = _read(store, **changes)
+    state = _read_run(store, **changes)
     assert (state.current_step, state.progress.awaited) == (place, awaited)
 
 
-def test_prepared_checks_stand_together_by_rule_and_commands_run_in_the_project(store: Store) -> None:
+def test_prepared_checks_are_grouped_by_rule_and_commands_run_in_the_project(store: Store) -> None:
     command = {
         "rule_id": "a.correctness.endpoints",
         "type": "executable",
@@ -192,27 +191,30 @@ def test_prepared_checks_stand_together_by_rule_and_commands_run_in_the_project(
     }
     content = {"type": "content", "search": "/courses/{id}", "expected": "the path of one course"}
     ours = {"rule_id": "b.style.naming", "check": [{"contains": "x"}]}
-    state = _read(store, prepared_checks={"checks": [*CHECKS, ours, command, "nonsense", {"rule_id": 3}]})
+    state = _read_run(store, prepared_checks={"checks": [*CHECKS, ours, command, "nonsense", {"rule_id": 3}]})
     both = [content, {"type": "executable", "command": "cd {workspace} && make lint", "expected": "nothing"}]
-    assert state.prepared_checks == {"checks": [{"rule_id": "a.correctness.endpoints", "check": both}, ours]}
+    assert state.prepared_checks
+    assert state.prepared_checks.model_dump(mode="json") == {
+        "checks": [{"rule_id": "a.correctness.endpoints", "check": both}, ours]
+    }
 
 
-def test_what_a_rule_leaves_out_follows_from_its_id_and_severity(store: Store) -> None:
+def test_missing_fields_of_a_rule_follow_from_its_id_and_severity(store: Store) -> None:
     rules = [{"id": "b.style.tone", "description": "It is kind", "severity": "warn"}, {"id": "a.x.y", "weight": None}]
-    state = _read(store, criteria=RUN["criteria"] | {"rules": rules})
+    state = _read_run(store, criteria=RUN["criteria"] | {"rules": rules})
     first, second = state.criteria.rules
     assert (int(first.weight), first.phase.value, first.check) == (1, "B", "It is kind")
     assert (int(second.weight), second.phase.value, second.description) == (2, "A", "a.x.y")
 
 
 @pytest.mark.parametrize("rules", [["text"], [{"id": "a.x.y", "severity": "deadly"}], 3])
-def test_rules_that_are_none_are_damage(store: Store, rules: Any) -> None:
+def test_invalid_rules_are_damage(store: Store, rules: Any) -> None:
     with pytest.raises(StateError, match=r"run\.json is damaged \(criteria\.rules"):
-        _read(store, criteria=RUN["criteria"] | {"rules": rules})
+        _read_run(store, criteria=RUN["criteria"] | {"rules": rules})
 
 
 def test_rules_of_a_foreign_run_become_a_rule_file(store: Store) -> None:
-    _write(store)
+    _write_run(store)
     files = store.get_existing_run("courses-api")
     files.acquire()
     files.repair(files.read()[1])
@@ -224,11 +226,11 @@ def test_rules_of_a_foreign_run_become_a_rule_file(store: Store) -> None:
         ["check", "description", "id", "phase", "severity", "weight"],
     ]
     assert data["rules"][0]["check"] == RULES[0]["check"]
-    assert files.read()[1].events[-1].event == ADOPTED
+    assert files.read()[1].events[-1].event == Kind.RUN_ADOPTED.value
 
 
-def test_foreign_run_is_listed_and_resumed_and_keeps_what_only_its_tool_knows(store: Store, caller: Caller) -> None:
-    _write(store)
+def test_foreign_run_is_listed_and_resumed_and_keeps_unknown_keys(store: Store, caller: Caller) -> None:
+    _write_run(store)
     project = store.project
     (project / "writers.py").write_text(dedent(AGENT))
     listed = caller.call("--loop-list", folder=project)
@@ -236,20 +238,20 @@ def test_foreign_run_is_listed_and_resumed_and_keeps_what_only_its_tool_knows(st
         "alias        status            iteration  last_score  updated_at",
         "courses-api  running (paused)  1          0           2026-01-01T12:05:00Z",
     ]
-    done = caller.call("--loop-resume", "--loop-agent", "python:writers:writer", folder=project)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    process = caller.call("--loop-resume", "--loop-agent", "python:writers:writer", folder=project)
+    assert (process.returncode, process.stderr) == (0, ""), process.stdout
     files = store.get_existing_run("courses-api")
     state, history = files.read()
     assert (state.status.value, state.stop.reason, history.damage) == ("completed", "threshold_reached", [])
     assert state.completed_phase_seconds > 12
-    names = [one.event for one in history.events]
+    names = [event.event for event in history.events]
     assert names[:6] == [
         "run_started",
         "plan_created",
         "prep_dispatched",
         "artifact_created",
         "checks_prepared",
-        ADOPTED,
+        Kind.RUN_ADOPTED.value,
     ]
     assert names[-2:] == ["evaluation_done", "stopped"]
     assert files.history.read_text().splitlines()[:5] == HISTORY
@@ -261,9 +263,9 @@ def test_foreign_run_is_listed_and_resumed_and_keeps_what_only_its_tool_knows(st
 
 
 def test_foreign_run_is_resumed_at_its_critique(store: Store, caller: Caller) -> None:
-    _write(store, current_step="CRITIQUE", evaluation=EVALUATION)
+    _write_run(store, current_step="CRITIQUE", evaluation=EVALUATION)
     (store.project / "writers.py").write_text(dedent(AGENT))
-    done = caller.call("--loop-resume=courses-api", "--loop-agent", "python:writers:writer", folder=store.project)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    names = [one.event for one in store.get_existing_run("courses-api").read()[1].events]
-    assert names[5:9] == [ADOPTED, "critique_done", "refinement_done", "iteration_advanced"]
+    process = caller.call("--loop-resume=courses-api", "--loop-agent", "python:writers:writer", folder=store.project)
+    assert (process.returncode, process.stderr) == (0, ""), process.stdout
+    names = [event.event for event in store.get_existing_run("courses-api").read()[1].events]
+    assert names[5:9] == [Kind.RUN_ADOPTED.value, "critique_done", "refinement_done", "iteration_advanced"]

@@ -1,4 +1,4 @@
-"""One owner at a time, and a dead one is none."""
+"""A lock has one owner at a time, and a dead one does not count."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / ".lock"
 
 
-def test_lock_names_its_owner_and_is_gone_when_it_was_given_back(path: Path) -> None:
+def test_lock_names_its_owner_and_is_deleted_on_release(path: Path) -> None:
     lock = Lock(path)
     assert lock.find_owner() is Owner.NONE
     lock.acquire()
@@ -42,7 +42,7 @@ def test_lock_names_its_owner_and_is_gone_when_it_was_given_back(path: Path) -> 
     assert not path.exists()
 
 
-def test_second_owner_is_refused_and_told_who_the_first_is(path: Path) -> None:
+def test_second_owner_is_refused_with_the_pid_of_the_first(path: Path) -> None:
     lock = Lock(path)
     lock.acquire()
     with pytest.raises(BusyError, match=f"^process {os.getpid()} works there$"):
@@ -51,7 +51,7 @@ def test_second_owner_is_refused_and_told_who_the_first_is(path: Path) -> None:
     Lock(path).acquire()
 
 
-def test_lock_of_a_killed_process_is_free_whoever_has_its_pid_now(path: Path) -> None:
+def test_lock_of_a_killed_process_is_free_even_if_its_pid_is_reused(path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
@@ -65,13 +65,13 @@ def test_lock_of_a_killed_process_is_free_whoever_has_its_pid_now(path: Path) ->
 
 
 @pytest.mark.parametrize("note", [b"", b"{", b"[]", b"\xff\xfe", b'"1"'])
-def test_note_that_says_nothing_is_no_obstacle(path: Path, note: bytes) -> None:
+def test_damaged_note_is_no_obstacle(path: Path, note: bytes) -> None:
     path.write_bytes(note)
     assert Lock(path).read_note() == {}
     Lock(path).acquire()
 
 
-def test_lock_that_was_taken_away_is_taken_again(path: Path) -> None:
+def test_deleted_lock_is_renewed(path: Path) -> None:
     lock = Lock(path)
     lock.acquire()
     lock.renew()
@@ -82,14 +82,14 @@ def test_lock_that_was_taken_away_is_taken_again(path: Path) -> None:
     lock.release()
 
 
-def test_folder_in_place_of_a_lock_is_named(path: Path) -> None:
+def test_folder_in_place_of_a_lock_is_an_error(path: Path) -> None:
     path.mkdir()
     assert Lock(path).find_owner() is Owner.NONE
     with pytest.raises(StateError, match=r"cannot lock .*/\.lock: Is a directory; move that folder away"):
         Lock(path).acquire()
 
 
-def test_folder_is_a_lock_without_a_file(tmp_path: Path) -> None:
+def test_folder_is_locked_without_a_file(tmp_path: Path) -> None:
     with lock_folder(tmp_path):
         with pytest.raises(BusyError, match=r"another process has locked .* for more than 0.1 s: try again"):  # noqa: SIM117
             with lock_folder(tmp_path, patience=0.1):

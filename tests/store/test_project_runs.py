@@ -1,4 +1,4 @@
-"""All runs of a project: names, how many at once, the pointer, and their end."""
+"""All runs of a project: names, limit, pointer and removal."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MakeEvent = Callable[..., Event]
 
 @pytest.fixture
 def begin(store: Store, event: MakeEvent) -> Callable[[str], RunState]:
-    """Write the first event of a run; nobody works on it then."""
+    """Write the first event of a run, and release it."""
 
-    def make(alias: str) -> RunState:
+    def start_run(alias: str) -> RunState:
         state = RunState.model_validate(
             {"run_id": f"{alias}-1", "task_alias": alias, "task": {"prompt": alias}, "updated_at": alias}
         )
@@ -33,7 +33,7 @@ def begin(store: Store, event: MakeEvent) -> Callable[[str], RunState]:
         files.release()
         return state
 
-    return make
+    return start_run
 
 
 Begin = Callable[[str], RunState]
@@ -50,7 +50,7 @@ Begin = Callable[[str], RunState]
         ("word " * 40, "word-word-word-word-word-word-word-word"),
     ],
 )
-def test_name_is_made_from_the_words_of_a_task(task: str, name: str) -> None:
+def test_alias_is_made_from_the_words_of_a_task(task: str, name: str) -> None:
     assert make_alias(task) == name
     assert Store(Path()).get_run(make_alias(task)).alias == name
 
@@ -58,18 +58,18 @@ def test_name_is_made_from_the_words_of_a_task(task: str, name: str) -> None:
 @pytest.mark.parametrize(
     "alias", ["../x", "/etc", "a/b", "..", "UPPER", "with space", "a\0b", "x" * 65, "-x-", "ab", ""]
 )
-def test_name_that_is_none_is_refused_wherever_it_is_used(store: Store, alias: str) -> None:
+def test_invalid_alias_is_refused_everywhere(store: Store, alias: str) -> None:
     for use in (store.get_run, store.find_run, store.get_existing_run):
         with pytest.raises(StateError, match="expected a name of 3 to 64 lowercase letters, digits and hyphens"):
             use(alias)
 
 
-def test_all_is_no_name_of_a_run(store: Store) -> None:
+def test_all_is_not_a_valid_alias(store: Store) -> None:
     with pytest.raises(StateError, match="for a run other than 'all', found 'all'"):
         store.get_run("all")
 
 
-def test_unknown_run_is_answered_with_the_known_ones(store: Store, begin: Begin) -> None:
+def test_unknown_run_is_an_error_with_the_existing_ones(store: Store, begin: Begin) -> None:
     with pytest.raises(StateError, match=r"there is no run 'guide' in .*/\.loop: known are none"):
         store.find_run("guide")
     begin("poem")
@@ -77,7 +77,7 @@ def test_unknown_run_is_answered_with_the_known_ones(store: Store, begin: Begin)
         store.get_existing_run("guide")
 
 
-def test_beginning_of_a_name_is_enough_where_only_one_run_has_it(store: Store, begin: Begin) -> None:
+def test_unambiguous_beginning_of_an_alias_is_enough(store: Store, begin: Begin) -> None:
     begin("write-a-guide")
     begin("write-a-poem")
     begin("write")
@@ -89,7 +89,7 @@ def test_beginning_of_a_name_is_enough_where_only_one_run_has_it(store: Store, b
         store.get_existing_run("write-a-g")
 
 
-def test_name_that_is_taken_gets_a_number(store: Store, begin: Begin) -> None:
+def test_used_alias_gets_a_number(store: Store, begin: Begin) -> None:
     assert store.make_unique_alias("guide") == "guide"
     begin("guide")
     begin("guide-2")
@@ -98,15 +98,15 @@ def test_name_that_is_taken_gets_a_number(store: Store, begin: Begin) -> None:
     assert store.make_unique_alias("x" * 64) == "x" * 60 + "-2"
 
 
-def test_folders_of_others_are_no_runs(store: Store, begin: Begin) -> None:
+def test_other_folders_are_not_runs(store: Store, begin: Begin) -> None:
     begin("guide")
     (store.root / "notes").mkdir()
     (store.root / "Bad Name").mkdir()
     (store.root / "Bad Name" / "run.json").write_text("{}")
-    assert [one.alias for one in store.list_runs()] == ["guide"]
+    assert [run.alias for run in store.list_runs()] == ["guide"]
 
 
-def test_project_of_ai_factory_keeps_its_folder(tmp_path: Path) -> None:
+def test_project_of_ai_factory_uses_its_folder(tmp_path: Path) -> None:
     assert find_default_folder(tmp_path) == ".loop"
     (tmp_path / ".ai-factory").mkdir()
     assert Store(tmp_path).root == tmp_path / ".ai-factory" / "evolution"
@@ -139,14 +139,14 @@ def test_fifth_run_is_refused_with_the_names_of_the_four_and_force_allows_one_mo
     assert store.list_busy_runs() == []
 
 
-def test_name_that_another_run_got_meanwhile_is_refused(store: Store, begin: Begin) -> None:
+def test_alias_that_another_run_got_meanwhile_is_refused(store: Store, begin: Begin) -> None:
     begin("guide")
     with pytest.raises(StateError, match="another run was given the name 'guide' just now: use --loop-alias"):
         store.admit(store.get_run("guide"), is_new=True)
     assert store.list_busy_runs() == []
 
 
-def test_pointer_names_the_active_run_and_goes_with_it(store: Store, begin: Begin) -> None:
+def test_pointer_names_the_active_run_and_is_deleted_with_it(store: Store, begin: Begin) -> None:
     state = begin("guide")
     store.set_current_run(state)
     data = json.loads(store.pointer.read_bytes())
@@ -157,10 +157,10 @@ def test_pointer_names_the_active_run_and_goes_with_it(store: Store, begin: Begi
     store.clear_current_run(begin("poem"))
     assert store.pointer.exists()
     store.clear_current_run(state)
-    assert sorted(one.name for one in store.root.iterdir()) == ["guide", "poem"]
+    assert sorted(run.name for run in store.root.iterdir()) == ["guide", "poem"]
 
 
-def test_pointer_moves_on_to_a_run_that_still_goes_on(store: Store, begin: Begin) -> None:
+def test_pointer_moves_to_another_active_run(store: Store, begin: Begin) -> None:
     states = [begin(alias) for alias in ("aaa", "bbb", "ccc")]
     working = [store.get_run(alias) for alias in ("aaa", "bbb")]
     for files in working:
@@ -177,24 +177,24 @@ def test_pointer_moves_on_to_a_run_that_still_goes_on(store: Store, begin: Begin
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", '{"task_alias": "../x"}', '{"task_alias": "all"}', '{"task_alias": 3}']
 )
-def test_pointer_that_says_nothing_is_none(store: Store, begin: Begin, text: str) -> None:
+def test_damaged_pointer_names_no_run(store: Store, begin: Begin, text: str) -> None:
     begin("guide")
     store.pointer.write_text(text)
     assert store.find_current_run() is None
 
 
-def test_pointer_at_a_run_that_never_began_is_none(store: Store, begin: Begin) -> None:
+def test_pointer_at_a_missing_run_names_no_run(store: Store, begin: Begin) -> None:
     store.set_current_run(begin("guide").model_copy(update={"task_alias": "poem"}))
     assert store.find_current_run() is None
 
 
-def test_run_is_deleted_at_once_with_its_pointer(store: Store, begin: Begin) -> None:
+def test_run_is_deleted_with_its_pointer(store: Store, begin: Begin) -> None:
     store.set_current_run(begin("guide"))
     store.remove_run(store.get_run("guide"))
     assert list(store.root.iterdir()) == []
 
 
-def test_run_that_is_being_worked_on_is_never_deleted(store: Store, begin: Begin) -> None:
+def test_busy_run_is_never_deleted(store: Store, begin: Begin) -> None:
     begin("guide")
     working = store.get_run("guide")
     working.acquire()
@@ -204,7 +204,7 @@ def test_run_that_is_being_worked_on_is_never_deleted(store: Store, begin: Begin
     assert store.get_existing_run("guide").read()[0].task_alias == "guide"
 
 
-def test_file_in_place_of_the_folder_is_named(store: Store) -> None:
+def test_file_in_place_of_the_folder_is_an_error(store: Store) -> None:
     store.root.write_text("")
     assert store.list_runs() == []
     with pytest.raises(StateError, match=r"cannot make .*/\.loop: File exists; move the file that is in the way"):

@@ -1,4 +1,4 @@
-"""The files of a run: what is written is found again, and what is lost is made again or named."""
+"""The files of a run are read as they were written; lost ones are rebuilt or reported."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.events.run_payloads import ArtifactCreated
+from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.errors import BusyError, StateError
-from pytest_loop.store.history import ADOPTED
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
@@ -29,38 +29,38 @@ def _edit(files: RunFiles, **changes: Any) -> None:
     files.snapshot.write_text(json.dumps(data))
 
 
-def _again(files: RunFiles) -> RunFiles:
-    """The same run for another process."""
+def _reopen(files: RunFiles) -> RunFiles:
+    """Open the same run as another process would."""
     files.release()
-    found = RunFiles(files.folder, files.project)
-    found.acquire()
-    return found
+    reopened = RunFiles(files.folder, files.project)
+    reopened.acquire()
+    return reopened
 
 
 # -- the state
 
 
-def test_state_is_the_fold_of_the_history_and_also_what_run_json_says(files: RunFiles, planned: RunState) -> None:
+def test_state_is_the_fold_of_the_history_and_equals_run_json(files: RunFiles, planned: RunState) -> None:
     state, history = files.read()
     assert state == planned
-    assert [one.event for one in history.events] == ["run_started", "plan_created", "coffee_made"]
+    assert [event.event for event in history.events] == ["run_started", "plan_created", "coffee_made"]
     data = json.loads(files.snapshot.read_bytes())
     assert (data["schema_version"], data["current_step"], data["plan"]) == (1, "PRODUCE_PREPARE", ["one", "two"])
 
 
-def test_snapshot_behind_the_history_is_not_believed(files: RunFiles, started: RunState, event: MakeEvent) -> None:
+def test_history_wins_over_an_older_snapshot(files: RunFiles, started: RunState, event: MakeEvent) -> None:
     before = files.snapshot.read_bytes()
     files.append([event("plan_created", plan=["one"])], started)
     files.snapshot.write_bytes(before)
     assert files.read()[0].plan == ("one",)
 
 
-def test_rules_and_limits_edited_in_run_json_are_not_believed(files: RunFiles, planned: RunState) -> None:
+def test_edits_of_run_json_are_ignored(files: RunFiles, planned: RunState) -> None:
     _edit(files, max_iterations=99, status="completed", stop={"passed": True, "reason": "threshold_reached"})
     assert files.read()[0] == planned
 
 
-SPOILT: dict[str, Callable[[Path], object]] = {
+DAMAGED: dict[str, Callable[[Path], object]] = {
     "missing": lambda path: None,
     "empty": lambda path: path.write_text(""),
     "an empty object": lambda path: path.write_text("{}"),
@@ -77,13 +77,13 @@ SPOILT: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
-def test_spoilt_run_json_is_made_again_from_the_history(
-    files: RunFiles, planned: RunState, spoil: Callable[[Path], object], event: MakeEvent
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED.keys())
+def test_damaged_run_json_is_rebuilt_from_the_history(
+    files: RunFiles, planned: RunState, damage: Callable[[Path], object], event: MakeEvent
 ) -> None:
     files.snapshot.unlink()
-    spoil(files.snapshot)
-    again = _again(files)
+    damage(files.snapshot)
+    again = _reopen(files)
     state, history = again.read()
     assert (state, history.damage) == (planned, [])
     if files.snapshot.is_dir():
@@ -96,10 +96,12 @@ def test_spoilt_run_json_is_made_again_from_the_history(
     again.release()
 
 
-@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
-def test_both_lost_is_a_clear_message(files: RunFiles, planned: RunState, spoil: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED.keys())
+def test_loss_of_both_files_is_a_clear_message(
+    files: RunFiles, planned: RunState, damage: Callable[[Path], object]
+) -> None:
     files.snapshot.unlink()
-    spoil(files.snapshot)
+    damage(files.snapshot)
     files.history.unlink()
     expected = (
         r"the run 'guide' cannot be read: .*run\.json.*, and .*/history\.jsonl is missing or empty; "
@@ -109,13 +111,13 @@ def test_both_lost_is_a_clear_message(files: RunFiles, planned: RunState, spoil:
         files.read()
 
 
-def test_run_json_of_a_newer_version_is_refused_and_left_alone(files: RunFiles, planned: RunState) -> None:
+def test_run_json_of_a_newer_version_is_refused(files: RunFiles, planned: RunState) -> None:
     _edit(files, schema_version=2)
     with pytest.raises(StateError, match=r"newer version \(schema 2, known is 1\): update pytest-agent-loop"):
         files.read()
 
 
-def test_wrong_type_is_named(files: RunFiles, planned: RunState) -> None:
+def test_wrong_type_is_in_the_message(files: RunFiles, planned: RunState) -> None:
     _edit(files, iteration=0)
     files.history.write_text("?\n?\n")
     with pytest.raises(
@@ -125,31 +127,31 @@ def test_wrong_type_is_named(files: RunFiles, planned: RunState) -> None:
 
 
 @pytest.mark.parametrize("lost", ["all", "the end"])
-def test_lost_history_is_noticed_and_the_run_goes_on_from_run_json(
+def test_lost_history_is_reported_and_the_run_continues_from_run_json(
     files: RunFiles, planned: RunState, event: MakeEvent, lost: str
 ) -> None:
     lines = files.history.read_bytes().splitlines(keepends=True)
     files.history.write_bytes(b"" if lost == "all" else lines[0])
-    again = _again(files)
+    again = _reopen(files)
     state, history = again.read()
     assert state == planned
     assert history.damage == ["the history lacks events that run.json was made from"]
     again.repair(history)
     again.append([event("coffee_made", cups=3)], state)
-    again = _again(again)
+    again = _reopen(again)
     state, history = again.read()
     assert (state.plan, history.damage) == (("one", "two"), [])
-    assert [one.event for one in history.events][-2:] == [ADOPTED, "coffee_made"]
-    assert history.events[-2].payload["because"] == ["the history lacks events that run.json was made from"]
+    assert [event.event for event in history.events][-2:] == [Kind.RUN_ADOPTED.value, "coffee_made"]
+    assert history.events[-2].payload.dump()["because"] == ["the history lacks events that run.json was made from"]
     again.release()
 
 
-def test_damage_stays_reported_and_the_history_leads_to_the_state_again(
+def test_repaired_history_leads_to_the_state_and_still_reports_damage(
     files: RunFiles, planned: RunState, event: MakeEvent
 ) -> None:
     lines = files.history.read_bytes().splitlines(keepends=True)
     files.history.write_bytes(lines[0] + b"???\n" + lines[2])
-    again = _again(files)
+    again = _reopen(files)
     state, history = again.read()
     assert state == planned
     again.repair(history)
@@ -160,11 +162,9 @@ def test_damage_stays_reported_and_the_history_leads_to_the_state_again(
     again.release()
 
 
-def test_history_without_an_end_is_ended_before_the_next_event(
-    files: RunFiles, planned: RunState, event: MakeEvent
-) -> None:
+def test_missing_newline_is_added_before_the_next_event(files: RunFiles, planned: RunState, event: MakeEvent) -> None:
     files.history.write_bytes(files.history.read_bytes().rstrip(b"\n"))
-    again = _again(files)
+    again = _reopen(files)
     state, history = again.read()
     again.repair(history)
     again.append([event("coffee_made", cups=3)], state)
@@ -173,22 +173,22 @@ def test_history_without_an_end_is_ended_before_the_next_event(
     again.release()
 
 
-def test_unknown_keys_of_run_json_survive_and_known_ones_are_ours(
+def test_unknown_keys_of_run_json_survive_and_known_ones_are_overwritten(
     files: RunFiles, planned: RunState, event: MakeEvent
 ) -> None:
     task = {"prompt": "Write a poem", "mood": "merry"}
-    _edit(files, note={"by": "somebody"}, task=task)
-    again = _again(files)
+    _edit(files, note={"by": "another tool"}, task=task)
+    again = _reopen(files)
     state, history = again.read()
     again.repair(history)
     again.append([event("coffee_made", cups=3)], state)
     data = json.loads(files.snapshot.read_bytes())
-    assert data["note"] == {"by": "somebody"}
+    assert data["note"] == {"by": "another tool"}
     assert data["task"] == {"prompt": "Write a guide", "ideal_result": "", "mood": "merry"}
     again.release()
 
 
-def test_text_that_no_file_can_hold_does_no_harm(files: RunFiles, planned: RunState) -> None:
+def test_unpaired_surrogates_are_replaced(files: RunFiles, planned: RunState) -> None:
     files.write_snapshot(planned.model_copy(update={"error_reason": "half \ud800"}))
     assert json.loads(files.snapshot.read_bytes())["error_reason"] == "half ?"
     assert files.write_artifact("half \ud800") == hashlib.sha256(b"half ?").hexdigest()
@@ -197,71 +197,71 @@ def test_text_that_no_file_can_hold_does_no_harm(files: RunFiles, planned: RunSt
 # -- the answer of an agent on its way
 
 
-def test_answer_whose_event_was_prevented_is_found_again_with_all_it_said(files: RunFiles, planned: RunState) -> None:
-    said = files.write_answer(PRODUCED, {"exit_signal": True, "usage": {"tokens": 7}}, "# Guide\n", files.artifact)
-    assert said["artifact_hash"] == hashlib.sha256(b"# Guide\n").hexdigest()
+def test_pending_answer_is_recovered_with_its_payload(files: RunFiles, planned: RunState) -> None:
+    payload = files.write_answer(ArtifactCreated(exit_signal=True, usage=Usage(tokens=7)), "# Guide\n", files.artifact)
+    assert payload.artifact_hash == hashlib.sha256(b"# Guide\n").hexdigest()
     files.artifact.unlink()
-    again = _again(files)
+    again = _reopen(files)
     again.read()
-    assert again.recover_answer(PRODUCED, files.artifact, "") == said
+    assert again.recover_answer(PRODUCED, files.artifact, "") == payload
     assert files.artifact.read_text() == "# Guide\n"
     again.release()
 
 
-def test_answer_is_forgotten_once_its_event_is_on_disk(files: RunFiles, planned: RunState, event: MakeEvent) -> None:
-    said = files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
-    left = (files.folder / ".answer.json").read_bytes()
-    files.append([event("artifact_created", **said)], planned)
+def test_pending_answer_is_deleted_once_its_event_is_recorded(
+    files: RunFiles, planned: RunState, event: MakeEvent
+) -> None:
+    payload = files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
+    data = (files.folder / ".answer.json").read_bytes()
+    files.append([event("artifact_created", **payload.dump())], planned)
     assert not (files.folder / ".answer.json").exists()
-    (files.folder / ".answer.json").write_bytes(left)
+    (files.folder / ".answer.json").write_bytes(data)
     assert files.recover_answer(PRODUCED, files.artifact, "") is None
 
 
-def test_answer_that_waits_for_its_event_stays_when_the_files_are_mended(files: RunFiles, planned: RunState) -> None:
-    said = files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
-    again = _again(files)
+def test_pending_answer_survives_a_repair(files: RunFiles, planned: RunState) -> None:
+    payload = files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
+    again = _reopen(files)
     again.repair(again.read()[1])
-    assert again.recover_answer(PRODUCED, files.artifact, "") == said
+    assert again.recover_answer(PRODUCED, files.artifact, "") == payload
     again.release()
 
 
-def test_snapshot_that_a_crash_left_behind_is_brought_up_to_date(
-    files: RunFiles, started: RunState, event: MakeEvent
-) -> None:
+def test_outdated_snapshot_is_rewritten_by_a_repair(files: RunFiles, started: RunState, event: MakeEvent) -> None:
     before = files.snapshot.read_bytes()
     files.append([event("plan_created", plan=["one"])], started)
     files.snapshot.write_bytes(before)
-    again = _again(files)
+    again = _reopen(files)
     again.repair(again.read()[1])
     assert json.loads(files.snapshot.read_bytes())["plan"] == ["one"]
     again.release()
 
 
-def test_answer_to_another_step_is_not_taken(files: RunFiles, planned: RunState) -> None:
-    files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+def test_pending_answer_of_another_step_is_not_recovered(files: RunFiles, planned: RunState) -> None:
+    files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
     assert files.recover_answer(Kind.REFINEMENT_DONE, files.artifact, "") is None
 
 
-def test_edit_of_a_person_is_never_replaced_by_a_kept_answer(files: RunFiles, planned: RunState) -> None:
-    files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+def test_pending_answer_never_overwrites_an_edited_artifact(files: RunFiles, planned: RunState) -> None:
+    files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
     files.artifact.write_text("mine")
     assert files.recover_answer(PRODUCED, files.artifact, "") is None
     assert files.artifact.read_text() == "mine"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"after": "", "event": "artifact_created", "payload": 3}'])
-def test_kept_answer_that_cannot_be_read_is_none(files: RunFiles, text: str) -> None:
+def test_damaged_pending_answer_is_ignored(files: RunFiles, text: str) -> None:
     (files.folder / ".answer.json").write_text(text)
     assert files.recover_answer(PRODUCED, files.artifact, "") is None
 
 
 @pytest.mark.parametrize("has_artifact", [True, False])
-def test_artifact_of_a_resumed_run_is_saved_with_its_folder(
+def test_artifact_of_a_resumed_run_is_written_again_with_its_folder(
     files: RunFiles, planned: RunState, event: MakeEvent, has_artifact: bool
 ) -> None:
     if has_artifact:
         files.write_artifact("# Guide\n")
-    again = _again(files)
+    again = _reopen(files)
     again.repair(again.read()[1])
     again.append([event("coffee_made")], planned)
     shutil.rmtree(files.folder)
@@ -271,8 +271,10 @@ def test_artifact_of_a_resumed_run_is_saved_with_its_folder(
     again.release()
 
 
-def test_folder_of_an_artifact_elsewhere_is_made(files: RunFiles, planned: RunState, tmp_path: Path) -> None:
-    files.write_answer(PRODUCED, {}, "# Guide\n", tmp_path / "docs" / "new" / "guide.md")
+def test_folder_of_an_artifact_outside_of_the_run_is_created(
+    files: RunFiles, planned: RunState, tmp_path: Path
+) -> None:
+    files.write_answer(ArtifactCreated(), "# Guide\n", tmp_path / "docs" / "new" / "guide.md")
     assert (tmp_path / "docs" / "new" / "guide.md").read_text() == "# Guide\n"
 
 
@@ -287,22 +289,22 @@ def test_run_has_one_writer_and_any_number_of_readers(files: RunFiles, planned: 
         other.acquire()
 
 
-def test_drafts_of_a_crash_are_cleared_away(files: RunFiles, planned: RunState) -> None:
+def test_drafts_of_a_crash_are_removed(files: RunFiles, planned: RunState) -> None:
     (files.folder / ".run.json.tmp").write_text("{")
-    _again(files).release()
-    assert sorted(one.name for one in files.folder.iterdir()) == ["history.jsonl", "run.json"]
+    _reopen(files).release()
+    assert sorted(path.name for path in files.folder.iterdir()) == ["history.jsonl", "run.json"]
 
 
-@pytest.mark.parametrize("way", ["deleted", "replaced", "deleted with everything"])
-def test_history_that_is_taken_away_is_written_again_and_the_run_ends_with_a_message(
-    files: RunFiles, planned: RunState, event: MakeEvent, way: str
+@pytest.mark.parametrize("action", ["deleted", "replaced", "deleted with everything"])
+def test_deleted_history_is_written_again_and_ends_the_run(
+    files: RunFiles, planned: RunState, event: MakeEvent, action: str
 ) -> None:
     files.write_artifact("# Guide\n")
-    if way == "deleted with everything":
+    if action == "deleted with everything":
         shutil.rmtree(files.folder.parent)
     else:
         files.history.unlink()
-    if way == "replaced":
+    if action == "replaced":
         files.history.write_text("{}\n")
     expected = (
         r"history\.jsonl was deleted or replaced while the run was going on; what this process knew is written again: "
@@ -310,16 +312,14 @@ def test_history_that_is_taken_away_is_written_again_and_the_run_ends_with_a_mes
     )
     with pytest.raises(StateError, match=expected):
         files.append([event("coffee_made", cups=3)], planned)
-    again = _again(files)
+    again = _reopen(files)
     state, history = again.read()
     assert (state, history.damage, len(history.events)) == (planned, [], 4)
     assert files.artifact.read_text() == "# Guide\n"
     again.release()
 
 
-def test_history_that_somebody_else_writes_into_ends_the_run_with_a_message(
-    files: RunFiles, planned: RunState, event: MakeEvent
-) -> None:
+def test_history_changed_by_another_process_ends_the_run(files: RunFiles, planned: RunState, event: MakeEvent) -> None:
     with files.history.open("ab") as file:
         file.write(b'{"event": "stopped"')
     with pytest.raises(StateError, match=r"history\.jsonl was changed while the run was going on"):
@@ -327,13 +327,13 @@ def test_history_that_somebody_else_writes_into_ends_the_run_with_a_message(
     state, history = files.read()
     assert state == planned
     assert history.damage == ["line 4 of the history cannot be read"]
-    assert history.events[-1].payload == {"cups": 3}
+    assert history.events[-1].payload.dump() == {"cups": 3}
 
 
-def test_pipe_in_place_of_a_history_is_refused_and_nobody_waits(
+def test_pipe_in_place_of_a_history_is_an_error_and_does_not_block(
     files: RunFiles, planned: RunState, event: MakeEvent
 ) -> None:
-    again = _again(files)
+    again = _reopen(files)
     files.history.unlink()
     os.mkfifo(files.history)
     with pytest.raises(StateError, match=r"cannot write .*: it is not a file"):
@@ -344,19 +344,38 @@ def test_pipe_in_place_of_a_history_is_refused_and_nobody_waits(
 # -- a word from another terminal
 
 
-def test_request_to_stop_is_heard_until_it_is_in_the_history(
-    files: RunFiles, planned: RunState, event: MakeEvent
-) -> None:
+def test_stop_request_stays_until_it_is_in_the_history(files: RunFiles, planned: RunState, event: MakeEvent) -> None:
     assert files.read_stop_request() is None
     RunFiles(files.folder).request_stop("going home")
     assert files.read_stop_request() == "going home"
     files.append([event("coffee_made")], planned)
     assert files.read_stop_request() == "going home"
-    files.append([event("stop_requested")], planned.model_copy(update={"stop_asked": "going home"}))
+    files.append([event("stop_requested")], planned.replace(stop_request="going home"))
     assert files.read_stop_request() is None
 
 
-def test_run_is_read_by_its_folder_s_name(files: RunFiles, planned: RunState, store: Store) -> None:
+def test_pause_request_keeps_a_run_from_continuing_until_it_is_cleared(files: RunFiles, planned: RunState) -> None:
+    assert files.can_continue
+    RunFiles(files.folder).request_pause()
+    assert (files.is_pause_requested, files.can_continue) == (True, False)
+    files.clear_requests()
+    assert files.can_continue
+
+
+def test_inferred_rules_are_saved_once_and_removed_with_an_empty_folder(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path / ".loop" / "guide")
+    assert [files.save_rules("rules: []\n"), files.save_rules("rules: []\n")] == [False, True]
+    files.remove_rules()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_attempts_after_a_crash_count_until_the_next_evaluation(files: RunFiles, planned: RunState) -> None:
+    files.record_attempt(2, 7)
+    other = RunFiles(files.folder)
+    assert (other.count_attempts(7), other.count_attempts(8), other.pid) == (2, 0, str(os.getpid()))
+
+
+def test_alias_of_a_run_is_the_name_of_its_folder(files: RunFiles, planned: RunState, store: Store) -> None:
     files.release()
     files.folder.rename(store.root / "manual")
     assert store.get_run("manual").read()[0].task_alias == "manual"

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.workloads.cases import Workload, workload
-from pytest_loop.workloads.manifest import load
+from pytest_loop.workloads.cases import Workload, load_workload
 
 Make = Callable[..., Path]
 Open = Callable[[], Workload]
@@ -63,10 +62,10 @@ def make(folder: Path) -> Make:
 
 
 @pytest.fixture
-def opened(make: Make, folder: Path) -> Callable[..., Workload]:
+def open_workload(make: Make, folder: Path) -> Callable[..., Workload]:
     """Writes a workload and opens it."""
 
-    def opened(files: Mapping[str, str] | None = None, **fields: Any) -> Workload:
-        return workload(load(make(files, **fields), folder), folder)
+    def open_workload(files: Mapping[str, str] | None = None, **fields: Any) -> Workload:
+        return load_workload(make(files, **fields), folder)
 
-    return opened
+    return open_workload

@@ -7,38 +7,38 @@ from typing import Any
 import pytest
 
 from pytest_loop.errors import LoopError, ManifestError
-from pytest_loop.workloads.cases import Case, Roles, Workload, matching, paired, roles
+from pytest_loop.workloads.cases import Case, CaseRoles, Workload, assign_roles, match_cases, pair_expected_files
 
-Opened = Callable[..., Workload]
+OpenWorkload = Callable[..., Workload]
 
 
-def problem(opened: Opened, files: dict[str, str] | None = None, **fields: Any) -> str:
+def find_problem(open_workload: OpenWorkload, files: dict[str, str] | None = None, **fields: Any) -> str:
     with pytest.raises(ManifestError) as caught:
-        opened(files, **fields)
+        open_workload(files, **fields)
     return str(caught.value).partition(": ")[2]
 
 
-def test_cases_are_sorted_and_each_is_there_once(opened: Opened) -> None:
-    found = opened(casePaths=["cases/b.txt", "cases/*.txt", "cases/a.txt"])
-    assert found.cases == (
+def test_cases_are_sorted_without_duplicates(open_workload: OpenWorkload) -> None:
+    workload = open_workload(casePaths=["cases/b.txt", "cases/*.txt", "cases/a.txt"])
+    assert workload.cases == (
         Case("cases/a.txt", "out/cases/a.txt", "expected/a.txt"),
         Case("cases/b.txt", "out/cases/b.txt", "expected/b.txt"),
     )
-    assert found.artifacts == ("prompt.md",)
+    assert workload.artifacts == ("prompt.md",)
 
 
-def test_folders_and_hidden_files_are_no_cases(opened: Opened) -> None:
+def test_folders_and_hidden_files_are_not_cases(open_workload: OpenWorkload) -> None:
     extra = {"cases/.hidden": "x", "cases/more/c.txt": "x"}
-    assert [one.id for one in opened(extra, casePaths=["cases/*"]).cases] == ["cases/a.txt", "cases/b.txt"]
-    assert [one.id for one in opened(extra, casePaths=["cases/.h*"], expectedPaths=["expected/a.txt"]).cases] == [
-        "cases/.hidden"
-    ]
+    assert [case.id for case in open_workload(extra, casePaths=["cases/*"]).cases] == ["cases/a.txt", "cases/b.txt"]
+    assert [
+        case.id for case in open_workload(extra, casePaths=["cases/.h*"], expectedPaths=["expected/a.txt"]).cases
+    ] == ["cases/.hidden"]
 
 
-def test_every_placeholder_of_a_case_can_stand_in_its_output(opened: Opened) -> None:
-    found = opened(outputPath="out/{case_dir}/{case_stem}/{case_name}.json")
-    assert found.cases[0].output == "out/cases/a/a.txt.json"
-    assert found.cases[0].values == {
+def test_an_output_path_may_use_every_placeholder_of_a_case(open_workload: OpenWorkload) -> None:
+    workload = open_workload(outputPath="out/{case_dir}/{case_stem}/{case_name}.json")
+    assert workload.cases[0].output == "out/cases/a/a.txt.json"
+    assert workload.cases[0].values == {
         "case": "cases/a.txt",
         "case_name": "a.txt",
         "case_stem": "a",
@@ -48,9 +48,9 @@ def test_every_placeholder_of_a_case_can_stand_in_its_output(opened: Opened) -> 
     }
 
 
-def test_a_workload_works_without_expected_files(opened: Opened) -> None:
-    found = opened(expectedPaths=None, evaluateCommand="true")
-    assert [one.expected for one in found.cases] == ["", ""]
+def test_a_workload_works_without_expected_files(open_workload: OpenWorkload) -> None:
+    workload = open_workload(expectedPaths=None, evaluateCommand="true")
+    assert [case.expected for case in workload.cases] == ["", ""]
 
 
 @pytest.mark.parametrize(
@@ -65,25 +65,25 @@ def test_a_workload_works_without_expected_files(opened: Opened) -> None:
         (["c/1/in.txt", "c/2/in.txt"], ["e/in.json"], None),
     ],
 )
-def test_expected_files_are_paired_by_stem_else_in_order_else_not_at_all(
+def test_expected_files_are_paired_by_stem_or_in_order(
     cases: list[str], expected: list[str], pairs: dict[str, str] | None
 ) -> None:
-    assert paired(cases, expected) == pairs
+    assert pair_expected_files(cases, expected) == pairs
 
 
-def test_cases_without_a_partner_are_an_error(opened: Opened) -> None:
+def test_a_case_without_an_expected_file_is_an_error(open_workload: OpenWorkload) -> None:
     wanted = "expected an expected file for each of 3 cases, by its stem or as many in order"
-    said = problem(opened, {"cases/c.txt": "x"})
-    assert said == f"{wanted}, found 2, and none for cases/c.txt"
+    message = find_problem(open_workload, {"cases/c.txt": "x"})
+    assert message == f"{wanted}, found 2, and none for cases/c.txt"
 
 
-def test_stems_that_stand_for_several_cases_do_not_pair_them(opened: Opened) -> None:
-    said = problem(opened, {"cases/x/a.txt": "x"}, casePaths=["cases/**/*.txt"])
-    assert said.endswith("found 2, and stems that stand for several")
+def test_a_stem_of_several_cases_pairs_none_of_them(open_workload: OpenWorkload) -> None:
+    message = find_problem(open_workload, {"cases/x/a.txt": "x"}, casePaths=["cases/**/*.txt"])
+    assert message.endswith("found 2, and stems that stand for several")
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"casePaths": ["none/*"]}, "expected files that match 'none/*' for `casePaths`, found none"),
         ({"artifactPaths": ["nothing.md"]}, "expected files that match 'nothing.md' for `artifactPaths`, found none"),
@@ -97,44 +97,46 @@ def test_stems_that_stand_for_several_cases_do_not_pair_them(opened: Opened) -> 
         ({"outputPath": "../{case}"}, "expected a path inside the project, found ../cases/a.txt"),
     ],
 )  # fmt: skip
-def test_what_is_not_there_or_would_mix_is_one_line(opened: Opened, fields: dict[str, Any], said: str) -> None:
-    assert problem(opened, **fields) == said
+def test_missing_files_and_clashing_outputs_are_one_line(
+    open_workload: OpenWorkload, fields: dict[str, Any], message: str
+) -> None:
+    assert find_problem(open_workload, **fields) == message
 
 
-def test_a_problem_names_the_line_of_its_glob(opened: Opened, folder: Path) -> None:
+def test_a_problem_names_the_line_of_its_glob(open_workload: OpenWorkload, folder: Path) -> None:
     with pytest.raises(ManifestError) as caught:
-        opened(casePaths=["cases/*.txt", "none/*"])
+        open_workload(casePaths=["cases/*.txt", "none/*"])
     rows = (folder / "loop.manifest.json").read_text().splitlines()
     line = next(number for number, row in enumerate(rows, 1) if "none/*" in row)
     assert str(caught.value).startswith(f"loop.manifest.json:{line}: ")
 
 
-def test_holdout_cases_are_run_and_known_as_such(opened: Opened) -> None:
-    found = opened(holdout=["cases/b*"])
-    assert [(one.id, one.is_holdout) for one in found.cases] == [("cases/a.txt", False), ("cases/b.txt", True)]
-    assert found.hidden == {"cases/b.txt"}
+def test_holdout_cases_are_marked(open_workload: OpenWorkload) -> None:
+    workload = open_workload(holdout=["cases/b*"])
+    assert [(case.id, case.is_holdout) for case in workload.cases] == [("cases/a.txt", False), ("cases/b.txt", True)]
+    assert workload.hidden_cases == {"cases/b.txt"}
 
 
 IDS = ("cases/a.txt", "cases/b.txt", "cases/c.txt")
 
 
 @pytest.mark.parametrize(
-    ("pattern", "found"), [("cases/a.txt", IDS[:1]), ("b.txt", IDS[1:2]), ("cases/[ab]*", IDS[:2]), ("x", ())]
+    ("pattern", "cases"), [("cases/a.txt", IDS[:1]), ("b.txt", IDS[1:2]), ("cases/[ab]*", IDS[:2]), ("x", ())]
 )
-def test_a_case_is_named_by_its_id_its_name_or_a_glob(pattern: str, found: tuple[str, ...]) -> None:
-    assert matching(IDS, pattern) == found
+def test_a_case_matches_by_id_by_name_or_by_glob(pattern: str, cases: tuple[str, ...]) -> None:
+    assert match_cases(IDS, pattern) == cases
 
 
-def test_cases_play_the_parts_that_patterns_give_them() -> None:
-    assert roles(IDS) == Roles(IDS)
-    assert roles(IDS, excluded=["a.txt"], focus=["b.txt"], guards=["c.txt"]) == Roles(
+def test_patterns_assign_roles_to_cases() -> None:
+    assert assign_roles(IDS) == CaseRoles(IDS)
+    assert assign_roles(IDS, excluded=["a.txt"], focus=["b.txt"], guards=["c.txt"]) == CaseRoles(
         IDS[1:], ("cases/b.txt",), ("cases/c.txt",), ("cases/a.txt",)
     )
-    assert roles(IDS, only=["c.txt", "a.txt"]).run == (IDS[0], IDS[2])
+    assert assign_roles(IDS, only=["c.txt", "a.txt"]).run == (IDS[0], IDS[2])
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("patterns", "message"),
     [
         ({"only": ["x"]}, "expected a case to run, found none that is called 'x' among 3"),
         ({"focus": ["x"]}, "expected a case to focus on, found none that is called 'x' among 3"),
@@ -143,6 +145,6 @@ def test_cases_play_the_parts_that_patterns_give_them() -> None:
         ({"excluded": ["*"]}, "expected cases to run, found that all 3 are left out"),
     ],
 )  # fmt: skip
-def test_a_pattern_that_names_no_case_is_an_error(asked: dict[str, list[str]], said: str) -> None:
-    with pytest.raises(LoopError, match="^" + said.replace("'", ".")):
-        roles(IDS, **asked)
+def test_a_pattern_without_cases_is_an_error(patterns: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(LoopError, match="^" + message.replace("'", ".")):
+        assign_roles(IDS, **patterns)

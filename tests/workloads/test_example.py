@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.workload.analysis import AnalysisContext, apply_edit, review_answer
-from pytest_loop.workloads.cases import workload
-from pytest_loop.workloads.manifest import load
+from pytest_loop.workloads.cases import load_workload
 from tests.conftest import SELDOM_AMONG_WORKERS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "workload"
@@ -44,10 +43,10 @@ def analyses() -> list[Any]:
 
 
 def test_its_composer_keeps_the_contract_from_one_edit_to_the_next(example: Path) -> None:
-    found = workload(load(example / "loop.manifest.yaml", example), example)
+    workload = load_workload(example / "loop.manifest.yaml", example)
     text = (example / "prompt.md").read_text()
     for data in analyses():
-        ground = AnalysisContext(files={"prompt.md": text}, cases=frozenset(one.id for one in found.cases))
-        analysis = review_answer(data, ground).analysis
+        context = AnalysisContext(files={"prompt.md": text}, cases=frozenset(case.id for case in workload.cases))
+        analysis = review_answer(data, context).analysis
         assert analysis is not None
         text = apply_edit(text, analysis.options[0])

@@ -11,7 +11,7 @@ import pytest
 from pytest_loop.errors import ManifestError
 from pytest_loop.plugin import MANIFESTS
 from pytest_loop.workloads import manifest as module
-from pytest_loop.workloads.manifest import NAMES, Manifest, json_schema, load
+from pytest_loop.workloads.manifest import NAMES, Manifest, build_json_schema, load_manifest
 
 LEAST: dict[str, Any] = {
     "workloadId": "invoices",
@@ -55,34 +55,34 @@ KNOWN = (
 )
 
 
-def read(folder: Path, data: dict[str, Any] | str, name: str = "loop.manifest.json") -> Manifest:
+def read_manifest(folder: Path, data: dict[str, Any] | str, name: str = "loop.manifest.json") -> Manifest:
     path = folder / name
     path.write_text(data if isinstance(data, str) else json.dumps(data, indent=1), encoding="utf-8")
-    return load(path, folder).manifest
+    return load_manifest(path, folder).manifest
 
 
-def problems(folder: Path, data: dict[str, Any] | str, name: str = "loop.manifest.json") -> list[str]:
+def list_problems(folder: Path, data: dict[str, Any] | str, name: str = "loop.manifest.json") -> list[str]:
     with pytest.raises(ManifestError) as caught:
-        read(folder, data, name)
+        read_manifest(folder, data, name)
     return str(caught.value).splitlines()
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), list(zip(NAMES, [json.dumps(LEAST), YAML, YAML, TOML], strict=True)), ids=lambda one: one[:20]
+    ("name", "text"), list(zip(NAMES, [json.dumps(LEAST), YAML, YAML, TOML], strict=True)), ids=lambda text: text[:20]
 )
-def test_each_format_says_the_same(tmp_path: Path, name: str, text: str) -> None:
-    assert read(tmp_path, text, name) == Manifest.model_validate(LEAST)
+def test_every_format_loads_the_same_manifest(tmp_path: Path, name: str, text: str) -> None:
+    assert read_manifest(tmp_path, text, name) == Manifest.model_validate(LEAST)
 
 
-def test_what_is_left_out_is_empty_or_has_its_default(tmp_path: Path) -> None:
-    found = read(tmp_path, LEAST)
-    assert (found.max_iterations, found.cache_strategy) == (10, "smart")
-    assert (found.expected_paths, found.domain_docs, found.holdout) == ([], [], [])
-    assert (found.review_command, found.build_command, found.reviewer) == ("", "", "")
+def test_omitted_fields_have_defaults(tmp_path: Path) -> None:
+    manifest = read_manifest(tmp_path, LEAST)
+    assert (manifest.max_iterations, manifest.cache_strategy) == (10, "smart")
+    assert (manifest.expected_paths, manifest.domain_docs, manifest.holdout) == ([], [], [])
+    assert (manifest.review_command, manifest.build_command, manifest.reviewer) == ("", "", "")
 
 
-def test_every_field_can_be_said(tmp_path: Path) -> None:
-    assert read(tmp_path, MOST).model_dump(by_alias=True) == MOST
+def test_every_field_can_be_set(tmp_path: Path) -> None:
+    assert read_manifest(tmp_path, MOST).model_dump(by_alias=True) == MOST
 
 
 # Each field made wrong in turn: the line of the field, and one clear sentence.
@@ -124,18 +124,18 @@ WRONG: list[tuple[str, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("field", "value", "said"), WRONG)
-def test_each_wrong_field_is_one_clear_line(tmp_path: Path, field: str, value: Any, said: str) -> None:
+@pytest.mark.parametrize(("field", "value", "message"), WRONG)
+def test_each_wrong_field_is_one_line(tmp_path: Path, field: str, value: Any, message: str) -> None:
     data = LEAST | {field: value}
     rows = json.dumps(data, indent=1).splitlines()
     line = next(number for number, row in enumerate(rows, 1) if row.startswith(f' "{field}":'))
-    assert problems(tmp_path, data) == [f"loop.manifest.json:{line}: {said}"]
+    assert list_problems(tmp_path, data) == [f"loop.manifest.json:{line}: {message}"]
 
 
 @pytest.mark.parametrize("field", ["workloadId", "artifactPaths", "casePaths", "runCommand", "outputPath"])
-def test_what_is_required_is_missed(tmp_path: Path, field: str) -> None:
+def test_a_missing_required_key_is_named(tmp_path: Path, field: str) -> None:
     data = {name: value for name, value in LEAST.items() if name != field}
-    assert problems(tmp_path, data) == [f"loop.manifest.json:1: expected the key `{field}`, found none"]
+    assert list_problems(tmp_path, data) == [f"loop.manifest.json:1: expected the key `{field}`, found none"]
 
 
 @pytest.mark.parametrize(
@@ -148,27 +148,27 @@ def test_what_is_required_is_missed(tmp_path: Path, field: str) -> None:
 )
 def test_an_evaluate_command_is_required_unless_something_else_judges(tmp_path: Path, instead: dict[str, Any]) -> None:
     data = {name: value for name, value in LEAST.items() if name != "evaluateCommand"}
-    assert read(tmp_path, data | instead).evaluate_command == ""
-    (said,) = problems(tmp_path, data)
+    assert read_manifest(tmp_path, data | instead).evaluate_command == ""
+    (message,) = list_problems(tmp_path, data)
     others = "(or `expectedPaths`, `reviewCommand` or a reviewer's `promptFile` instead)"
-    assert said == f"loop.manifest.json:1: expected the key `evaluateCommand` {others}, found none"
+    assert message == f"loop.manifest.json:1: expected the key `evaluateCommand` {others}, found none"
 
 
-def test_a_wrong_key_inside_of_another_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_wrong_nested_key_is_named_with_its_line(tmp_path: Path) -> None:
     text = YAML + "agents:\n  composer:\n    promptfile: x.md\n  judge: {}\n"
-    assert problems(tmp_path, text, "loop.manifest.yaml") == [
+    assert list_problems(tmp_path, text, "loop.manifest.yaml") == [
         "loop.manifest.yaml:9: expected `promptFile`, found the unknown key `promptfile`",
         "loop.manifest.yaml:10: expected one of composer, reviewer, found the unknown key `judge`",
     ]
 
 
-def test_a_list_names_the_line_of_its_wrong_entry(tmp_path: Path) -> None:
+def test_a_wrong_list_entry_is_named_with_its_line(tmp_path: Path) -> None:
     text = TOML.replace('casePaths = ["cases/*.txt"]', 'casePaths = [\n  "cases/*.txt",\n  5,\n]')
-    assert problems(tmp_path, text, "loop.manifest.toml") == ["loop.manifest.toml:5: expected text, found 5"]
+    assert list_problems(tmp_path, text, "loop.manifest.toml") == ["loop.manifest.toml:5: expected text, found 5"]
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("loop.manifest.yaml", "", "loop.manifest.yaml:1: expected a mapping with `workloadId`, found an empty file"),
         ("loop.manifest.json", "[1]", "loop.manifest.json:1: expected a mapping with `workloadId`, found [1]"),
@@ -177,54 +177,54 @@ def test_a_list_names_the_line_of_its_wrong_entry(tmp_path: Path) -> None:
         ("loop.manifest.ini", "", "loop.manifest.ini:1: expected a .json, .yaml, .yml or .toml file, found 'loop.manifest.ini'"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_no_manifest_says_why(tmp_path: Path, name: str, text: str, said: str) -> None:
-    assert problems(tmp_path, text, name) == [said]
+def test_a_file_that_is_not_a_manifest_is_explained(tmp_path: Path, name: str, text: str, message: str) -> None:
+    assert list_problems(tmp_path, text, name) == [message]
 
 
-def test_a_file_outside_of_the_project_is_named_whole(tmp_path: Path) -> None:
+def test_a_file_outside_of_the_project_is_named_by_its_full_path(tmp_path: Path) -> None:
     path = tmp_path / "loop.manifest.json"
     path.write_text("[]")
     with pytest.raises(ManifestError, match=f"^{path}:1: "):
-        load(path, tmp_path / "project")
+        load_manifest(path, tmp_path / "project")
 
 
-@pytest.mark.parametrize(("field", "value"), [one[:2] for one in WRONG])
+@pytest.mark.parametrize(("field", "value"), [row[:2] for row in WRONG])
 def test_the_schema_for_editors_refuses_what_the_loader_refuses(field: str, value: Any) -> None:
     """What a text says in commands and paths is for the loader alone."""
     if isinstance(value, str) and field.endswith(("Command", "outputPath")):
-        jsonschema.validate(LEAST | {field: value}, json_schema())
+        jsonschema.validate(LEAST | {field: value}, build_json_schema())
     else:
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(LEAST | {field: value}, json_schema())
+            jsonschema.validate(LEAST | {field: value}, build_json_schema())
 
 
-def test_the_schema_for_editors_takes_what_the_loader_takes() -> None:
+def test_the_schema_for_editors_accepts_what_the_loader_accepts() -> None:
     for data in (LEAST, MOST):
-        jsonschema.validate(data, json_schema())
+        jsonschema.validate(data, build_json_schema())
     bare = {name: value for name, value in LEAST.items() if name != "evaluateCommand"}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(bare, json_schema())
+        jsonschema.validate(bare, build_json_schema())
 
 
 def test_the_schema_has_exactly_the_fields_of_a_manifest() -> None:
-    schema = json_schema()
+    schema = build_json_schema()
     assert schema["additionalProperties"] is False
     assert sorted(schema["properties"]) == sorted(MOST)
     assert schema["required"] == ["workloadId", "artifactPaths", "casePaths", "runCommand", "outputPath"]
 
 
-def test_the_schema_in_the_package_is_the_one_of_the_models() -> None:
+def test_the_schema_in_the_package_matches_the_models() -> None:
     shipped = json.loads((Path(module.__file__).parent / "manifest.schema.json").read_text())
-    assert shipped == json_schema()
+    assert shipped == build_json_schema()
 
 
 def test_the_manifest_in_the_documentation_loads_and_every_field_is_explained(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs/workloads.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert read(tmp_path, shown, "loop.manifest.yaml").workload_id == "receipts"
+    assert read_manifest(tmp_path, shown, "loop.manifest.yaml").workload_id == "receipts"
     explained = re.findall(r"^\| `(\w+)[`.]", text, re.MULTILINE)
     assert set(MOST) <= set(explained)
 
 
-def test_the_front_door_knows_every_name_of_a_manifest() -> None:
+def test_the_plugin_knows_every_name_of_a_manifest() -> None:
     assert set(MANIFESTS) == set(NAMES)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from pytest_loop.workloads.placeholders import ALL, complaint, filled, named
+from pytest_loop.workloads.manifest import PLACEHOLDERS, check_placeholders, fill_placeholders, find_placeholders
 
-VALUES = {name: f"<{name}>" for name in ALL}
+VALUES = {name: f"<{name}>" for name in PLACEHOLDERS}
 
 
 @pytest.mark.parametrize(
@@ -19,21 +21,33 @@ VALUES = {name: f"<{name}>" for name in ALL}
     ],
 )
 def test_placeholders_are_replaced_and_other_braces_stay(text: str, expected: str) -> None:
-    assert filled(text, VALUES) == expected
+    assert fill_placeholders(text, VALUES) == expected
 
 
-def test_a_placeholder_without_a_value_is_named() -> None:
+def test_a_missing_value_is_named() -> None:
     with pytest.raises(KeyError, match="expected"):
-        filled("{expected}", {"case": "a"})
+        fill_placeholders("{expected}", {"case": "a"})
 
 
-def test_each_placeholder_is_named_once() -> None:
-    assert named("{case} {x} {case} {{y}}") == ("case", "x")
+def test_placeholders_are_found_once() -> None:
+    assert find_placeholders("{case} {x} {case} {{y}}") == ("case", "x")
 
 
-def test_a_placeholder_that_nobody_knows_is_named_with_those_that_are_known() -> None:
-    assert complaint("{case}", "runCommand") is None
-    assert complaint("{x}", "outputPath", ("case",)) == (
-        "expected {case} in `outputPath`, found {x} (for the braces themselves write {{x}})"
-    )
-    assert complaint("{case}", "buildCommand", ()) == "expected no placeholder in `buildCommand`, found {case}"
+@pytest.mark.parametrize(
+    ("text", "field", "allowed", "problem"),
+    [
+        (
+            "{x}",
+            "outputPath",
+            ("case",),
+            "expected {case} in `outputPath`, found {x} (for the braces themselves write {{x}})",
+        ),
+        ("{case}", "buildCommand", (), "expected no placeholder in `buildCommand`, found {case}"),
+    ],
+)
+def test_an_unknown_placeholder_is_named_with_the_allowed_ones(
+    text: str, field: str, allowed: tuple[str, ...], problem: str
+) -> None:
+    assert check_placeholders("{case}", "runCommand") == "{case}"
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
+        check_placeholders(text, field, allowed)

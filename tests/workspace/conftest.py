@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# Whatever a disk can hold: a line's end, quotes, a dash in front, an emoji, spaces, and bytes that are no UTF-8.
+# Names that a disk can hold: newline, quotes, a leading dash, an emoji, spaces, and bytes that are not UTF-8.
 NAMES = [b"a\nb.py", b"a'\"\\b.py", b"-rf", "\U0001f600.py".encode(), b"  spaces  ", b"\xff\xfe.py", b"\t", b'"quoted"']
 Write = Callable[..., Path]
 
@@ -32,9 +32,9 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def write(project: Path) -> Write:
-    """Writes a file of the project."""
+    """A function that writes a file of the project."""
 
-    def writes(name: str | bytes, data: str | bytes = "text\n", mode: int | None = None) -> Path:
+    def write_file(name: str | bytes, data: str | bytes = "text\n", mode: int | None = None) -> Path:
         path = project / os.fsdecode(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data.encode() if isinstance(data, str) else data)
@@ -42,12 +42,12 @@ def write(project: Path) -> Write:
             path.chmod(mode)
         return path
 
-    return writes
+    return write_file
 
 
 @pytest.fixture
 def own_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder of somebody whom the rights of files concern: root becomes nobody for a while."""
+    """A folder whose permissions count: a test that runs as root runs as another user meanwhile."""
     if os.getuid() != 0:
         yield tmp_path
         return

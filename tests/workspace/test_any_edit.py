@@ -1,4 +1,4 @@
-"""Whatever sequence of edits an agent makes, undoing it leads back to exactly what was there."""
+"""Undoing any sequence of edits restores exactly the files before."""
 
 from __future__ import annotations
 
@@ -21,62 +21,64 @@ EDITS = st.lists(
 )
 
 
-def _clear(path: Path) -> None:
+def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
 
 
-def _way(root: Path, path: Path) -> None:
-    """Folders up to the path, whatever was there."""
-    for one in reversed(path.relative_to(root).parents[:-1]):
-        if not (root / one).is_dir() or (root / one).is_symlink():
-            _clear(root / one)
-            (root / one).mkdir()
-    _clear(path)
+def _make_parents(root: Path, path: Path) -> None:
+    """Create the parent folders of a path in place of whatever is there, and remove the path."""
+    for parent in reversed(path.relative_to(root).parents[:-1]):
+        if not (root / parent).is_dir() or (root / parent).is_symlink():
+            _remove(root / parent)
+            (root / parent).mkdir()
+    _remove(path)
 
 
-def _edit(root: Path, what: str, path: Path, other: Path) -> None:
-    if what == "move":
+def _edit(root: Path, action: str, path: Path, other: Path) -> None:
+    if action == "move":
         if path.exists() and path not in (other, *other.parents) and other not in path.parents:
-            _way(root, other)
+            _make_parents(root, other)
             if path.exists():
                 path.rename(other)
-    elif what == "mode":
+    elif action == "mode":
         if path.is_file() and not path.is_symlink():
             path.chmod(0o755)
     else:
-        _way(root, path)
-        if what == "write":
-            path.write_text(f"{what} {other}")
-        elif what == "link":
+        _make_parents(root, path)
+        if action == "write":
+            path.write_text(f"{action} {other}")
+        elif action == "link":
             path.symlink_to(other)
-        elif what == "pipe":
+        elif action == "pipe":
             os.mkfifo(path)
 
 
 @settings(max_examples=150, deadline=None)
 @given(EDITS, EDITS)
-def test_undone_is_as_it_was(first: list[tuple[str, str, str]], then: list[tuple[str, str, str]]) -> None:
-    with tempfile.TemporaryDirectory() as name, ContentArchive(Path(name) / "before.bin") as kept:
+def test_undoing_any_edits_restores_every_file(
+    first_edits: list[tuple[str, str, str]], later_edits: list[tuple[str, str, str]]
+) -> None:
+    with tempfile.TemporaryDirectory() as name, ContentArchive(Path(name) / "before.bin") as archive:
         root = Path(name) / "project"
         root.mkdir()
-        for what, path, other in first:
-            _edit(root, "write" if what == "pipe" else what, root / path, root / other)
+        for action, path, other in first_edits:
+            _edit(root, "write" if action == "pipe" else action, root / path, root / other)
         before = scan_files(root, ScanScope())
-        assert kept.add_files(root, before) == ()
-        for what, path, other in then:
-            _edit(root, what, root / path, root / other)
+        assert archive.add_files(root, before) == ()
+        for action, path, other in later_edits:
+            _edit(root, action, root / path, root / other)
         after = scan_files(root, ScanScope(), before)
-        found = compare_trees(before, after)
-        told = compute_diff(
+        changes = compare_trees(before, after)
+        diff = compute_diff(
             before,
             after,
-            lambda path: kept.get_content(before.entries[path].digest),
+            lambda path: archive.get_content(before.entries[path].digest),
             lambda path: read_entry(root, path, after.entries[path], 1000),
         )
-        assert told.paths == found.paths
-        done = kept.undo_changes(root, before, after, found)
-        assert done.lost == ()
+        assert diff.paths == changes.paths
+        result = archive.undo_changes(root, before, after, changes)
+        assert result.lost == ()
         assert scan_files(root, ScanScope(), before).digest == before.digest

@@ -1,6 +1,6 @@
-"""Nothing that an agent can write into a repository, or somebody into our environment, runs when we call git.
+"""Nothing in a repository or in the environment makes our calls of git run a program.
 
-Each trap has its honest control: git as people call it walks into it.
+Each trap has a control: an ordinary call of git springs it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pytest_loop.workspace.file_scan import ScanScope, scan_files
 from pytest_loop.workspace.git import Git
 
 RUN = "guide-20260101-120000"
-WHO = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
+IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
 MISSING = "0123456789012345678901234567890123456789"
 
 
@@ -36,11 +36,11 @@ class Repository:
         self.git("commit", "-qm", "first")
 
     def git(self, *words: str, check: bool = True, **env: str) -> str:
-        command = ["git", *WHO, *words]
-        done = subprocess.run(
+        command = ["git", *IDENTITY, *words]
+        process = subprocess.run(
             command, cwd=self.root, env={**os.environ, **env}, capture_output=True, text=True, check=check, timeout=30
         )
-        return done.stdout
+        return process.stdout
 
     def config(self, name: str, value: str) -> None:
         self.git("config", name, value)
@@ -50,9 +50,9 @@ class Repository:
 
     @property
     def is_sprung(self) -> bool:
-        found = self.mark.exists()
+        is_sprung = self.mark.exists()
         self.mark.unlink(missing_ok=True)
-        return found
+        return is_sprung
 
 
 @pytest.fixture
@@ -63,174 +63,174 @@ def repository(project: Path) -> Repository:
 Control = Callable[[], object]
 
 
-def _fsmonitor(one: Repository) -> Control:
-    one.config("core.fsmonitor", str(one.script))
-    return lambda: one.git("status")
+def _set_fsmonitor(repository: Repository) -> Control:
+    repository.config("core.fsmonitor", str(repository.script))
+    return lambda: repository.git("status")
 
 
-def _included_fsmonitor(one: Repository) -> Control:
-    (one.root / ".git" / "more").write_text(f"[core]\n\tfsmonitor = {one.script}\n")
-    one.config("include.path", "more")
-    return lambda: one.git("status")
+def _include_fsmonitor(repository: Repository) -> Control:
+    (repository.root / ".git" / "more").write_text(f"[core]\n\tfsmonitor = {repository.script}\n")
+    repository.config("include.path", "more")
+    return lambda: repository.git("status")
 
 
-def _worktree_fsmonitor(one: Repository) -> Control:
-    one.config("extensions.worktreeConfig", "true")
-    one.git("config", "--worktree", "core.fsmonitor", str(one.script))
-    return lambda: one.git("status")
+def _set_worktree_fsmonitor(repository: Repository) -> Control:
+    repository.config("extensions.worktreeConfig", "true")
+    repository.git("config", "--worktree", "core.fsmonitor", str(repository.script))
+    return lambda: repository.git("status")
 
 
-def _hook(name: str, *words: str) -> Callable[[Repository], Control]:
-    def trap(one: Repository) -> Control:
-        (one.root / ".git" / "hooks").mkdir(exist_ok=True)
-        (one.root / ".git" / "hooks" / name).symlink_to(one.script)
-        return lambda: one.git(*words)
+def _make_hook_trap(name: str, *words: str) -> Callable[[Repository], Control]:
+    def set_trap(repository: Repository) -> Control:
+        (repository.root / ".git" / "hooks").mkdir(exist_ok=True)
+        (repository.root / ".git" / "hooks" / name).symlink_to(repository.script)
+        return lambda: repository.git(*words)
 
-    return trap
-
-
-def _hooks_elsewhere(one: Repository) -> Control:
-    (one.root / "hooks").mkdir()
-    (one.root / "hooks" / "reference-transaction").symlink_to(one.script)
-    one.config("core.hooksPath", "hooks")
-    return lambda: one.git("update-ref", "refs/other", "HEAD")
+    return set_trap
 
 
-def _filter(kind: str, where: str) -> Callable[[Repository], Control]:
-    def trap(one: Repository) -> Control:
-        command = f"sh -c ': > {one.mark}; cat'" if kind != "process" else str(one.script)
-        one.config(f"filter.evil.{kind}", command)
-        attributes = one.root / where
+def _move_hooks(repository: Repository) -> Control:
+    (repository.root / "hooks").mkdir()
+    (repository.root / "hooks" / "reference-transaction").symlink_to(repository.script)
+    repository.config("core.hooksPath", "hooks")
+    return lambda: repository.git("update-ref", "refs/other", "HEAD")
+
+
+def _make_filter_trap(kind: str, where: str) -> Callable[[Repository], Control]:
+    def set_trap(repository: Repository) -> Control:
+        command = f"sh -c ': > {repository.mark}; cat'" if kind != "process" else str(repository.script)
+        repository.config(f"filter.evil.{kind}", command)
+        attributes = repository.root / where
         attributes.parent.mkdir(exist_ok=True)
         attributes.write_text("* filter=evil\n")
         if where == "elsewhere":
-            one.config("core.attributesFile", str(attributes))
-        one.edit()
+            repository.config("core.attributesFile", str(attributes))
+        repository.edit()
         if kind == "smudge":
-            return lambda: one.git("checkout", "--", "a.txt")
-        return lambda: one.git("add", "a.txt", check=False)
+            return lambda: repository.git("checkout", "--", "a.txt")
+        return lambda: repository.git("add", "a.txt", check=False)
 
-    return trap
-
-
-def _external_diff(one: Repository) -> Control:
-    one.config("diff.external", str(one.script))
-    one.edit()
-    return lambda: one.git("diff")
+    return set_trap
 
 
-def _textconv(one: Repository) -> Control:
-    one.config("diff.evil.textconv", str(one.script))
-    (one.root / ".gitattributes").write_text("* diff=evil\n")
-    one.edit()
-    return lambda: one.git("diff")
+def _set_external_diff(repository: Repository) -> Control:
+    repository.config("diff.external", str(repository.script))
+    repository.edit()
+    return lambda: repository.git("diff")
 
 
-def _alias(one: Repository) -> Control:
+def _set_textconv(repository: Repository) -> Control:
+    repository.config("diff.evil.textconv", str(repository.script))
+    (repository.root / ".gitattributes").write_text("* diff=evil\n")
+    repository.edit()
+    return lambda: repository.git("diff")
+
+
+def _set_aliases(repository: Repository) -> Control:
     for name in ("rev-parse", "fast-import", "cat-file", "ls-tree", "update-ref", "for-each-ref", "ls-files", "other"):
-        one.config(f"alias.{name}", f"!{one.script}")
-    return lambda: one.git("other")
+        repository.config(f"alias.{name}", f"!{repository.script}")
+    return lambda: repository.git("other")
 
 
-def _signature(one: Repository) -> Control:
-    one.config("commit.gpgSign", "true")
-    one.config("gpg.program", str(one.script))
-    return lambda: one.git("commit", "--allow-empty", "-m", "signed", check=False)
+def _set_signature(repository: Repository) -> Control:
+    repository.config("commit.gpgSign", "true")
+    repository.config("gpg.program", str(repository.script))
+    return lambda: repository.git("commit", "--allow-empty", "-m", "signed", check=False)
 
 
-def _editor(one: Repository) -> Control:
-    one.config("core.editor", str(one.script))
-    return lambda: one.git("commit", "--allow-empty", check=False, TERM="xterm")
+def _set_editor(repository: Repository) -> Control:
+    repository.config("core.editor", str(repository.script))
+    return lambda: repository.git("commit", "--allow-empty", check=False, TERM="xterm")
 
 
-def _promised(one: Repository, url: str) -> Control:
-    """Objects that are missing would be fetched."""
-    one.config("core.repositoryFormatVersion", "1")
-    one.config("extensions.partialClone", "evil")
-    one.config("remote.evil.promisor", "true")
-    one.config("remote.evil.url", url)
-    return lambda: one.git("cat-file", "-e", MISSING, check=False)
+def _set_promisor(repository: Repository, url: str) -> Control:
+    """Let git fetch missing objects."""
+    repository.config("core.repositoryFormatVersion", "1")
+    repository.config("extensions.partialClone", "evil")
+    repository.config("remote.evil.promisor", "true")
+    repository.config("remote.evil.url", url)
+    return lambda: repository.git("cat-file", "-e", MISSING, check=False)
 
 
-def _ssh_command(one: Repository) -> Control:
-    one.config("core.sshCommand", str(one.script))
-    return _promised(one, "ssh://example.invalid/evil")
+def _set_ssh_command(repository: Repository) -> Control:
+    repository.config("core.sshCommand", str(repository.script))
+    return _set_promisor(repository, "ssh://example.invalid/evil")
 
 
-def _external_protocol(one: Repository) -> Control:
-    one.config("protocol.ext.allow", "always")
-    return _promised(one, f"ext::{one.script}")
+def _set_external_protocol(repository: Repository) -> Control:
+    repository.config("protocol.ext.allow", "always")
+    return _set_promisor(repository, f"ext::{repository.script}")
 
 
-def _upload_pack(one: Repository) -> Control:
-    one.config("remote.evil.uploadpack", str(one.script))
-    return _promised(one, str(one.root))
+def _set_upload_pack(repository: Repository) -> Control:
+    repository.config("remote.evil.uploadpack", str(repository.script))
+    return _set_promisor(repository, str(repository.root))
 
 
 TRAPS = {
-    "fsmonitor": _fsmonitor,
-    "included-fsmonitor": _included_fsmonitor,
-    "worktree-fsmonitor": _worktree_fsmonitor,
-    "reference-transaction": _hook("reference-transaction", "update-ref", "refs/other", "HEAD"),
-    "post-index-change": _hook("post-index-change", "reset", "-q", "--hard"),
-    "post-checkout": _hook("post-checkout", "checkout", "-q", "--detach"),
-    "pre-commit": _hook("pre-commit", "commit", "--allow-empty", "-m", "x"),
-    "post-commit": _hook("post-commit", "commit", "--allow-empty", "-m", "x"),
-    "hooks-elsewhere": _hooks_elsewhere,
-    "clean": _filter("clean", ".gitattributes"),
-    "smudge": _filter("smudge", ".gitattributes"),
-    "process": _filter("process", ".gitattributes"),
-    "clean-of-the-clone": _filter("clean", ".git/info/attributes"),
-    "clean-of-an-attributes-file": _filter("clean", "elsewhere"),
-    "external-diff": _external_diff,
-    "textconv": _textconv,
-    "alias": _alias,
-    "signature": _signature,
-    "editor": _editor,
-    "ssh-command": _ssh_command,
-    "external-protocol": _external_protocol,
-    "upload-pack": _upload_pack,
+    "fsmonitor": _set_fsmonitor,
+    "included-fsmonitor": _include_fsmonitor,
+    "worktree-fsmonitor": _set_worktree_fsmonitor,
+    "reference-transaction": _make_hook_trap("reference-transaction", "update-ref", "refs/other", "HEAD"),
+    "post-index-change": _make_hook_trap("post-index-change", "reset", "-q", "--hard"),
+    "post-checkout": _make_hook_trap("post-checkout", "checkout", "-q", "--detach"),
+    "pre-commit": _make_hook_trap("pre-commit", "commit", "--allow-empty", "-m", "x"),
+    "post-commit": _make_hook_trap("post-commit", "commit", "--allow-empty", "-m", "x"),
+    "hooks-elsewhere": _move_hooks,
+    "clean": _make_filter_trap("clean", ".gitattributes"),
+    "smudge": _make_filter_trap("smudge", ".gitattributes"),
+    "process": _make_filter_trap("process", ".gitattributes"),
+    "clean-of-the-clone": _make_filter_trap("clean", ".git/info/attributes"),
+    "clean-of-an-attributes-file": _make_filter_trap("clean", "elsewhere"),
+    "external-diff": _set_external_diff,
+    "textconv": _set_textconv,
+    "alias": _set_aliases,
+    "signature": _set_signature,
+    "editor": _set_editor,
+    "ssh-command": _set_ssh_command,
+    "external-protocol": _set_external_protocol,
+    "upload-pack": _set_upload_pack,
 }
 
 
-def _everything(one: Repository) -> None:
-    """All that is ever asked of git."""
-    found = Checkpoints(one.root, RUN)
-    assert found.unavailable_reason == ""
-    before = scan_files(one.root, ScanScope())
-    found.write(0, before)
-    one.edit()
-    (one.root / "new.txt").write_text("new\n")
-    after = scan_files(one.root, ScanScope(), before)
-    found.write(1, after)
-    assert len(found.list_all()) == 2
-    found.remove_all()
+def _use_all_of_git(repository: Repository) -> None:
+    """Make every call of git that the package makes."""
+    checkpoints = Checkpoints(repository.root, RUN)
+    assert checkpoints.unavailable_reason == ""
+    before = scan_files(repository.root, ScanScope())
+    checkpoints.write(0, before)
+    repository.edit()
+    (repository.root / "new.txt").write_text("new\n")
+    after = scan_files(repository.root, ScanScope(), before)
+    checkpoints.write(1, after)
+    assert len(checkpoints.list_all()) == 2
+    checkpoints.remove_all()
 
 
-@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
-def test_trap_in_the_repository_is_not_sprung_by_us(
-    repository: Repository, trap: Callable[[Repository], Control]
+@pytest.mark.parametrize("set_trap", TRAPS.values(), ids=TRAPS)
+def test_trap_in_the_repository_is_not_sprung(
+    repository: Repository, set_trap: Callable[[Repository], Control]
 ) -> None:
-    control = trap(repository)
+    control = set_trap(repository)
     repository.is_sprung  # noqa: B018 - setting it may have
-    _everything(repository)
+    _use_all_of_git(repository)
     assert not repository.is_sprung
     control()
     assert repository.is_sprung, "the trap does not work: it proves nothing"
 
 
-def test_missing_object_is_not_fetched_even_where_git_would(repository: Repository) -> None:
-    """The folder apart knows no remote; the calls in the repository itself are told not to fetch."""
-    control = _ssh_command(repository)
+def test_missing_object_is_not_fetched(repository: Repository) -> None:
+    """The private folder has no remote, and calls in the repository forbid fetching."""
+    control = _set_ssh_command(repository)
     (repository.root / ".git" / "refs" / "heads" / "main").write_text(f"{MISSING}\n")
-    found = Checkpoints(repository.root, RUN)
-    found.write(0, scan_files(repository.root, ScanScope()))
+    checkpoints = Checkpoints(repository.root, RUN)
+    checkpoints.write(0, scan_files(repository.root, ScanScope()))
     assert not repository.is_sprung
     control()
     assert repository.is_sprung
 
 
-def test_settings_of_the_person_do_not_run_either(
+def test_settings_of_the_user_run_nothing(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
@@ -238,16 +238,16 @@ def test_settings_of_the_person_do_not_run_either(
     (home / ".gitconfig").write_text(f"[core]\n\tfsmonitor = {repository.script}\n\thooksPath = {home}\n")
     (home / "reference-transaction").symlink_to(repository.script)
     monkeypatch.setenv("HOME", str(home))
-    _everything(repository)
+    _use_all_of_git(repository)
     assert not repository.is_sprung
     repository.git("status")
     assert repository.is_sprung
 
 
-def test_variables_of_the_environment_lead_nowhere(
+def test_environment_variables_of_git_are_ignored(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As they are set where pytest is started by a hook of git."""
+    """A hook of git that starts pytest sets such variables."""
     other = tmp_path / "other"
     subprocess.run(["git", "init", "-q", str(other)], check=True)
     index = (repository.root / ".git" / "index").read_bytes()
@@ -266,7 +266,7 @@ def test_variables_of_the_environment_lead_nowhere(
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    _everything(repository)
+    _use_all_of_git(repository)
     assert not (tmp_path / "trace").exists()
     assert not (tmp_path / "index").exists()
     assert (repository.root / ".git" / "index").read_bytes() == index
@@ -276,8 +276,8 @@ def test_variables_of_the_environment_lead_nowhere(
     assert (tmp_path / "trace").exists()
 
 
-def test_git_hears_no_settings_but_ours(repository: Repository) -> None:
+def test_git_uses_only_our_settings(repository: Repository) -> None:
     repository.config("core.pager", str(repository.script))
-    said = Git.locate(repository.root).query("config", "--get", "core.pager")
-    assert said == "cat"
+    pager = Git.locate(repository.root).query("config", "--get", "core.pager")
+    assert pager == "cat"
     assert repository.git("config", "--get", "core.pager").strip() == str(repository.script)

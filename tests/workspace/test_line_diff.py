@@ -1,4 +1,4 @@
-"""A diff leads from the old lines to the new ones, and is soon there."""
+"""Hunks lead from the old lines to the new ones, and are computed in bounded time."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from pytest_loop.workspace.line_diff import compute_hunks
 LINES = st.lists(st.sampled_from("abcdefgh") | st.text(max_size=2), max_size=40)
 
 
-def _patched(old: list[str], new: list[str]) -> list[str]:
-    """The old lines with all operations carried out."""
+def _apply_hunks(old: list[str], new: list[str]) -> list[str]:
+    """Apply all operations to the old lines."""
     result: list[str] = []
-    done = 0
+    position = 0
     for hunk in compute_hunks(old, new):
         for tag, low, high, new_low, new_high in hunk:
-            result += old[done:low]
+            result += old[position:low]
             result += old[low:high] if tag == "equal" else new[new_low:new_high]
             assert tag != "equal" or old[low:high] == new[new_low:new_high]
-            done = high
-    return result + old[done:]
+            position = high
+    return result + old[position:]
 
 
 @given(LINES, LINES)
-def test_operations_lead_from_old_to_new(old: list[str], new: list[str]) -> None:
-    assert _patched(old, new) == new
+def test_hunks_lead_from_old_to_new(old: list[str], new: list[str]) -> None:
+    assert _apply_hunks(old, new) == new
 
 
 @given(LINES, LINES)
-def test_operations_of_long_texts_lead_there_too(old: list[str], new: list[str]) -> None:
+def test_hunks_of_long_texts_lead_from_old_to_new(old: list[str], new: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(line_diff, "_MAX_COMPARED", 4)
-        assert _patched(old, new) == new
+        assert _apply_hunks(old, new) == new
 
 
 def test_two_edits_far_apart_are_two_hunks_in_a_long_text() -> None:
     old = [f"line {number}" for number in range(20_000)]
     new = ["first", *old[1:15_000], "inserted", *old[15_000:]]
     new[18_000] = "third"
-    found = list(compute_hunks(old, new))
-    assert len(found) == 3
-    assert sum(high - low for hunk in found for tag, low, high, _, _ in hunk if tag != "equal") == 2
+    hunks = list(compute_hunks(old, new))
+    assert len(hunks) == 3
+    assert sum(high - low for hunk in hunks for tag, low, high, _, _ in hunk if tag != "equal") == 2
 
 
 @pytest.mark.parametrize("kinds", [2, 150, 3000, 10**9])
-def test_no_choice_of_lines_takes_long(kinds: int) -> None:
+def test_time_is_bounded_for_any_lines(kinds: int) -> None:
     dice = random.Random(kinds)
     old, new = ([str(dice.randrange(kinds)) for _ in range(20_000)] for _ in range(2))
     began = time.process_time()
-    assert _patched(old, new) == new
+    assert _apply_hunks(old, new) == new
     assert time.process_time() - began < 20

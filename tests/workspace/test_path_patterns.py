@@ -27,7 +27,7 @@ NAMES = ["a\nb.py", "a'\"b.py", "-rf.py", "\U0001f600.py", "\udcff.py", " .py", 
         ([], "src/a.py", False),
     ],
 )
-def test_patterns_mean_what_they_mean_in_gitignore(patterns: list[str], path: str, fits: bool) -> None:
+def test_patterns_match_as_in_gitignore(patterns: list[str], path: str, fits: bool) -> None:
     assert PathPatterns(patterns).matches(path) is fits
 
 
@@ -38,11 +38,11 @@ def test_no_name_escapes_a_pattern(pattern: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["", " ", "!", "# a note", "[", "a\\"])
-def test_pattern_that_says_nothing_is_an_error(pattern: str) -> None:
+def test_pattern_without_meaning_is_an_error(pattern: str) -> None:
     with pytest.raises(PatternError, match=r"expected a pattern as in \.gitignore, found '"):
         PathPatterns(["src/", pattern])
 
 
-def test_no_patterns_are_false() -> None:
+def test_empty_patterns_are_false() -> None:
     assert not PathPatterns([])
     assert PathPatterns(["a"])

@@ -1,4 +1,4 @@
-"""A change is told so that a person sees all of it that matters, and nothing hides in it."""
+"""A diff shows everything that matters, and nothing can hide in it."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ Write = Callable[..., Path]
 Edits = Callable[[], object]
 
 
-def _told(root: Path, edit: Edits, limit: int = 100_000) -> ProjectDiff:
+def _compute_diff(root: Path, edit: Edits, limit: int = 100_000) -> ProjectDiff:
     before = scan_files(root, ScanScope())
-    with ContentArchive(root / ".loop" / "before.bin") as kept:
-        kept.add_files(root, before)
+    with ContentArchive(root / ".loop" / "before.bin") as archive:
+        archive.add_files(root, before)
         edit()
         after = scan_files(root, ScanScope(), before)
         return compute_diff(
             before,
             after,
-            lambda path: kept.get_content(before.entries[path].digest),
+            lambda path: archive.get_content(before.entries[path].digest),
             lambda path: read_entry(root, path, after.entries[path], 10**6),
             limit,
         )
 
 
-def test_change_is_a_diff_with_names_and_counts(project: Path, write: Write) -> None:
+def test_change_is_a_diff_with_file_names_and_counts(project: Path, write: Write) -> None:
     write("src/a.py", "".join(f"line {number}\n" for number in range(1, 11)))
     write("old.py", "gone\n")
     write("same.py")
@@ -47,11 +47,11 @@ def test_change_is_a_diff_with_names_and_counts(project: Path, write: Write) -> 
         (project / "old.py").unlink()
         write("new.py", "new\nfile")
 
-    told = _told(project, edit)
-    assert told.changes == FileChanges(("new.py",), ("old.py",), ("src/a.py",))
-    assert (told.lines_added, told.lines_removed) == (4, 2)
-    assert told.paths == ("new.py", "old.py", "src/a.py")
-    assert told.text == dedent("""\
+    diff = _compute_diff(project, edit)
+    assert diff.changes == FileChanges(("new.py",), ("old.py",), ("src/a.py",))
+    assert (diff.lines_added, diff.lines_removed) == (4, 2)
+    assert diff.paths == ("new.py", "old.py", "src/a.py")
+    assert diff.text == dedent("""\
         # What has changed
 
         Files: 1 added, 1 removed, 1 modified. Lines: 4 added, 2 removed.
@@ -98,20 +98,20 @@ def test_diff_can_be_applied_by_other_tools(project: Path, write: Write, tmp_pat
         write("b.txt", "no end\nbut more\n")
         write("c.txt", "added\n")
 
-    text = _told(project, edit).text
+    text = _compute_diff(project, edit).text
     diff = text.split("```diff\n")[1].split("```")[0]
     subprocess.run(["git", "apply", "-"], input=diff.encode(), cwd=copy, check=True)
     for name in ("a.txt", "b.txt", "c.txt"):
         assert (copy / name).read_bytes() == (project / name).read_bytes()
 
 
-def test_nothing_is_said_to_be_nothing(project: Path, write: Write) -> None:
+def test_no_change_is_reported(project: Path, write: Write) -> None:
     write("a.py")
-    told = _told(project, lambda: None)
-    assert (told.text, told.paths, told.lines_added) == (NO_CHANGE, (), 0)
+    diff = _compute_diff(project, lambda: None)
+    assert (diff.text, diff.paths, diff.lines_added) == (NO_CHANGE, (), 0)
 
 
-def test_what_has_no_lines_is_named(project: Path, write: Write) -> None:
+def test_changes_without_lines_are_described(project: Path, write: Write) -> None:
     write("picture", b"\0\1")
     write("script", "x\n")
     write("file", "x\n")
@@ -128,7 +128,7 @@ def test_what_has_no_lines_is_named(project: Path, write: Write) -> None:
         write("large", "x" * (10**6 + 1))
         write("empty", "")
 
-    text = _told(project, edit).text
+    text = _compute_diff(project, edit).text
     assert text.split("\n\n", 2)[2] == dedent("""\
         - added empty
         - modified file (+1 -1, a link)
@@ -149,7 +149,7 @@ def test_what_has_no_lines_is_named(project: Path, write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "seen"),
+    ("line", "expected"),
     [
         (b"if admin:\xe2\x80\xae } \xe2\x81\xa6", "+if admin:\\u202e } \\u2066"),
         (b"\x1b[2K\rnothing", "+\\x1b[2K\\rnothing"),
@@ -158,52 +158,52 @@ def test_what_has_no_lines_is_named(project: Path, write: Write) -> None:
         ("Größe 漢字\t😀".encode(), "+Größe 漢字\t😀"),
     ],
 )
-def test_what_hides_in_a_line_is_shown(project: Path, write: Write, line: bytes, seen: str) -> None:
-    text = _told(project, lambda: write("a.py", line + b"\n")).text
-    assert seen in text.splitlines()
+def test_hidden_characters_are_revealed(project: Path, write: Write, line: bytes, expected: str) -> None:
+    text = _compute_diff(project, lambda: write("a.py", line + b"\n")).text
+    assert expected in text.splitlines()
 
 
-def test_any_name_stands_on_one_line(project: Path, write: Write, odd_name: bytes) -> None:
-    text = _told(project, lambda: write(odd_name, "x\n")).text
+def test_any_name_takes_one_line(project: Path, write: Write, odd_name: bytes) -> None:
+    text = _compute_diff(project, lambda: write(odd_name, "x\n")).text
     lines = text.split("\n")
     assert len(lines) == 13
     assert lines[7] == "--- /dev/null"
     text.encode()
 
 
-def test_fence_cannot_be_closed_from_inside(project: Path, write: Write) -> None:
-    text = _told(project, lambda: write("a.md", "```\n````\n")).text
+def test_fence_cannot_be_closed_by_content(project: Path, write: Write) -> None:
+    text = _compute_diff(project, lambda: write("a.md", "```\n````\n")).text
     assert "\n`````diff\n" in text
     assert text.endswith("\n`````\n")
 
 
-def test_long_diff_is_cut_and_says_so(project: Path, write: Write) -> None:
+def test_long_diff_is_cut_with_a_note(project: Path, write: Write) -> None:
     def edit() -> None:
         for number in range(9):
             write(f"{number}.txt", "".join(f"line {line}\n" for line in range(1000)))
 
-    told = _told(project, edit, limit=4000)
-    assert len(told.text) < 5000
-    assert told.lines_added == 9000
-    assert "[... 907 more lines of this diff left out ...]" in told.text.splitlines()
-    assert "The diffs of 5 more files are left out." in told.text.splitlines()
-    assert "- added 8.txt (+1000 -0)" in told.text.splitlines()
+    diff = _compute_diff(project, edit, limit=4000)
+    assert len(diff.text) < 5000
+    assert diff.lines_added == 9000
+    assert "[... 907 more lines of this diff left out ...]" in diff.text.splitlines()
+    assert "The diffs of 5 more files are left out." in diff.text.splitlines()
+    assert "- added 8.txt (+1000 -0)" in diff.text.splitlines()
 
 
 def test_long_line_is_cut(project: Path, write: Write) -> None:
-    text = _told(project, lambda: write("a.txt", "x" * 100_000)).text
+    text = _compute_diff(project, lambda: write("a.txt", "x" * 100_000)).text
     assert "[... 99,000 characters left out ...]" in text
     assert len(text) < 2000
 
 
-def test_names_of_very_many_files_are_counted(project: Path, write: Write) -> None:
+def test_names_of_very_many_files_are_limited(project: Path, write: Write) -> None:
     def edit() -> None:
         for number in range(250):
             write(f"{number:03}.txt", "x\n")
 
-    told = _told(project, edit, limit=100)
-    assert "- and 50 more" in told.text.splitlines()
-    assert (told.lines_added, len(told.paths)) == (250, 250)
+    diff = _compute_diff(project, edit, limit=100)
+    assert "- and 50 more" in diff.text.splitlines()
+    assert (diff.lines_added, len(diff.paths)) == (250, 250)
 
 
 @pytest.mark.parametrize(
@@ -216,5 +216,5 @@ def test_names_of_very_many_files_are_counted(project: Path, write: Write) -> No
     ],
     ids=["new", "edited", "the same", "too long"],
 )
-def test_the_change_of_a_document_is_a_diff_within_its_limit(old: str, new: str, shown: str) -> None:
+def test_change_of_a_document_is_a_diff_within_its_limit(old: str, new: str, shown: str) -> None:
     assert render_document_diff("x.md", old, new, 100) == shown

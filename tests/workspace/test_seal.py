@@ -1,4 +1,4 @@
-"""What an interpreter would import in the place of something installed, if it were started beside a new file."""
+"""New files that shadow installed modules are removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @pytest.mark.parametrize(
-    ("path", "hides"),
+    ("path", "is_shadowing"),
     [
         ("pytest.py", True),
         ("json.py", True),
@@ -35,19 +35,21 @@ from pytest_loop.workspace.sealed_files import SealedFiles
         ("cart/__init__.py", False),
     ],
 )
-def test_only_where_something_could_be_started(tmp_path: Path, path: str, hides: bool) -> None:
+def test_only_files_in_existing_folders_outside_of_packages_shadow_modules(
+    tmp_path: Path, path: str, is_shadowing: bool
+) -> None:
     for name in ("shop/__init__.py", "tools/check.py"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
     start = scan_files(tmp_path, ScanScope())
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / path).touch()
-    found = compare_trees(start, scan_files(tmp_path, ScanScope(), start))
-    assert found.added == (path,)
-    assert select_shadowing_files(tmp_path, start, found).added == ((path,) if hides else ())
+    changes = compare_trees(start, scan_files(tmp_path, ScanScope(), start))
+    assert changes.added == (path,)
+    assert select_shadowing_files(tmp_path, start, changes).added == ((path,) if is_shadowing else ())
 
 
-def test_modules_of_the_project_itself_are_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_of_the_project_are_not_shadowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src/cart.py").touch()
     (tmp_path / "here/lib").mkdir(parents=True)
@@ -57,28 +59,30 @@ def test_modules_of_the_project_itself_are_not_installed(tmp_path: Path, monkeyp
     start = scan_files(tmp_path, ScanScope())
     (tmp_path / "cart.py").touch()
     (tmp_path / "tool.py").touch()
-    found = compare_trees(start, scan_files(tmp_path, ScanScope(), start))
-    assert select_shadowing_files(tmp_path, start, found).added == ("tool.py",)
+    changes = compare_trees(start, scan_files(tmp_path, ScanScope(), start))
+    assert select_shadowing_files(tmp_path, start, changes).added == ("tool.py",)
 
 
 @pytest.mark.parametrize(("unsealed", "stays"), [((), False), (("!json.py",), True)], ids=["sealed", "unsealed"])
-def test_it_is_removed_unless_somebody_has_unsealed_it(tmp_path: Path, unsealed: tuple[str, ...], stays: bool) -> None:
+def test_shadowing_module_is_removed_unless_it_is_unsealed(
+    tmp_path: Path, unsealed: tuple[str, ...], stays: bool
+) -> None:
     project = SealedFiles(tmp_path, tmp_path / ".loop/run", ("conftest.py", *unsealed))
     project.record_start()
     (tmp_path / "json.py").touch()
-    found = [(one.kind, one.path, one.detail) for one in project.enforce_seal()]
-    assert found == ([] if stays else [("sealed", "json.py", "was new, and was removed")])
+    findings = [(finding.kind, finding.path, finding.detail) for finding in project.enforce_seal()]
+    assert findings == ([] if stays else [("sealed", "json.py", "was new, and was removed")])
     assert (tmp_path / "json.py").exists() is stays
     project.close()
 
 
-def test_a_compiled_module_is_seen_though_git_ignores_it(tmp_path: Path) -> None:
+def test_compiled_module_that_git_ignores_is_removed(tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("*.py[cod]\n")
     project = SealedFiles(tmp_path, tmp_path / ".loop/run", build_seal_patterns(()))
     project.record_start()
     (tmp_path / "__pycache__").mkdir()
     for name in ("json.pyc", "__pycache__/shop.cpython-311.pyc"):
         (tmp_path / name).touch()
-    assert [one.path for one in project.enforce_seal()] == ["json.pyc"]
+    assert [finding.path for finding in project.enforce_seal()] == ["json.pyc"]
     assert not (tmp_path / "json.pyc").exists()
     project.close()

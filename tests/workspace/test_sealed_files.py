@@ -1,4 +1,4 @@
-"""What judges is sealed: whatever happens to it, it is put back and named."""
+"""Sealed files are restored and reported, whatever an agent does to them."""
 
 from __future__ import annotations
 
@@ -27,99 +27,99 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "project"
 
 
-def sealed(root: Path, *allow: str) -> SealedFiles:
+def make_sealed_files(root: Path, *allow: str) -> SealedFiles:
     return SealedFiles(root, root / ".loop" / "run", build_seal_patterns(TESTS), allow)
 
 
 @pytest.fixture
 def project(root: Path) -> Iterator[SealedFiles]:
-    made = sealed(root)
-    made.record_start()
-    yield made
-    made.close()
+    files = make_sealed_files(root)
+    files.record_start()
+    yield files
+    files.close()
 
 
-def content(root: Path) -> dict[str, str]:
-    found = (path for path in root.rglob("*") if path.is_file() and ".loop" not in path.parts)
-    return {path.relative_to(root).as_posix(): path.read_text() for path in found}
+def read_files(root: Path) -> dict[str, str]:
+    paths = (path for path in root.rglob("*") if path.is_file() and ".loop" not in path.parts)
+    return {path.relative_to(root).as_posix(): path.read_text() for path in paths}
 
 
-def told(findings: list[SealFinding]) -> list[tuple[str, str, str]]:
-    return [(one.kind, one.path, one.detail) for one in findings]
+def list_findings(findings: list[SealFinding]) -> list[tuple[str, str, str]]:
+    return [(finding.kind, finding.path, finding.detail) for finding in findings]
 
 
-def test_folders_of_tests_are_sealed_whole_and_tests_elsewhere_alone() -> None:
-    globs = PathPatterns(
+def test_test_folders_are_sealed_and_other_tests_alone() -> None:
+    patterns = PathPatterns(
         build_seal_patterns(
             ["a/tests/unit/test_a.py", "src/test_b.py", "odd [x]/test_c.py"], ["*.golden"], ["a/tests/x"]
         )
     )
     inside = ["a/tests/data.json", "src/test_b.py", "odd [x]/test_c.py", "deep/conftest.py", "x.golden", "pytest.ini"]
-    assert [path for path in inside if not globs.matches(path)] == []
+    assert [path for path in inside if not patterns.matches(path)] == []
     outside = ["src/b.py", "a/other.py", "a/tests/x", "odd x/test_c.py", "src/data.json"]
-    assert [path for path in outside if globs.matches(path)] == []
+    assert [path for path in outside if patterns.matches(path)] == []
 
 
-def test_where_tests_are_to_be_added_only_new_ones_may_be() -> None:
-    globs = PathPatterns(build_seal_patterns(["tests/unit/test_a.py", "test_b.py"], are_tests_added=True))
+def test_new_tests_are_allowed_if_tests_are_to_be_added() -> None:
+    patterns = PathPatterns(build_seal_patterns(["tests/unit/test_a.py", "test_b.py"], are_tests_added=True))
     inside = ["tests/unit/test_a.py", "test_b.py", "tests/data.json", "tests/conftest.py", "tests/new/helper.py"]
-    assert [path for path in inside if not globs.matches(path)] == []
-    assert not globs.matches("tests/unit/test_new.py")
-    assert not globs.matches("new_test.py")
+    assert [path for path in inside if not patterns.matches(path)] == []
+    assert not patterns.matches("tests/unit/test_new.py")
+    assert not patterns.matches("new_test.py")
 
 
-def test_what_judges_is_put_back_and_named(root: Path, project: SealedFiles) -> None:
+def test_sealed_files_are_restored_and_reported(root: Path, project: SealedFiles) -> None:
     (root / "tests/test_shop.py").write_text("cheat")
     (root / "tests/data.txt").unlink()
     (root / "tests/conftest.py").write_text("cheat")
     (root / "shop.py").write_text("x = 2\n")
-    assert told(project.enforce_seal()) == [
+    assert list_findings(project.enforce_seal()) == [
         ("sealed", "tests/conftest.py", "was new, and was removed"),
         ("sealed", "tests/data.txt", "was changed, and was put back"),
         ("sealed", "tests/test_shop.py", "was changed, and was put back"),
     ]
-    assert content(root) == {**FILES, "shop.py": "x = 2\n"}
+    assert read_files(root) == {**FILES, "shop.py": "x = 2\n"}
     assert project.enforce_seal() == []
     assert project.compute_diff().paths == ("shop.py",)
 
 
-def test_what_may_not_be_edited_is_put_back_too(root: Path) -> None:
-    project = sealed(root, "*.py")
+def test_files_outside_of_allow_are_restored(root: Path) -> None:
+    project = make_sealed_files(root, "*.py")
     project.record_start()
     (root / "README.md").write_text("bye")
     (root / "shop.py").write_text("x = 2\n")
-    assert told(project.enforce_seal()) == [("allow", "README.md", "was changed, and was put back")]
-    assert content(root) == {**FILES, "shop.py": "x = 2\n"}
+    assert list_findings(project.enforce_seal()) == [("allow", "README.md", "was changed, and was put back")]
+    assert read_files(root) == {**FILES, "shop.py": "x = 2\n"}
     project.close()
 
 
-def test_another_process_goes_on_with_what_was_seen_first(root: Path, project: SealedFiles) -> None:
+def test_another_process_resumes_with_the_files_at_start(root: Path, project: SealedFiles) -> None:
     proof = project.record_start()
     shutil.rmtree(root / "tests")
-    other = sealed(root)
+    other = make_sealed_files(root)
     other.resume(proof)
-    assert [one.path for one in other.enforce_seal()] == ["tests/data.txt", "tests/test_shop.py"]
-    assert content(root) == FILES
+    assert [finding.path for finding in other.enforce_seal()] == ["tests/data.txt", "tests/test_shop.py"]
+    assert read_files(root) == FILES
     other.close()
 
 
-def test_a_list_that_somebody_changed_is_not_believed(root: Path, project: SealedFiles) -> None:
+def test_changed_listing_is_an_error(root: Path, project: SealedFiles) -> None:
     with pytest.raises(StateError, match="is not as this run wrote it"):
-        sealed(root).resume("another hash")
+        make_sealed_files(root).resume("another hash")
 
 
-def test_what_cannot_be_put_back_is_said(root: Path) -> None:
+def test_file_that_cannot_be_restored_is_reported(root: Path) -> None:
     (root / "tests" / "large.bin").write_bytes(b"x" * (9 * 1024 * 1024))
-    project = sealed(root)
+    project = make_sealed_files(root)
     project.record_start()
     (root / "tests" / "large.bin").write_bytes(b"y")
-    assert [one.detail for one in project.enforce_seal()] == [
+    assert [finding.detail for finding in project.enforce_seal()] == [
         "was changed, and cannot be put back: its content was not kept"
     ]
     project.close()
 
 
-def test_files_of_an_iteration_come_back(root: Path, project: SealedFiles) -> None:
+def test_files_of_an_iteration_are_restored(root: Path, project: SealedFiles) -> None:
     project.enforce_seal()
     project.save_checkpoint(1)
     first = project.digest
@@ -127,33 +127,33 @@ def test_files_of_an_iteration_come_back(root: Path, project: SealedFiles) -> No
     (root / "new.py").write_text("")
     project.enforce_seal()
     project.save_checkpoint(2)
-    done = project.restore_checkpoint(1, first)
-    assert (done.restored, done.removed) == (("shop.py",), ("new.py",))
-    assert content(root) == FILES
+    result = project.restore_checkpoint(1, first)
+    assert (result.restored, result.removed) == (("shop.py",), ("new.py",))
+    assert read_files(root) == FILES
     with pytest.raises(StateError, match="the files of iteration 2 are not kept"):
         project.restore_checkpoint(2, first)
     with pytest.raises(StateError, match="the files of iteration 3 are not kept"):
         project.restore_checkpoint(3, first)
 
 
-def test_sources_are_those_of_the_product_that_changed(root: Path, project: SealedFiles) -> None:
+def test_changed_sources_are_those_of_the_product(root: Path, project: SealedFiles) -> None:
     (root / "shop.py").write_text("x = 2\n")
     (root / "new.py").write_text("y = 1\n")
     (root / "notes.md").write_text("")
     project.enforce_seal()
-    found = {(one.path, one.before, one.after) for one in project.list_changed_sources()}
-    assert found == {("new.py", None, "y = 1\n"), ("shop.py", "x = 1\n", "x = 2\n")}
+    sources = {(source.path, source.before, source.after) for source in project.list_changed_sources()}
+    assert sources == {("new.py", None, "y = 1\n"), ("shop.py", "x = 1\n", "x = 2\n")}
     assert list(project.read_product_sources()) == ["x = 1\n"]
     assert list(project.read_sealed_sources()) == ["def test(): pass\n"]
 
 
-def test_a_run_that_does_not_begin_leaves_nothing(root: Path, project: SealedFiles) -> None:
+def test_run_that_does_not_start_leaves_nothing(root: Path, project: SealedFiles) -> None:
     assert (root / ".loop" / "run").exists()
     project.discard()
     assert not (root / ".loop").exists()
 
 
-def test_what_every_interpreter_loads_first_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_loaded_at_interpreter_startup_are_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("site.getsitepackages", lambda: [str(tmp_path), str(tmp_path / "none")])
     monkeypatch.setattr("site.getusersitepackages", lambda: str(tmp_path))
     empty = hash_site_files()
@@ -165,43 +165,43 @@ def test_what_every_interpreter_loads_first_is_hashed(tmp_path: Path, monkeypatc
     assert len({empty, first, hash_site_files()}) == 3
 
 
-def test_a_run_folder_that_somebody_cleans_away_is_written_again(root: Path, project: SealedFiles) -> None:
+def test_deleted_run_folder_is_written_again(root: Path, project: SealedFiles) -> None:
     proof = project.record_start()
     project.save_checkpoint(1)
     first = project.digest
     shutil.rmtree(root / ".loop")
     (root / "tests/test_shop.py").write_text("cheat")
-    assert [one.path for one in project.enforce_seal()] == ["tests/test_shop.py"]
-    other = sealed(root)
+    assert [finding.path for finding in project.enforce_seal()] == ["tests/test_shop.py"]
+    other = make_sealed_files(root)
     other.resume(proof)
     (root / "shop.py").write_text("x = 2\n")
     shutil.rmtree(root / ".loop")
     assert other.enforce_seal() == []
-    third = sealed(root)
+    third = make_sealed_files(root)
     third.resume(proof)
     (root / "tests/data.txt").unlink()
-    assert [one.detail for one in third.enforce_seal()] == ["was changed, and was put back"]
+    assert [finding.detail for finding in third.enforce_seal()] == ["was changed, and was put back"]
     project.enforce_seal()
     assert project.restore_checkpoint(1, first).restored == ("shop.py",)
-    assert content(root) == FILES
+    assert read_files(root) == FILES
     other.close()
     third.close()
 
 
-def test_a_list_that_an_agent_edits_is_written_again(root: Path, project: SealedFiles) -> None:
+def test_edited_listing_is_written_again(root: Path, project: SealedFiles) -> None:
     proof = project.record_start()
     (root / ".loop" / "run" / "files.json").write_text("{}")
     project.enforce_seal()
-    other = sealed(root)
+    other = make_sealed_files(root)
     other.resume(proof)
     other.close()
 
 
-def test_the_change_of_one_iteration_is_told_apart_from_the_one_before(root: Path, project: SealedFiles) -> None:
+def test_diff_of_one_iteration_excludes_earlier_changes(root: Path, project: SealedFiles) -> None:
     (root / "shop.py").write_text("x = 2\n")
     project.enforce_seal()
-    then = project.save_current()
+    before = project.save_current()
     (root / "shop.py").write_text("x = 2\ny = 3\n")
     project.enforce_seal()
-    assert project.render_diff(then, 1000).splitlines()[2:] == ["@@ -1 +1,2 @@", " x = 2", "+y = 3"]
+    assert project.render_diff(before, 1000).splitlines()[2:] == ["@@ -1 +1,2 @@", " x = 2", "+y = 3"]
     assert project.render_diff(project.current, 1000) == ""

@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import ConfigDict, Field, ValidationError, field_serializer, model_validator
 
 from pytest_loop.core.events import experiment_payloads, run_payloads
-from pytest_loop.core.events.run_payloads import OtherPayload, Payload
+from pytest_loop.core.events.run_payloads import OtherPayload, Payload, StepPayload
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.core.model.vocabulary import Kind, Step
 
 _PAYLOADS: tuple[type[Payload], ...] = (
     experiment_payloads.AnalysisDone,
@@ -93,6 +93,12 @@ class Event(TypedPayload):
     def kind(self) -> Kind | None:
         """The kind, or None if it is unknown."""
         return self.payload.kind or next((kind for kind in Kind if kind.value == self.event), None)
+
+    @property
+    def completes(self) -> Step | None:
+        """The step that an event of this kind completes, whatever its payload."""
+        classes = _CLASSES.get(self.event, ())
+        return next((found.completes for found in classes if issubclass(found, StepPayload)), None)
 
     @classmethod
     def create(cls, state: RunState, payload: Payload, ts: str) -> Event:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_serializer
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_serializer
 
 from pytest_loop.core.model.evaluation import Assessment, Critique, SealFinding
 from pytest_loop.core.model.rules import Phase, Value
@@ -20,6 +20,14 @@ def _parse_seconds(value: Any) -> float | None:
     """Return None for a clock that went backwards or is not a number."""
     is_number = isinstance(value, (int, float)) and 0 <= value < _LONGEST_SECONDS
     return float(value) if is_number else None
+
+
+def _parse_decision(value: Any) -> Any:
+    """Return None for a decision in the form of another tool."""
+    try:
+        return RunDecision.model_validate(value)
+    except ValidationError:
+        return None
 
 
 class Payload(Value):
@@ -89,10 +97,13 @@ class RunDecision(Value):
     waiting_for: tuple[str, ...] | None = None
     context: EscalationContext | None = None
     question: str | None = None
-    task_id: str
+    task_id: str = ""
 
     def dump(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", exclude_none=True)
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+Decision = Annotated[RunDecision | None, BeforeValidator(_parse_decision)]
 
 
 class RunStarted(Payload):
@@ -171,7 +182,7 @@ class EvaluationDone(Assessment, StepPayload):
     kind = Kind.EVALUATION_DONE
     completes = Step.EVALUATE
     rewrites: int = 0
-    decision: RunDecision | None = None
+    decision: Decision = None
 
     def in_phase(self, phase: Phase) -> Assessment:
         """Return the evaluation alone; its phase is that of the event."""
@@ -181,7 +192,7 @@ class EvaluationDone(Assessment, StepPayload):
 
 class ReviewDone(Review, Payload):
     kind = Kind.REVIEW_DONE
-    decision: RunDecision | None = None
+    decision: Decision = None
 
 
 class CritiqueDone(Critique, StepPayload):
@@ -209,7 +220,7 @@ class PhaseError(StepPayload):
 
 class StopRequested(Payload):
     kind = Kind.STOP_REQUESTED
-    reason: str = ""
+    reason: str | None = None
 
 
 class LimitsRaised(Payload):
@@ -225,8 +236,8 @@ class LimitsRaised(Payload):
 class EndPayload(Payload):
     """Why a run ended; the four fields about time are written when a budget is used up."""
 
-    reason: str = ""
-    decision: RunDecision | None = None
+    reason: str | None = None
+    decision: Decision = None
     completed_phase_seconds: float | None = None
     max_completed_phase_seconds: int | None = None
     overshoot_seconds: float | None = None

@@ -1,4 +1,4 @@
-"""From what items reported to the assessment that a run remembers."""
+"""The assessment of one evaluation, as a run stores it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pytest_loop.core.text.lengths import clip_text, shorten
 from pytest_loop.core.text.sanitizer import clean_text
 from pytest_loop.core.text.signature import compute_fingerprint
 
-# How much of a failure is remembered: of each, and less where there are many.
-DETAILS = 2_000
-LEAST_DETAILS = 200
-ALL_DETAILS = 400_000
-FINDINGS = 5
+# Characters stored of each failure; fewer where there are many.
+MAX_DETAILS = 2_000
+MIN_DETAILS = 200
+MAX_ALL_DETAILS = 400_000
+MAX_FINDINGS = 5
 _SHORT = 300
 
 
@@ -28,87 +28,91 @@ def assess(
     artifact_hash: str,
     previous: Assessment | None = None,
     absent: Evidence = MISSING,
-    ask: Callable[..., float | None] = lambda **_: None,
+    compute_score: Callable[..., float | None] = lambda **_: None,
 ) -> Assessment:
-    """Judge all active rules of a run: one that nobody reported on has not passed, and `absent` says why.
+    """Judge all active rules of a run; a rule without a report gets the evidence `absent`.
 
-    `ask` is asked for another score than the usual one.
+    `compute_score` may return another score than the usual one.
     """
-    unreported = (absent,)
-    found = {rule.id: reported.get(rule.key or rule.id, unreported) for rule in criteria.get_active_rules(phase)}
-    judged = apply_custom_score(evaluate_criteria(criteria.session_criteria, phase, found), ask)
-    others = judged.not_passed
-    share = max(LEAST_DETAILS, min(DETAILS, ALL_DETAILS // max(1, len(others))))
-    kept = {one.rule.id: _kept(one, share) for one in others}
+    active = criteria.get_active_rules(phase)
+    evidence = {rule.id: reported.get(rule.key or rule.id, (absent,)) for rule in active}
+    evaluation = apply_custom_score(evaluate_criteria(criteria.session_criteria, phase, evidence), compute_score)
+    not_passed = evaluation.not_passed
+    limit = max(MIN_DETAILS, min(MAX_DETAILS, MAX_ALL_DETAILS // max(1, len(not_passed))))
+    stored = {result.rule.id: _store_result(result, limit) for result in not_passed}
     return Assessment(
         artifact_hash=artifact_hash[:HASH_SHOWN],
         artifact_sha256=artifact_hash,
         phase=phase,
-        score=round(float(judged.score), 6),
-        passed=judged.passed,
-        earned=judged.earned,
-        possible=judged.possible,
-        total=len(judged.results),
-        passing=len(judged.results) - len(others),
-        failed=tuple(_complaint(one, kept) for one in judged.blockers),
-        warnings=tuple(_complaint(one, kept) for one in others if one.verdict is Verdict.WARN),
-        rule_results=tuple(kept.values()),
-        assumptions=tuple(one.rule.id for one in others if one.verdict is Verdict.NA and _is_assumed(one)),
-        must_not=tuple(one.rule.id for one in judged.blockers if one.rule.must_not),
-        regressions=_regressions(kept.values(), criteria, previous),
-        held_out=_held_out(judged.results),
+        score=round(float(evaluation.score), 6),
+        passed=evaluation.passed,
+        earned=evaluation.earned,
+        possible=evaluation.possible,
+        total=len(evaluation.results),
+        passing=len(evaluation.results) - len(not_passed),
+        failed=tuple(_build_complaint(result, stored) for result in evaluation.blockers),
+        warnings=tuple(_build_complaint(result, stored) for result in not_passed if result.verdict is Verdict.WARN),
+        rule_results=tuple(stored.values()),
+        assumptions=tuple(result.rule.id for result in not_passed if _is_assumed(result)),
+        must_not=tuple(result.rule.id for result in evaluation.blockers if result.rule.must_not),
+        regressions=_find_regressions(stored.values(), criteria, previous),
+        held_out=_score_held_out_rules(evaluation.results),
     )
 
 
-def _held_out(results: Iterable[Result]) -> float | None:
-    """The score of the rules that no agent sees; None where there are none."""
-    hidden = [one for one in results if one.rule.holdout and one.verdict is not Verdict.NA]
+def _score_held_out_rules(results: Iterable[Result]) -> float | None:
+    """Return the score of the rules that agents do not see, or None if there are none."""
+    hidden = [result for result in results if result.rule.holdout and result.verdict is not Verdict.NA]
     if not hidden:
         return None
-    whole = sum_weights(one.rule for one in hidden)
-    earned = sum_weights(one.rule for one in hidden if one.verdict is Verdict.PASS)
-    return round(float(earned / whole), 6) if whole else 1.0
+    total = sum_weights(result.rule for result in hidden)
+    earned = sum_weights(result.rule for result in hidden if result.verdict is Verdict.PASS)
+    return round(float(earned / total), 6) if total else 1.0
 
 
-def _kept(one: Result, share: int) -> RuleResult:
-    """What is remembered of a rule that did not pass; of one that is held out, nothing that would give it away."""
-    if one.rule.holdout:
-        return RuleResult(id=one.rule.id, verdict=one.verdict, signature=compute_fingerprint(one.details[:DETAILS]))
-    details = clean_text(one.details)
-    findings = [finding for piece in one.evidence for finding in piece.findings]
-    most = FINDINGS if share == DETAILS else 1
+def _store_result(result: Result, limit: int) -> RuleResult:
+    """Reduce the result of a rule that did not pass; details of a held-out rule are not stored."""
+    if result.rule.holdout:
+        signature = compute_fingerprint(result.details[:MAX_DETAILS])
+        return RuleResult(id=result.rule.id, verdict=result.verdict, signature=signature)
+    details = clean_text(result.details)
+    findings = [finding for piece in result.evidence for finding in piece.findings]
+    max_findings = MAX_FINDINGS if limit == MAX_DETAILS else 1
     return RuleResult(
-        id=one.rule.id,
-        verdict=one.verdict,
-        details=clip_text(details, share),
-        findings=tuple(_harmless(finding, share) for finding in findings[:most]),
-        more=max(0, len(findings) - most),
-        signature=compute_fingerprint(details[:DETAILS]),
+        id=result.rule.id,
+        verdict=result.verdict,
+        details=clip_text(details, limit),
+        findings=tuple(_sanitize_finding(finding, limit) for finding in findings[:max_findings]),
+        more=max(0, len(findings) - max_findings),
+        signature=compute_fingerprint(details[:MAX_DETAILS]),
     )
 
 
-def _harmless(finding: Finding, share: int) -> Finding:
+def _sanitize_finding(finding: Finding, limit: int) -> Finding:
     return Finding(
         expected=shorten(finding.expected, _SHORT),
         found=shorten(finding.found, _SHORT),
         where=shorten(finding.where),
-        detail=clip_text(clean_text(finding.detail), share),
+        detail=clip_text(clean_text(finding.detail), limit),
     )
 
 
-def _complaint(one: Result, kept: Mapping[str, RuleResult]) -> Complaint:
-    return Complaint(id=one.rule.id, severity=one.rule.severity, message=shorten(kept[one.rule.id].details, _SHORT))
+def _build_complaint(result: Result, stored: Mapping[str, RuleResult]) -> Complaint:
+    rule = result.rule
+    return Complaint(id=rule.id, severity=rule.severity, message=shorten(stored[rule.id].details, _SHORT))
 
 
-def _is_assumed(one: Result) -> bool:
-    return any(piece.outcome is Outcome.ASSUMED for piece in one.evidence)
+def _is_assumed(result: Result) -> bool:
+    return result.verdict is Verdict.NA and any(piece.outcome is Outcome.ASSUMED for piece in result.evidence)
 
 
-def _regressions(kept: Iterable[RuleResult], criteria: RunCriteria, previous: Assessment | None) -> tuple[str, ...]:
-    """The rules that passed in the evaluation before, and fail now."""
+def _find_regressions(
+    stored: Iterable[RuleResult], criteria: RunCriteria, previous: Assessment | None
+) -> tuple[str, ...]:
+    """Return the rules that passed in the previous evaluation and do not pass now."""
     if previous is None:
         return ()
-    others = {one.id for one in previous.rule_results if one.verdict is not Verdict.PASS} | previous.unmet
+    unmet = {result.id for result in previous.rule_results if result.verdict is not Verdict.PASS} | previous.unmet
     judged = criteria.get_active_ids(previous.phase)
-    worse = (one.id for one in kept if one.verdict is not Verdict.NA)
-    return tuple(name for name in worse if name in judged and name not in others)
+    worse = (result.id for result in stored if result.verdict is not Verdict.NA)
+    return tuple(name for name in worse if name in judged and name not in unmet)

@@ -1,4 +1,4 @@
-"""What to mend next: at most five issues from an evaluation, the most important first, in few words."""
+"""The critique of an evaluation: at most five issues to fix next, the most important first."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pytest_loop.core.text.excerpt import find_calls, trim_excerpt
 from pytest_loop.core.text.lengths import estimate_tokens, fit_tokens, shorten
 from pytest_loop.core.text.signature import compute_fingerprint
 
-MOST_ISSUES = 5
-MOST_TOKENS = 2_000
-# The words around the texts of one issue, and the line that closes the critique.
-_FRAME = 30
-_LONGEST_LINE = 60
+MAX_ISSUES = 5
+MAX_TOKENS = 2_000
+# Tokens of the words around the texts of an issue, and of the line that closes the critique.
+_FRAME_TOKENS = 30
+_MAX_LINE_TOKENS = 60
 _OTHERS_SHOWN = 3
 _RANK = {Severity.FAIL: 3, Severity.WARN: 2, Severity.INFO: 1}
 
@@ -28,38 +28,40 @@ def build_critique(
     criteria: RunCriteria,
     now: Assessment,
     attempts: Sequence[Attempt] = (),
-    tokens: int = MOST_TOKENS,
+    tokens: int = MAX_TOKENS,
     review: Review | None = None,
 ) -> Critique:
-    """The issues of an evaluation: rules with one cause are one issue; warnings only where nothing blocks."""
+    """Choose the issues of an evaluation: rules with one cause are one issue; warnings only if nothing blocks."""
     rules = criteria.by_id
-    wrong = _wrong(now, rules)
-    wrong.sort(key=lambda one: _importance(rules[one.id]))
-    groups = _groups(wrong, _cause)
-    if len(groups) > MOST_ISSUES:  # rather a guess too many than a cause that is not named
-        groups = _groups(wrong, _likely_cause)
-    groups.sort(key=lambda group: (_importance(rules[group[0].id]), -len(group)))
-    first = (*_tampering(now.findings), *_reviewed(review))
-    chosen = groups[: MOST_ISSUES - len(first)]
-    issues = (*first, *(_issue(group, rules[group[0].id], now, attempts) for group in chosen))
-    return Critique(issues=issues, left_out=len(wrong) - sum(map(len, chosen)), tokens=tokens)
+    unmet = sorted(_find_unmet(now, rules), key=lambda result: _rank_importance(rules[result.id]))
+    groups = _group_results(unmet, _identify_cause)
+    if len(groups) > MAX_ISSUES:  # grouping too much is better than omitting a cause
+        groups = _group_results(unmet, _guess_cause)
+    groups.sort(key=lambda group: (_rank_importance(rules[group[0].id]), -len(group)))
+    first = (*_report_tampering(now.findings), *_report_review(review))
+    chosen = groups[: MAX_ISSUES - len(first)]
+    issues = (*first, *(_build_issue(group, rules[group[0].id], now, attempts) for group in chosen))
+    return Critique(issues=issues, left_out=len(unmet) - sum(map(len, chosen)), tokens=tokens)
 
 
-def _tampering(findings: Sequence[SealFinding]) -> Iterator[Issue]:
-    """What was done to the judge comes first: no score counts until it is undone."""
-    found = [f"{one.path or one.rule}: {one.detail}" for one in findings if one.kind not in REPORTED_KINDS]
-    if found:
+def _report_tampering(findings: Sequence[SealFinding]) -> Iterator[Issue]:
+    """Report tampering first: no score counts until it is undone."""
+    problems = [
+        f"{finding.path or finding.rule}: {finding.detail}"
+        for finding in findings
+        if finding.kind not in REPORTED_KINDS
+    ]
+    if problems:
         yield Issue(
             rule_id="the judge itself",
-            problem=shorten("; ".join(found[:_OTHERS_SHOWN]), 800) + _more(len(found) - _OTHERS_SHOWN),
+            problem=shorten("; ".join(problems[:_OTHERS_SHOWN]), 800) + _format_more(len(problems) - _OTHERS_SHOWN),
             fix_instruction="Change the code that is judged. What judges it stays as it is, and what was changed there "
             "has been put back.",
             expected_effect="the next evaluation counts",
         )
 
 
-def _reviewed(review: Review | None) -> Iterator[Issue]:
-    """What a person wants who was asked whether it is done."""
+def _report_review(review: Review | None) -> Iterator[Issue]:
     if review and review.status is Opinion.REJECT:
         yield Issue(
             rule_id="the review",
@@ -69,127 +71,130 @@ def _reviewed(review: Review | None) -> Iterator[Issue]:
         )
 
 
-def _more(count: int) -> str:
+def _format_more(count: int) -> str:
     return f" (and {count} more)" if count > 0 else ""
 
 
-def _wrong(now: Assessment, rules: dict[str, RunRule]) -> list[RuleResult]:
-    known = [one for one in now.rule_results if one.id in rules and not rules[one.id].holdout]
-    blocking = [one for one in known if one.verdict is Verdict.FAIL and rules[one.id].is_blocking]
-    return blocking or [one for one in known if one.verdict is Verdict.WARN]
+def _find_unmet(now: Assessment, rules: dict[str, RunRule]) -> list[RuleResult]:
+    visible = [result for result in now.rule_results if result.id in rules and not rules[result.id].holdout]
+    blocking = [result for result in visible if result.verdict is Verdict.FAIL and rules[result.id].is_blocking]
+    return blocking or [result for result in visible if result.verdict is Verdict.WARN]
 
 
-def _importance(rule: RunRule) -> tuple[bool, Fraction]:
-    """The forbidden first, then severity times weight."""
+def _rank_importance(rule: RunRule) -> tuple[bool, Fraction]:
+    """Sort must-not rules first, then by severity times weight."""
     return not rule.must_not, -_RANK[rule.severity] * rule.weight
 
 
-def _groups(results: Iterable[RuleResult], cause: Callable[[RuleResult], object]) -> list[list[RuleResult]]:
+def _group_results(
+    results: Iterable[RuleResult], identify_cause: Callable[[RuleResult], object]
+) -> list[list[RuleResult]]:
     groups: dict[object, list[RuleResult]] = {}
-    for one in results:
-        groups.setdefault(cause(one), []).append(one)
+    for result in results:
+        groups.setdefault(identify_cause(result), []).append(result)
     return list(groups.values())
 
 
-def _cause(one: RuleResult) -> object:
-    """Failures that say the same have one cause; two assertions that say the same only if they are one assertion."""
-    if not one.findings:
-        return one.signature if one.details else one.id
-    said = compute_fingerprint("; ".join(f"{finding.expected} {finding.found}" for finding in one.findings))
-    return (said, one.findings[0].where) if _is_assertion(one) else said
+def _identify_cause(result: RuleResult) -> object:
+    """Return a key that is equal for equal messages; equal assertions must also be at the same place."""
+    if not result.findings:
+        return result.signature if result.details else result.id
+    message = compute_fingerprint("; ".join(f"{finding.expected} {finding.found}" for finding in result.findings))
+    return (message, result.findings[0].where) if _is_assertion(result) else message
 
 
-def _likely_cause(one: RuleResult) -> object:
-    """Assertions after the same calls have one cause more often than not, whatever the values were."""
-    return (find_calls(one.findings[0].detail) if _is_assertion(one) else None) or _cause(one)
+def _guess_cause(result: RuleResult) -> object:
+    """Return a key that is also equal for assertions after the same calls: their cause is mostly the same."""
+    return (find_calls(result.findings[0].detail) if _is_assertion(result) else None) or _identify_cause(result)
 
 
-def _is_assertion(one: RuleResult) -> bool:
-    return bool(one.findings) and one.findings[0].found.startswith(("assert", "AssertionError"))
+def _is_assertion(result: RuleResult) -> bool:
+    return bool(result.findings) and result.findings[0].found.startswith(("assert", "AssertionError"))
 
 
-def _issue(group: list[RuleResult], rule: RunRule, now: Assessment, attempts: Sequence[Attempt]) -> Issue:
+def _build_issue(group: list[RuleResult], rule: RunRule, now: Assessment, attempts: Sequence[Attempt]) -> Issue:
     first, *others = group
     finding = first.findings[0] if first.findings else None
-    more = len(first.findings) - 1 + first.more
-    times = _times(first, attempts)
+    times = _count_repeats(first, attempts)
     return Issue(
         rule_id=first.id,
-        problem=shorten(str(finding or first.details), 800) + _more(more),
-        fix_instruction=shorten(rule.fix or _aim(rule), 400),
+        problem=shorten(str(finding or first.details), 800) + _format_more(len(first.findings) - 1 + first.more),
+        fix_instruction=shorten(rule.fix or _describe_aim(rule), 400),
         expected_effect="it passes" + (f", and {len(others)} more with it" if others else ""),
         severity=rule.severity,
         where=finding.where if finding else "",
         expected=finding.expected if finding else "",
         found=finding.found if finding else "",
-        lines=_lines(first),
-        also=tuple(one.id for one in others[:_OTHERS_SHOWN]),
+        lines=_choose_lines(first),
+        also=tuple(result.id for result in others[:_OTHERS_SHOWN]),
         others=len(others),
         novelty=Novelty.REGRESSION if first.id in now.regressions else Novelty.REPEATED if times > 1 else Novelty.NEW,
         times=times,
     )
 
 
-def _aim(rule: RunRule) -> str:
-    if rule.description == rule.id and not rule.must_not:  # a test without a mark: its name is all that it says
+def _describe_aim(rule: RunRule) -> str:
+    if rule.description == rule.id and not rule.must_not:  # a test without a mark has only its name
         return "Make it pass"
     return f"{'This must not be so' if rule.must_not else 'Make this true'}: {rule.description}"
 
 
-def _lines(one: RuleResult) -> str:
-    """The few lines that explain it; where there are none, what else was found."""
-    detail = trim_excerpt(one.findings[0].detail, one.findings[0].found) if one.findings else ""
-    return detail or "\n".join(str(finding) for finding in one.findings[1:])
+def _choose_lines(result: RuleResult) -> str:
+    """Return the lines that explain a failure, or else the other findings."""
+    detail = trim_excerpt(result.findings[0].detail, result.findings[0].found) if result.findings else ""
+    return detail or "\n".join(str(finding) for finding in result.findings[1:])
 
 
-def _times(one: RuleResult, attempts: Sequence[Attempt]) -> int:
-    """In how many iterations in a row the rule has said the same."""
-    known = attempts[-1].failing.get(one.id) if attempts else None
-    return attempts[-1].iteration - known.since + 1 if known else 1
+def _count_repeats(result: RuleResult, attempts: Sequence[Attempt]) -> int:
+    """Count the latest iterations in which the rule failed with the same message."""
+    failure = attempts[-1].failing.get(result.id) if attempts else None
+    return attempts[-1].iteration - failure.since + 1 if failure else 1
 
 
-def render_critique(what: Critique) -> str:
-    """The critique as a prompt or a person reads it, within its tokens whatever it holds."""
-    suspects = _suspects(what)
-    most = max(1, (what.tokens - _FRAME - estimate_tokens(suspects)) // max(1, len(what.issues)))
-    blocks = [_block(number, issue, most) for number, issue in enumerate(what.issues, 1)]
+def render_critique(critique: Critique) -> str:
+    """Render a critique for a prompt or a person within its token budget."""
+    suspects = _render_suspects(critique)
+    room = critique.tokens - _FRAME_TOKENS - estimate_tokens(suspects)
+    limit = max(1, room // max(1, len(critique.issues)))
+    blocks = [_render_issue(number, issue, limit) for number, issue in enumerate(critique.issues, 1)]
     if suspects:
         blocks.append(suspects)
-    if what.left_out:
-        blocks.append(f"{what.left_out} more rules fail; mend these first.")
-    return fit_tokens("\n\n".join(blocks), what.tokens)
+    if critique.left_out:
+        blocks.append(f"{critique.left_out} more rules fail; mend these first.")
+    return fit_tokens("\n\n".join(blocks), critique.tokens)
 
 
-def _suspects(what: Critique) -> str:
-    if not what.suspects:
+def _render_suspects(critique: Critique) -> str:
+    if not critique.suspects:
         return ""
     head = "Suspicious lines, because failing tests run them and passing ones seldom do:"
-    return "\n".join([head, *(f"   {fit_tokens(line, _LONGEST_LINE)}" for line in what.suspects)])
+    return "\n".join([head, *(f"   {fit_tokens(line, _MAX_LINE_TOKENS)}" for line in critique.suspects)])
 
 
-def _block(number: int, issue: Issue, most: int) -> str:
+def _render_issue(number: int, issue: Issue, limit: int) -> str:
+    name = fit_tokens(shorten(issue.rule_id), limit // 8)
     head = [
-        f"{number}. {fit_tokens(shorten(issue.rule_id), most // 8)} ({issue.severity.value}, {_novelty(issue)})",
-        f"   {fit_tokens(shorten(issue.problem, 2_000), most * 3 // 8)}",
+        f"{number}. {name} ({issue.severity.value}, {_format_novelty(issue)})",
+        f"   {fit_tokens(shorten(issue.problem, 2_000), limit * 3 // 8)}",
     ]
     if issue.others:
-        names = fit_tokens(", ".join(shorten(name, 60) for name in issue.also), most // 6)
+        names = fit_tokens(", ".join(shorten(name, 60) for name in issue.also), limit // 6)
         more = f" and {issue.others - len(issue.also)} more" if issue.others > len(issue.also) else ""
         head.append(f"   the same cause fails {names}{more}")
-    fix = f"   fix: {fit_tokens(shorten(issue.fix_instruction, 2_000), most // 6)}"
-    return "\n".join([*head, *_quoted(issue.lines, most - estimate_tokens("\n".join([*head, fix]))), fix])
+    fix = f"   fix: {fit_tokens(shorten(issue.fix_instruction, 2_000), limit // 6)}"
+    return "\n".join([*head, *_quote_end(issue.lines, limit - estimate_tokens("\n".join([*head, fix]))), fix])
 
 
-def _quoted(text: str, room: int) -> list[str]:
-    """As many of the last lines as there is room for: what explains a failure stands at the end."""
-    kept: list[str] = []
+def _quote_end(text: str, room: int) -> list[str]:
+    """Quote as many of the last lines as fit: the end explains a failure best."""
+    quoted: list[str] = []
     for line in reversed(text.splitlines()):
-        kept.append(f"   | {fit_tokens(line, _LONGEST_LINE)}")
-        room -= estimate_tokens(kept[-1]) + 1
+        quoted.append(f"   | {fit_tokens(line, _MAX_LINE_TOKENS)}")
+        room -= estimate_tokens(quoted[-1]) + 1
         if room < 0:
-            return kept[-2::-1]
-    return kept[::-1]
+            return quoted[-2::-1]
+    return quoted[::-1]
 
 
-def _novelty(issue: Issue) -> str:
+def _format_novelty(issue: Issue) -> str:
     return f"{issue.novelty.value} {issue.times} times" if issue.novelty is Novelty.REPEATED else issue.novelty.value

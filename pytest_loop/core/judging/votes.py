@@ -1,4 +1,4 @@
-"""Noisy rules: how many repeats must pass, when that is certain, and how sure the observed rate is."""
+"""Votes of repeated rules: how many repeats must pass, and how certain the observed rate is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WORDS = ("majority", "all", "any")
 
 
 def is_valid_need(text: str) -> bool:
-    """`majority`, `all`, `any`, a count of at least 1, or a share above 0 and at most 1."""
+    """Return whether a text is a word of WORDS, a count of at least 1, or a share above 0 and at most 1."""
     if text in WORDS:
         return True
     try:
@@ -20,7 +20,7 @@ def is_valid_need(text: str) -> bool:
 
 
 def count_needed_passes(need: str, total: int) -> int:
-    """How many of `total` repeats must pass; a count larger than what was selected means all of them."""
+    """Return how many of `total` repeats must pass; a larger count means all of them."""
     if need in WORDS:
         return {"majority": total // 2 + 1, "all": total, "any": 1}[need]
     number = Fraction(need)
@@ -28,16 +28,14 @@ def count_needed_passes(need: str, total: int) -> int:
 
 
 def decide_vote(passes: int, misses: int, total: int, need: int) -> bool | None:
-    """The verdict as soon as no further repeat can change it, otherwise None."""
+    """Return the verdict as soon as no further repeat can change it, otherwise None."""
     if passes >= need:
         return True
-    if total - misses < need:
-        return False
-    return None
+    return False if total - misses < need else None
 
 
 def compute_wilson_interval(passes: int, total: int) -> tuple[float, float]:
-    """The 95 % Wilson score interval of the observed rate."""
+    """Return the 95 % Wilson score interval of the observed rate."""
     if not total:
         return 0.0, 1.0
     z = 1.959963984540054

@@ -162,7 +162,7 @@ def _count_error(payload: PhaseError, state: RunState) -> Changes:
 
 @compute_changes.register
 def _request_stop(payload: StopRequested, _state: RunState) -> Changes:
-    return {"stop_request": name_user_stop(payload.reason)}
+    return {"stop_request": name_user_stop(payload.reason or "")}
 
 
 @compute_changes.register

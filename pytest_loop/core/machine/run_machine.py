@@ -99,7 +99,7 @@ class Machine(Generic[State]):
         if event.kind is None or isinstance(payload, RunAdopted):
             return state
         if not self._is_possible(state, payload):
-            raise IllegalTransition(state, event, self._explain_refusal(state, payload))
+            raise IllegalTransition(state, event, self._explain_refusal(state, event))
         after = self.apply_payload(state, payload)
         return after.replace(current_step=self._find_place(after, event.kind), updated_at=event.ts)
 
@@ -145,7 +145,7 @@ class Machine(Generic[State]):
         if state.is_over:
             return False
         if isinstance(payload, Stopped):
-            row = find_row(payload.reason)
+            row = find_row(payload.reason or Reason.USER_STOP)
             return not row.is_success or self._is_confirmed(row, state)
         if isinstance(payload, ReviewDone):
             successes = [row for row in self.rows if row.is_success]
@@ -158,14 +158,15 @@ class Machine(Generic[State]):
         """Return whether the last evaluation confirms a reason, whatever comes before it in the order."""
         return row in self.rows and state.current_step is Place.CRITIQUE and row.holds(state)
 
-    def _explain_refusal(self, state: State, payload: Payload) -> str:
-        if isinstance(payload, OtherPayload):
-            return "its payload cannot be read"
+    def _explain_refusal(self, state: State, event: Event) -> str:
+        due = [command.kind for command in self.list_due(state)]
         if state.is_over:
             return "expected nothing more"
-        if isinstance(payload, Stopped):
-            return f"the last evaluation does not bear out {payload.reason!r}"
-        return f"expected {' or '.join(command.kind.value for command in self.list_due(state))}"
+        if isinstance(event.payload, Stopped):
+            return f"the last evaluation does not bear out {event.payload.reason!r}"
+        if event.kind in due:
+            return "its payload cannot be read"
+        return f"expected {' or '.join(kind.value for kind in due)}"
 
 
 def _can_reopen(state: RunState, payload: LimitsRaised) -> bool:

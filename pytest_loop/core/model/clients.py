@@ -1,4 +1,4 @@
-"""A client of an agent, as a person would ask about it: is it here, which one is it, and what can it tell."""
+"""Facts about an installed agent client."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pytest_loop.core.model.rules import Value
 
 
 class Client(Value):
-    """A preset and the program behind it; `path` is None where that is not installed, `version` where it is silent.
+    """A preset and its program; `path` is None if not installed, `version` None if the program does not print one.
 
-    `checked` is the version that the preset was made with.
+    `checked` is the version that the preset was tested with.
     """
 
     name: str

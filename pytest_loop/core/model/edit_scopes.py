@@ -1,31 +1,30 @@
-"""Whether two runs may edit the same files, by the patterns that say what each may edit."""
+"""Comparison of the path patterns that two runs may edit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-_WILD = "*?["
+_WILDCARDS = "*?["
 
 
-def can_overlap(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether some path could match a pattern of both; no patterns at all mean everything.
+def can_overlap(patterns: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether a path could match a pattern of both; no patterns mean every path.
 
-    Only what certainly lies apart does: two patterns whose first folders differ.
+    Patterns are apart only if their leading folders differ.
     """
-    return any(_meet(first, second) for first in one or ("*",) for second in other or ("*",))
+    return any(_can_meet(first, second) for first in patterns or ("*",) for second in others or ("*",))
 
 
-def _meet(one: str, other: str) -> bool:
-    if one.startswith("!") or other.startswith("!"):
+def _can_meet(first: str, second: str) -> bool:
+    if first.startswith("!") or second.startswith("!"):
         return False
-    first, second = _folders(one), _folders(other)
-    return all(mine == yours for mine, yours in zip(first, second, strict=False))
+    return all(part == other for part, other in zip(_split_prefix(first), _split_prefix(second), strict=False))
 
 
-def _folders(pattern: str) -> list[str]:
-    """The folders and names that every match begins with; a pattern without a slash matches anywhere."""
+def _split_prefix(pattern: str) -> list[str]:
+    """Return the literal folders that every match starts with; a pattern without a slash matches anywhere."""
     if "/" not in pattern.rstrip("/"):
         return []
     parts = pattern.strip("/").split("/")
-    wild = next((at for at, part in enumerate(parts) if any(sign in part for sign in _WILD)), len(parts))
-    return parts[:wild]
+    is_wild = [any(char in part for char in _WILDCARDS) for part in parts]
+    return parts[: is_wild.index(True)] if any(is_wild) else parts

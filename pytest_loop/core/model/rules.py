@@ -1,4 +1,4 @@
-"""The nouns: rules, criteria, what an item reported, and what follows from it."""
+"""Rules, criteria, the evidence that items report, and the evaluation that follows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Value(BaseModel):
-    """A frozen value that may be persisted or sent to another process; readers ignore unknown keys."""
+    """A frozen value that may be persisted or sent to another process; unknown keys are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class Severity(str, Enum):
-    """What a failing rule does: block, lower the score, or only be tracked."""
+    """The effect of a failing rule: block, lower the score, or only be tracked."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -28,20 +28,22 @@ class Severity(str, Enum):
 
     @property
     def weight(self) -> Fraction:
-        return _WEIGHTS[self.value]
-
-
-_WEIGHTS = {"fail": Fraction(2), "warn": Fraction(1), "info": Fraction(0)}
+        return Fraction({"fail": 2, "warn": 1, "info": 0}[self.value])
 
 
 class Phase(str, Enum):
-    """The level of the criteria: A is judged in A and in B, B only in B."""
+    """A level of criteria: rules of A are judged in both phases, rules of B only in B."""
 
     A = "A"
     B = "B"
 
     def includes(self, other: Phase) -> bool:
         return other <= self
+
+
+def infer_phase(rule_id: str) -> Phase:
+    """Return the phase that a rule's id begins with, in either case; A if it names none."""
+    return Phase.B if rule_id[:2].lower() == "b." else Phase.A
 
 
 class Verdict(str, Enum):
@@ -54,7 +56,7 @@ class Verdict(str, Enum):
 
 
 class Proof(str, Enum):
-    """What a verdict rests on, from the strongest to the weakest; the first three are enough to ship."""
+    """The kind of proof behind a verdict, from strongest to weakest; the first three suffice to ship."""
 
     EXECUTION = "execution"
     MEASUREMENT = "measurement"
@@ -68,19 +70,16 @@ class Proof(str, Enum):
 
     @property
     def is_executed(self) -> bool:
-        """Whether a program decided, which is told by files of its own."""
+        """Return whether a program decided."""
         return self in (Proof.EXECUTION, Proof.MEASUREMENT)
 
     @property
     def rank(self) -> int:
-        return _PROOFS[self]
-
-
-_PROOFS = {proof: rank for rank, proof in enumerate(Proof)}
+        return list(Proof).index(self)
 
 
 class Outcome(str, Enum):
-    """What became of one item; ordered from best to worst."""
+    """The outcome of one item, ordered from best to worst."""
 
     PASSED = "passed"
     ASSUMED = "assumed"
@@ -92,17 +91,14 @@ class Outcome(str, Enum):
 
     @property
     def rank(self) -> int:
-        return _RANKS[self]
-
-
-_RANKS = {outcome: rank for rank, outcome in enumerate(Outcome)}
+        return list(Outcome).index(self)
 
 
 class Finding(Value):
-    """One thing that is not as it should be: what was expected, what was found, and where (`file:line`).
+    """One deviation: expected, found, and where (`file:line`).
 
-    `detail` holds the few lines that explain it, such as the end of a command's output. `expected` is empty where
-    `found` is a sentence that says both.
+    `detail` holds a few explaining lines, such as the end of a command's output. `expected` is empty if `found` is a
+    complete sentence.
     """
 
     expected: str
@@ -116,9 +112,9 @@ class Finding(Value):
 
 
 class Evidence(Value):
-    """What one item reported about its rules.
+    """The report of one item about its rules.
 
-    `inputs` is a hash of all that the verdict depends on, where that is known; `reused` says that it was not found now.
+    `inputs` is a hash of everything that the verdict depends on, or empty; `reused`: taken from an earlier session.
     """
 
     outcome: Outcome
@@ -133,7 +129,7 @@ class Evidence(Value):
 
 
 class Remedy(Value):
-    """A command that mends what a rule complains about, and the folder that it is run in."""
+    """A command that fixes what a rule reports, and the folder to run it in."""
 
     command: str
     shell: bool = False
@@ -141,7 +137,7 @@ class Remedy(Value):
 
 
 class Rule(Value):
-    """One thing judged."""
+    """One requirement."""
 
     id: str
     description: str
@@ -162,17 +158,17 @@ class Rule(Value):
 
 
 def sum_weights(rules: Iterable[Rule]) -> Fraction:
-    """The exact sum; most of a thousand weights are the same, and fractions one by one take their time."""
-    times = Counter(rule.weight.as_integer_ratio() for rule in rules)
-    return sum((Fraction(above * count, below) for (above, below), count in times.items()), Fraction(0))
+    """Return the exact sum of the weights; equal weights are counted first because adding fractions is slow."""
+    counts = Counter(rule.weight.as_integer_ratio() for rule in rules)
+    return sum((Fraction(top * count, bottom) for (top, bottom), count in counts.items()), Fraction(0))
 
 
-TESTS_SOURCE = "tests"  # the criteria of tests that no rule file names
+TESTS_SOURCE = "tests"  # name and source of the criteria for tests that no rule file mentions
 DEFAULT_THRESHOLDS: dict[Phase, Fraction] = {Phase.A: Fraction(4, 5), Phase.B: Fraction(9, 10)}
 
 
 class Criteria(Value):
-    """A named set of rules with the score that each phase asks for."""
+    """A named set of rules with the score threshold of each phase."""
 
     name: str
     source: str
@@ -181,11 +177,9 @@ class Criteria(Value):
     rules: tuple[Rule, ...] = ()
 
     def get_active_rules(self, phase: Phase) -> tuple[Rule, ...]:
-        """The rules that a phase judges."""
         return self._by_phase[phase]
 
     def get_weight(self, phase: Phase) -> Fraction:
-        """What they weigh together."""
         return self._weights[phase]
 
     @cached_property
@@ -194,7 +188,7 @@ class Criteria(Value):
 
     @cached_property
     def passing_results(self) -> dict[str, Result]:
-        """What each rule comes to when it passes."""
+        """The result of each rule when it passes, by id."""
         return {rule.id: Result(rule, Verdict.PASS) for rule in self.rules}
 
     @cached_property
@@ -203,9 +197,9 @@ class Criteria(Value):
 
 
 class Plan(Value):
-    """What a session is going to judge: all rules, and the rules (`source::id`) of each selected item.
+    """What a session will judge: all rules, and the rules (`source::id`) of each selected item.
 
-    `sentences` are the checks that nobody has made concrete yet, `judges` the files with functions that are checks.
+    `sentences` are checks in plain words that are not concrete yet; `judges` are the files with check functions.
     """
 
     criteria: tuple[Criteria, ...] = ()
@@ -215,7 +209,7 @@ class Plan(Value):
 
 
 class Result(NamedTuple):
-    """The verdict of one rule, and why; never leaves its process, and there are thousands of them."""
+    """The verdict of one rule with its reason; a NamedTuple because there may be thousands."""
 
     rule: Rule
     verdict: Verdict
@@ -229,7 +223,7 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The verdicts of one set of criteria in one phase, and the score that follows."""
+    """The verdicts of one set of criteria in one phase, and their score."""
 
     criteria: str
     source: str
@@ -246,7 +240,6 @@ class Evaluation:
 
     @cached_property
     def not_passed(self) -> tuple[Result, ...]:
-        """What did not pass."""
         return tuple(result for result in self.results if result.verdict is not Verdict.PASS)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What a run is judged by, frozen when it began."""
+"""The criteria of a run, frozen when it starts."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 from pytest_loop.core.model.rules import DEFAULT_THRESHOLDS, Criteria, Phase, Rule, Value
 
 
-def _exact(value: Any) -> Any:
-    """What a person wrote as 0.9 is nine tenths, and not the nearest binary fraction."""
+def _parse_exactly(value: Any) -> Any:
+    """Read 0.9 as nine tenths, not as the nearest binary fraction."""
     return Fraction(repr(value)) if isinstance(value, float) else value
 
 
-def _number(value: Fraction) -> int | float | str:
-    """The number as other tools write it; as a fraction where no decimal number says the same."""
+def _serialize(value: Fraction) -> int | float | str:
+    """Write a plain number if it is exact, else a fraction such as `1/3`."""
     if value.denominator == 1:
         return int(value)
     return float(value) if Fraction(repr(float(value))) == value else str(value)
 
 
-Exact = Annotated[Fraction, BeforeValidator(_exact), PlainSerializer(_number)]
+Exact = Annotated[Fraction, BeforeValidator(_parse_exactly), PlainSerializer(_serialize)]
 
 
 class RunRule(Rule):
-    """A rule as a run froze it; `key` is its name in a session, `check` the sentence that its author wrote."""
+    """A frozen rule; `key` is its name in a session, `check` the sentence that its author wrote."""
 
     weight: Exact = Fraction(2)
     key: str = ""
@@ -35,14 +35,14 @@ class RunRule(Rule):
 
 
 class Level(Value):
-    """What a phase asks for, and the levels of rules that are active in it."""
+    """The score threshold of a phase, and the levels of rules that are active in it."""
 
     threshold: Exact
     active_levels: tuple[Phase, ...]
 
 
 def build_levels(thresholds: dict[Phase, Fraction]) -> dict[Phase, Level]:
-    """A is judged alone, B with A."""
+    """Build the levels of both phases: A is judged alone, B together with A."""
     return {
         Phase.A: Level(threshold=thresholds[Phase.A], active_levels=(Phase.A,)),
         Phase.B: Level(threshold=thresholds[Phase.B], active_levels=(Phase.A, Phase.B)),
@@ -50,7 +50,7 @@ def build_levels(thresholds: dict[Phase, Fraction]) -> dict[Phase, Level]:
 
 
 class RunCriteria(Value):
-    """The frozen snapshot of what a run is judged by."""
+    """The frozen criteria of a run."""
 
     name: str = "loop_default_v1"
     version: int = 1
@@ -58,11 +58,9 @@ class RunCriteria(Value):
     rules: tuple[RunRule, ...] = ()
 
     def get_active_rules(self, phase: Phase) -> tuple[RunRule, ...]:
-        """The rules that a phase judges."""
         return self._by_phase[phase]
 
     def get_active_ids(self, phase: Phase) -> frozenset[str]:
-        """Their names."""
         return self._ids_by_phase[phase]
 
     @cached_property
@@ -82,16 +80,15 @@ class RunCriteria(Value):
 
     @cached_property
     def session_criteria(self) -> Criteria:
-        """As a session has them, for those who judge; a rule keeps its id alone."""
+        """The same criteria in the form that sessions use."""
         return Criteria(
             name=self.name,
             source="",
             version=self.version,
-            thresholds={one: level.threshold for one, level in self.phase.items()},
+            thresholds={phase: level.threshold for phase, level in self.phase.items()},
             rules=self.rules,
         )
 
     @property
     def has_phase_b(self) -> bool:
-        """Whether B judges anything that A does not."""
         return any(rule.phase is Phase.B for rule in self.rules)

@@ -107,7 +107,7 @@ class RuleChecks(Value):
     """The concrete checks that an agent made of one rule's sentence."""
 
     rule_id: str
-    check: list[Any]
+    check: Any = None
 
 
 class PreparedChecks(Value):

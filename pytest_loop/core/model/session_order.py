@@ -1,4 +1,4 @@
-"""What a session is told by the run that it belongs to."""
+"""The order that a run passes to each of its sessions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pytest_loop.core.model.rules import Phase, Value
 
 
 class SessionOrder(Value):
-    """One EVALUATE: in which phase, of which artifact, with which checks, and what is known from those before."""
+    """One EVALUATE: phase, artifact, checks, and facts from earlier sessions."""
 
     phase: Phase = Phase.A
     artifact: str = ""

@@ -1,39 +1,35 @@
-"""The Stop hook of coding agents: what an agent that wants to stop says, and what it is answered."""
+"""Messages of the Stop hook of coding agents, and the answers to them."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 ALLOW = "{}"
-# One word for two spellings.
-_SESSION = ("session_id", "sessionId")
 
 
 class Message(NamedTuple):
-    """Who wants to stop, and whether a hook has kept it from stopping just before."""
+    """The session that wants to stop; `is_repeated` if a hook has just kept it from stopping."""
 
     session: str = ""
     is_repeated: bool = False
 
 
 def parse_message(text: str) -> Message | None:
-    """What the agent says; None where it cannot be understood, and nothing is known where nothing was said."""
+    """Read the message of an agent; None if it is not a JSON object, an empty Message if it is blank."""
     if not text.strip():
         return Message()
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         return None
-    return Message(_session(found), found.get("stop_hook_active") is True)
-
-
-def _session(found: dict[str, Any]) -> str:
-    return next((name for key in _SESSION if isinstance(name := found.get(key), str) and name), "")
+    sessions = (data.get(key) for key in ("session_id", "sessionId"))
+    session = next((name for name in sessions if name and isinstance(name, str)), "")
+    return Message(session, data.get("stop_hook_active") is True)
 
 
 def format_block_answer(reason: str) -> str:
-    """The answer that keeps an agent at work; the reason is what it reads next."""
+    """Format the answer that keeps an agent working; it reads the reason next."""
     return json.dumps({"decision": "block", "reason": reason})

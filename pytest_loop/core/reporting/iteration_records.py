@@ -9,7 +9,6 @@ from math import isfinite
 from typing import Any
 
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.events.experiment_payloads import HypothesisFormed
 from pytest_loop.core.events.run_payloads import CritiqueDone, EvaluationDone, StepPayload
 from pytest_loop.core.machine.breakers import FIRST_CONFIDENT_ITERATION, GOOD, compute_confidence
 from pytest_loop.core.machine.budgets import get_budgets
@@ -94,7 +93,7 @@ def build_records(state: RunState, events: Iterable[Event]) -> list[IterationRec
             usage, seconds = usage.plus(payload.usage), seconds + (payload.seconds or 0.0)
         if isinstance(payload, CritiqueDone):
             remarks.setdefault(event.iteration, {})["reflections"] = _list_reflections(payload)
-        elif isinstance(payload, HypothesisFormed):
+        elif event.kind is Kind.HYPOTHESIS_FORMED:
             remarks.setdefault(event.iteration, {})["experiment"] = payload.dump()
         elif event.kind is Kind.EVALUATION_DONE:
             record = _make_record(state, event)

@@ -1,4 +1,4 @@
-"""What a composer answers: a root cause and three ways to mend it; and why an answer is sent back."""
+"""The analysis that a composer returns: a root cause and three options; and the review of that answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pytest_loop.core.model.rules import Value
 from pytest_loop.core.text.lengths import shorten
 
 OPTIONS = 3
-MOST_REFUSALS = 2
 FEWEST_WORDS = 4
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
 
@@ -22,21 +21,21 @@ NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_lengt
 
 
 class Confidence(str, Enum):
-    """How sure a composer is."""
+    """The composer's confidence in an option."""
 
     HIGH = "high"
     MEDIUM = "medium"
     LOW = "low"
 
 
-def _confidence(value: Any) -> Any:
-    """Also by its first letter, and in capitals."""
+def _parse_confidence(value: Any) -> Any:
+    """Accept the first letter and capitals too."""
     text = str(value).strip().lower()
-    return next((one for one in Confidence if text and one.value.startswith(text)), value)
+    return next((level for level in Confidence if text and level.value.startswith(text)), value)
 
 
 class Option(Value):
-    """One way to mend the root cause: why it works, the edit, and which cases it makes better or worse."""
+    """One way to fix the root cause: its mechanism, the edit, and the cases that it improves or breaks."""
 
     name: NonEmptyText
     mechanism: StrippedText = ""
@@ -47,7 +46,7 @@ class Option(Value):
     improves: tuple[str, ...] = ()
     regresses: tuple[str, ...] = ()
     risk: StrippedText = ""
-    confidence: Annotated[Confidence, BeforeValidator(_confidence)] = Confidence.MEDIUM
+    confidence: Annotated[Confidence, BeforeValidator(_parse_confidence)] = Confidence.MEDIUM
 
     @property
     def edit(self) -> tuple[str, str, str]:
@@ -55,7 +54,7 @@ class Option(Value):
 
 
 class Claim(Value):
-    """What a composer believes; a plain sentence is its theory."""
+    """The composer's hypothesis; a plain sentence is its theory."""
 
     theory: NonEmptyText
     observation: StrippedText = ""
@@ -63,27 +62,27 @@ class Claim(Value):
     prediction: tuple[str, ...] = ()
 
 
-def _claim(value: Any) -> Any:
+def _parse_claim(value: Any) -> Any:
     return {"theory": value} if isinstance(value, str) else value
 
 
 class Analysis(Value):
-    """The answer of a composer: the first option is the one that it recommends."""
+    """The answer of a composer; it recommends the first option."""
 
     root_cause: NonEmptyText
-    hypothesis: Annotated[Claim, BeforeValidator(_claim)]
+    hypothesis: Annotated[Claim, BeforeValidator(_parse_claim)]
     options: Annotated[tuple[Option, ...], Field(min_length=OPTIONS, max_length=OPTIONS)]
 
 
 class TriedEdit(Value):
-    """An edit of an earlier iteration, and the cases that failed when it was made."""
+    """An edit of an earlier iteration, and the cases that failed at that time."""
 
     edit: tuple[str, str, str]
     failing: frozenset[str]
 
 
 class AnalysisContext(Value):
-    """What an analysis is about: the files that may be edited, the cases that a composer knows, and what was tried."""
+    """What an answer is checked against: editable files, visible cases, failing cases and earlier edits."""
 
     files: dict[str, str]
     cases: frozenset[str]
@@ -92,107 +91,103 @@ class AnalysisContext(Value):
 
 
 class AnswerReview(NamedTuple):
-    """What becomes of an answer: an analysis, or reasons to send it back; `is_final` where it was sent back before."""
+    """An accepted analysis, or the reasons to reject the answer."""
 
     analysis: Analysis | None
     reasons: tuple[str, ...] = ()
-    is_final: bool = False
 
 
-def review_answer(data: Any, ground: AnalysisContext, times: int = 1) -> AnswerReview:
-    """Read an answer that is the `times`-th in its iteration; an answer with a flaw is sent back once."""
+def review_answer(data: Any, context: AnalysisContext) -> AnswerReview:
+    """Parse the answer of a composer and check it for flaws."""
     try:
         analysis = Analysis.model_validate(data)
     except ValidationError as error:
-        reasons = tuple(_reason(one) for one in error.errors(include_url=False))
-    else:
-        reasons = tuple(find_flaws(analysis, ground))
-        if not reasons:
-            return AnswerReview(analysis)
-    return AnswerReview(None, reasons, times >= MOST_REFUSALS)
+        return AnswerReview(None, tuple(map(_describe_error, error.errors(include_url=False))))
+    reasons = tuple(_find_flaws(analysis, context))
+    return AnswerReview(None if reasons else analysis, reasons)
 
 
-def _reason(one: Any) -> str:
-    where = ".".join(map(str, one["loc"])) or "the answer"
-    if one["loc"] == ("options",) and one["type"] in ("too_short", "too_long"):
-        return f"expected exactly {OPTIONS} options, found {one['ctx']['actual_length']}"
-    found = "none" if one["type"] == "missing" else shorten(repr(one["input"]), 60)
-    return f"{where}: {shorten(one['msg'])}, found {found}"
+def _describe_error(error: Any) -> str:
+    where = ".".join(map(str, error["loc"])) or "the answer"
+    if error["loc"] == ("options",) and error["type"] in ("too_short", "too_long"):
+        return f"expected exactly {OPTIONS} options, found {error['ctx']['actual_length']}"
+    value = "none" if error["type"] == "missing" else shorten(repr(error["input"]), 60)
+    return f"{where}: {shorten(error['msg'])}, found {value}"
 
 
-def find_flaws(analysis: Analysis, ground: AnalysisContext) -> Iterator[str]:
-    """Everything that keeps an analysis from being used."""
+def _find_flaws(analysis: Analysis, context: AnalysisContext) -> Iterator[str]:
     edits = [option.edit for option in analysis.options]
     for number, option in enumerate(analysis.options, 1):
-        for reason in _flaws(option, ground):
-            yield f"option {number} ({shorten(option.name, 60)}): {reason}"
+        name = f"option {number} ({shorten(option.name, 60)})"
+        for flaw in _find_option_flaws(option, context):
+            yield f"{name}: {flaw}"
         if option.edit in edits[: number - 1]:
-            yield f"option {number} ({shorten(option.name, 60)}): expected an edit of its own, found one from above"
+            yield f"{name}: expected an edit of its own, found one from above"
     for case in analysis.hypothesis.prediction:
-        if case not in ground.cases:
+        if case not in context.cases:
             yield f"hypothesis: expected cases of this workload in its prediction, found {case!r}"
 
 
-def _flaws(option: Option, ground: AnalysisContext) -> Iterator[str]:
+def _find_option_flaws(option: Option, context: AnalysisContext) -> Iterator[str]:
     if _is_vague(option):
         yield f"expected a mechanism (why the edit changes what comes out), found {shorten(option.mechanism, 60)!r}"
     if not option.improves:
         yield "expected the cases that it improves, found none"
     for case in (*option.improves, *option.regresses):
-        if case not in ground.cases:
+        if case not in context.cases:
             yield f"expected cases of this workload, found {case!r}"
     if not option.risk:
         yield "expected a risk, found none"
-    if problem := _misfit(option, ground.files):
+    if problem := _find_edit_problem(option, context.files):
         yield problem
-    elif any(one.edit == option.edit and one.failing == ground.failing for one in ground.tried):
+    elif TriedEdit(edit=option.edit, failing=context.failing) in context.tried:
         yield "expected an edit that was not tried when the same cases failed, found one that was"
 
 
 def _is_vague(option: Option) -> bool:
-    """A mechanism is a sentence of its own."""
+    """Return whether the mechanism is short, or only repeats the name or the proposed text."""
     words = option.mechanism.casefold()
     return len(words.split()) < FEWEST_WORDS or words in (option.name.casefold(), option.proposed.strip().casefold())
 
 
-def _misfit(option: Option, files: Mapping[str, str]) -> str | None:
+def _find_edit_problem(option: Option, files: Mapping[str, str]) -> str | None:
     if option.file not in files:
         return f"expected one of {', '.join(sorted(files))} as the file, found {option.file!r}"
     if option.current == option.proposed:
         return "expected a proposed text that differs from the current one, found the same"
-    places = len(_places(files[option.file], option))
-    if places != 1:
-        found = "none" if not places else f"it {places} times"
+    count = len(_find_positions(files[option.file], option))
+    if count != 1:
+        found = f"it {count} times" if count else "none"
         return f"expected the current text once in {option.file}, found {found}: {shorten(option.current, 60)!r}"
     return None
 
 
 def apply_edit(text: str, option: Option) -> str:
-    """The file with the edit of an option; one that does not fit was refused before."""
-    (at,) = _places(text, option)
-    return text[:at] + option.proposed + text[at + len(option.current) :]
+    """Apply the edit of an accepted option to its file."""
+    (position,) = _find_positions(text, option)
+    return text[:position] + option.proposed + text[position + len(option.current) :]
 
 
-def _places(text: str, option: Option) -> list[int]:
-    """Where the current text stands: anywhere if that is one place, else in its section; where nothing is replaced,
-    the end of the section."""
-    start, end = _section(text, option.section)
+def _find_positions(text: str, option: Option) -> list[int]:
+    """Find the current text: anywhere if it is unique, else in its section.
+
+    Without a current text it is the end of the section.
+    """
+    start, end = _find_section(text, option.section)
     if not option.current:
         return [end]
-    places = _found(text, option.current)
-    return places if len(places) == 1 else [at for at in places if start <= at and at + len(option.current) <= end]
+    positions = [match.start() for match in re.finditer(re.escape(option.current), text)]
+    if len(positions) == 1:
+        return positions
+    return [position for position in positions if start <= position <= end - len(option.current)]
 
 
-def _found(text: str, part: str) -> list[int]:
-    return [match.start() for match in re.finditer(re.escape(part), text)]
-
-
-def _section(text: str, name: str) -> tuple[int, int]:
-    """From a heading to the next one of its level or above; the whole text where there is no such heading."""
+def _find_section(text: str, name: str) -> tuple[int, int]:
+    """Find the range from a heading to the next one of its level or above; the whole text if it does not exist."""
     headings = list(_HEADING.finditer(text))
-    wanted = name.strip("# ").casefold()
-    for at, one in enumerate(headings):
-        if wanted and one[2].casefold() == wanted:
-            following = (other.start() for other in headings[at + 1 :] if len(other[1]) <= len(one[1]))
-            return one.start(), next(following, len(text))
+    title = name.strip("# ").casefold()
+    for number, heading in enumerate(headings, 1):
+        if title and heading[2].casefold() == title:
+            ends = (other.start() for other in headings[number:] if len(other[1]) <= len(heading[1]))
+            return heading.start(), next(ends, len(text))
     return 0, len(text)

@@ -1,4 +1,4 @@
-"""What the cases of a workload came to, and what changed between two measurements."""
+"""Results of the cases of a workload, and the changes between two measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEVERITIES = ("blocking", "degraded", "minor", "critical", "major", "high", "med
 
 
 class CaseOutcome(str, Enum):
-    """What became of a case; an error of the infrastructure says nothing about the artifact, and is never a pass."""
+    """The outcome of a case; an infrastructure error says nothing about the artifact and is never a pass."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -23,7 +23,7 @@ class CaseOutcome(str, Enum):
 
 
 class Remark(Value):
-    """One thing that an evaluator says about an output."""
+    """One remark of an evaluator about an output."""
 
     message: str
     severity: str = ""
@@ -35,7 +35,7 @@ class Remark(Value):
 
 
 class CaseResult(Value):
-    """One case: what it came to, what was said about it, and how its output differs from what was expected."""
+    """The result of one case; `difference` compares its output with the expected one."""
 
     id: str
     outcome: CaseOutcome
@@ -52,31 +52,25 @@ class CaseResult(Value):
 
 
 def read_case_result(case: str, evidence: Evidence) -> CaseResult:
-    """What the report of a case's item says; one that did not report is not measured."""
-    if evidence.outcome is Outcome.PASSED:
-        outcome = CaseOutcome.PASSED
-    elif evidence.outcome is Outcome.FAILED:
-        outcome = CaseOutcome.FAILED
-    else:
-        outcome = CaseOutcome.INFRASTRUCTURE
+    """Read the report of a case's item; every outcome but passed and failed means that it was not measured."""
+    outcomes = {Outcome.PASSED: CaseOutcome.PASSED, Outcome.FAILED: CaseOutcome.FAILED}
     return CaseResult(
         id=case,
-        outcome=outcome,
-        critiques=tuple(_remark(one) for one in evidence.findings),
-        difference=next((one.detail for one in evidence.findings if one.detail), ""),
+        outcome=outcomes.get(evidence.outcome, CaseOutcome.INFRASTRUCTURE),
+        critiques=tuple(map(_parse_remark, evidence.findings)),
+        difference=next((finding.detail for finding in evidence.findings if finding.detail), ""),
         text=evidence.text,
         seconds=evidence.seconds,
         reused=evidence.reused,
     )
 
 
-def _remark(finding: Finding) -> Remark:
-    """What an evaluator said, with its severity told apart again."""
-    word, sign, rest = finding.found.partition(": ")
-    is_graded = bool(sign) and word.casefold() in SEVERITIES
-    return Remark(
-        message=rest if is_graded else finding.found, severity=word if is_graded else "", location=finding.where
-    )
+def _parse_remark(finding: Finding) -> Remark:
+    """Split the severity from the message of an evaluator."""
+    severity, colon, message = finding.found.partition(": ")
+    if colon and severity.casefold() in SEVERITIES:
+        return Remark(message=message, severity=severity, location=finding.where)
+    return Remark(message=finding.found, location=finding.where)
 
 
 class Measurement(Value):
@@ -89,39 +83,38 @@ class Measurement(Value):
 
     @cached_property
     def passing(self) -> frozenset[str]:
-        return self._having(CaseOutcome.PASSED)
+        return self._select_cases(CaseOutcome.PASSED)
 
     @cached_property
     def failing(self) -> frozenset[str]:
-        return self._having(CaseOutcome.FAILED)
+        return self._select_cases(CaseOutcome.FAILED)
 
     @cached_property
     def unmeasured(self) -> frozenset[str]:
-        return self._having(CaseOutcome.INFRASTRUCTURE)
+        return self._select_cases(CaseOutcome.INFRASTRUCTURE)
 
     @property
     def has_converged(self) -> bool:
-        """All cases pass, and there are some."""
         return 0 < len(self.results) == len(self.passing)
 
-    def _having(self, outcome: CaseOutcome) -> frozenset[str]:
-        return frozenset(one.id for one in self.results if one.outcome is outcome)
+    def _select_cases(self, outcome: CaseOutcome) -> frozenset[str]:
+        return frozenset(result.id for result in self.results if result.outcome is outcome)
 
     def exclude_cases(self, hidden: Collection[str]) -> Measurement:
-        """What somebody may see who must not know the hidden cases."""
-        return Measurement(iteration=self.iteration, results=tuple(one for one in self.results if one.id not in hidden))
+        results = tuple(result for result in self.results if result.id not in hidden)
+        return Measurement(iteration=self.iteration, results=results)
 
     def __str__(self) -> str:
         total = len(self.results)
         share = f"{100 * len(self.passing) / total:.0f}" if total else "0"
-        apart = f", {len(self.unmeasured)} not measured" if self.unmeasured else ""
-        return f"{len(self.passing)}/{total} passing ({share}%){apart}"
+        unmeasured = f", {len(self.unmeasured)} not measured" if self.unmeasured else ""
+        return f"{len(self.passing)}/{total} passing ({share}%){unmeasured}"
 
 
 class Change(Value):
-    """The cases that pass now and failed before, and those that fail now and passed before.
+    """Cases that pass now and failed before (fixed), and the reverse (regressions).
 
-    `lost` could not be measured any more: neither a regression nor a pass.
+    `lost` cases passed before and could not be measured now.
     """
 
     fixed: tuple[str, ...] = ()
@@ -130,7 +123,7 @@ class Change(Value):
 
 
 def compare_measurements(before: Measurement, after: Measurement) -> Change:
-    """What an edit did, case by case; a regression is named whatever else became better."""
+    """Compare two measurements case by case."""
     return Change(
         fixed=tuple(sorted(after.passing & before.failing)),
         regressions=tuple(sorted(after.failing & before.passing)),
@@ -139,11 +132,11 @@ def compare_measurements(before: Measurement, after: Measurement) -> Change:
 
 
 def find_best(measurements: Sequence[Measurement]) -> Measurement:
-    """The first one with the most passing cases."""
-    return max(measurements, key=lambda one: len(one.passing))
+    """Return the first measurement with the most passing cases."""
+    return max(measurements, key=lambda measurement: len(measurement.passing))
 
 
 def suggest_cases(measurement: Measurement, hidden: Collection[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The cases to look at first, and those that guard against regressions: up to five failing, three passing ones."""
-    seen = measurement.exclude_cases(hidden)
-    return tuple(sorted(seen.failing)[:5]), tuple(sorted(seen.passing)[:3])
+    """Suggest up to five failing cases to look at first, and up to three passing ones as guards."""
+    visible = measurement.exclude_cases(hidden)
+    return tuple(sorted(visible.failing)[:5]), tuple(sorted(visible.passing)[:3])

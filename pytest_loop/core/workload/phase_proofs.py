@@ -1,4 +1,4 @@
-"""What must be stated before a phase of an experiment is left; written in snake case, and read in camel case too."""
+"""Proofs that an experiment must state before it leaves a phase; read in snake case and camel case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_loop.core.model.rules import Value
 class _Proof(Value):
     @model_validator(mode="before")
     @classmethod
-    def _in_either_case(cls, data: Any) -> Any:
+    def _accept_camel_case(cls, data: Any) -> Any:
         return {to_snake(str(name)): value for name, value in data.items()} if isinstance(data, dict) else data
 
     @model_serializer
@@ -23,7 +23,7 @@ class _Proof(Value):
 
 
 class SetupProof(_Proof):
-    """Before anything is run."""
+    """Proof of the setup."""
 
     mode: str
     session_dir: str
@@ -34,7 +34,7 @@ class SetupProof(_Proof):
 
 
 class PlanningProof(_Proof):
-    """What was planned; where no plan was given, the composer plans as it goes."""
+    """Proof of the planning; without a plan file the composer plans in each iteration."""
 
     cases_selected: int
     hypotheses_ranked: int = 0
@@ -48,7 +48,7 @@ class StartProof(SetupProof, PlanningProof):
 
 
 class CalibrationProof(_Proof):
-    """The pipeline works for one case, or does not."""
+    """Proof that the pipeline was tried with one case."""
 
     test_fixture: str
     pipeline_result: str
@@ -57,7 +57,7 @@ class CalibrationProof(_Proof):
 
 
 class BaselineProof(_Proof):
-    """What there was before the first edit."""
+    """Proof of the measurement before the first edit."""
 
     cases_executed: int
     baseline_metrics: str
@@ -66,7 +66,7 @@ class BaselineProof(_Proof):
 
 
 class LoopProof(_Proof):
-    """What the loop came to."""
+    """Proof of the loop's end."""
 
     iterations_completed: int
     log_entries: int

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from itertools import combinations
 
-from pytest_loop.repair.pieces import Piece, Pieces
+from pytest_loop.repair.edit_unit import EditUnit
 from pytest_loop.repair.templates.shape import Hints, Template, instead, operand
-from pytest_loop.repair.unit import Unit
+from pytest_loop.repair.text_edits import TextEdit, TextEdits
 
 _FAMILIES = (
     ("min", "max"),
@@ -52,57 +52,57 @@ def _relatives(name: str) -> list[str]:
     return list(dict.fromkeys(one for family in _FAMILIES if name in family for one in family if one != name))
 
 
-def _minmax(node: ast.Name, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _minmax(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     other = {"min": "max", "max": "min", "any": "all", "all": "any"}.get(node.id)
     if other:
-        yield unit.put(node, other)
+        yield unit.replace_node(node, other)
 
 
-def _func_swap(node: ast.Call, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _func_swap(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """A function of the same family, or another one of this module."""
     if isinstance(node.func, ast.Name):
-        own = [name for name in unit.globals if name in callables(unit) and name != node.func.id]
-        yield from (unit.put(node.func, name) for name in (*_relatives(node.func.id), *own))
+        own = [name for name in unit.module_names if name in callables(unit) and name != node.func.id]
+        yield from (unit.replace_node(node.func, name) for name in (*_relatives(node.func.id), *own))
     elif isinstance(node.func, ast.Attribute):
-        base = unit.code(node.func.value)
-        yield from (unit.put(node.func, f"{base}.{name}") for name in _relatives(node.func.attr))
+        base = unit.get_code(node.func.value)
+        yield from (unit.replace_node(node.func, f"{base}.{name}") for name in _relatives(node.func.attr))
         for name in _methods(unit):
             if name != node.func.attr:
-                yield unit.put(node.func, f"{base}.{name}")
+                yield unit.replace_node(node.func, f"{base}.{name}")
 
 
-def callables(unit: Unit) -> set[str]:
+def callables(unit: EditUnit) -> set[str]:
     """The functions and classes of the module."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     return {one.name for one in unit.source.tree.body if isinstance(one, kinds)}
 
 
-def _methods(unit: Unit) -> list[str]:
+def _methods(unit: EditUnit) -> list[str]:
     """The methods that are called in this file."""
     called = (one.func for one in ast.walk(unit.source.tree) if isinstance(one, ast.Call))
     return list(dict.fromkeys(one.attr for one in called if isinstance(one, ast.Attribute)))
 
 
-def _sort(node: ast.Call, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _sort(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """What sorts or turns a list in its place gives nothing; what gives a new one changes nothing."""
     if isinstance(node.func, ast.Attribute):
-        base, end = unit.code(node.func.value), unit.source.span(node)
-        rest = unit.source.text[unit.source.span(node.func)[1] + 1 : end[1] - 1]
+        base, end = unit.get_code(node.func.value), unit.source.get_span(node)
+        rest = unit.source.text[unit.source.get_span(node.func)[1] + 1 : end[1] - 1]
         if node.func.attr == "sort":
-            yield unit.put(node, f"sorted({base}{', ' if rest else ''}{rest})")
+            yield unit.replace_node(node, f"sorted({base}{', ' if rest else ''}{rest})")
         elif node.func.attr == "reverse":
-            yield unit.put(node, f"{base}[::-1]")
-    elif isinstance(node.func, ast.Name) and node.args and isinstance(unit.parent(node), ast.Expr):
-        rest = "".join(unit.code(one) for one in node.keywords)
+            yield unit.replace_node(node, f"{base}[::-1]")
+    elif isinstance(node.func, ast.Name) and node.args and isinstance(unit.get_parent(node), ast.Expr):
+        rest = "".join(unit.get_code(one) for one in node.keywords)
         if node.func.id == "sorted":
-            yield unit.put(node, f"{unit.code(node.args[0])}.sort({rest})")
+            yield unit.replace_node(node, f"{unit.get_code(node.args[0])}.sort({rest})")
         elif node.func.id == "reversed":
-            yield unit.put(node, f"{unit.code(node.args[0])}.reverse()")
+            yield unit.replace_node(node, f"{unit.get_code(node.args[0])}.reverse()")
 
 
 def _arg_swap(
-    node: ast.Call | ast.Tuple | ast.List | ast.DictComp | ast.Subscript, unit: Unit, _: Hints
-) -> Iterator[Pieces]:
+    node: ast.Call | ast.Tuple | ast.List | ast.DictComp | ast.Subscript, unit: EditUnit, _: Hints
+) -> Iterator[TextEdits]:
     """Two of several, exchanged."""
     if isinstance(node, ast.Call):
         items, values = node.args, [one.value for one in node.keywords if one.arg]
@@ -119,37 +119,40 @@ def _arg_swap(
             pairs.append((node.value.slice, node.slice))
     for one, two in pairs:
         if not any(isinstance(part, ast.Slice | ast.Starred) for part in (one, two)):
-            yield (*unit.put(one, operand_or_code(unit, two, one)), *unit.put(two, operand_or_code(unit, one, two)))
+            yield (
+                *unit.replace_node(one, operand_or_code(unit, two, one)),
+                *unit.replace_node(two, operand_or_code(unit, one, two)),
+            )
 
 
-def operand_or_code(unit: Unit, node: ast.expr, place: ast.expr) -> str:
+def operand_or_code(unit: EditUnit, node: ast.expr, place: ast.expr) -> str:
     """The text of one expression in the place of another: in brackets where something follows with a dot."""
-    above = unit.parent(place)
+    above = unit.get_parent(place)
     is_head = isinstance(above, ast.Attribute | ast.Subscript) and above.value is place
-    return operand(unit, node) if is_head else unit.code(node)
+    return operand(unit, node) if is_head else unit.get_code(node)
 
 
-def _more_args(node: ast.Call, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _more_args(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """One argument more or less."""
     parts: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
     for at, part in enumerate(parts):
         if isinstance(part, ast.GeneratorExp):
             return
         if at + 1 < len(parts):
-            yield (Piece(unit.source.span(part)[0], unit.source.span(parts[at + 1])[0], ""),)
+            yield (TextEdit(unit.source.get_span(part)[0], unit.source.get_span(parts[at + 1])[0], ""),)
         elif at:
-            yield (Piece(unit.source.span(parts[at - 1])[1], unit.source.span(part)[1], ""),)
+            yield (TextEdit(unit.source.get_span(parts[at - 1])[1], unit.source.get_span(part)[1], ""),)
         else:
-            yield unit.put(part, "")
+            yield unit.replace_node(part, "")
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    end = unit.source.span(node)[1] - 1
+    end = unit.source.get_span(node)[1] - 1
     comma = ", " if parts else ""
     known = {one.arg for one in node.keywords}
     for word in _keywords(name):
         if word.split("=")[0] not in known:
-            yield (Piece(end, end, f"{comma}{word}"),)
+            yield (TextEdit(end, end, f"{comma}{word}"),)
     if name in callables(unit) or isinstance(node.func, ast.Attribute):
-        yield from ((Piece(end, end, f"{comma}{one}"),) for one in unit.visible(node))
+        yield from ((TextEdit(end, end, f"{comma}{one}"),) for one in unit.list_visible_names(node))
 
 
 def _keywords(name: str) -> tuple[str, ...]:
@@ -164,16 +167,16 @@ def _keywords(name: str) -> tuple[str, ...]:
     return ()
 
 
-def _await(node: ast.Call | ast.Await, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _await(node: ast.Call | ast.Await, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """A coroutine that is not waited for, or the other way round."""
     if isinstance(node, ast.Await):
-        yield unit.put(node, unit.code(node.value))
-    elif not isinstance(unit.parent(node), ast.Await) and _is_async(node, unit):
-        yield instead(unit, node, f"await {unit.code(node)}")
+        yield unit.replace_node(node, unit.get_code(node.value))
+    elif not isinstance(unit.get_parent(node), ast.Await) and _is_async(node, unit):
+        yield instead(unit, node, f"await {unit.get_code(node)}")
 
 
-def _is_async(node: ast.expr, unit: Unit) -> bool:
-    return any(isinstance(one, ast.AsyncFunctionDef) for one in unit.ancestors(node))
+def _is_async(node: ast.expr, unit: EditUnit) -> bool:
+    return any(isinstance(one, ast.AsyncFunctionDef) for one in unit.iterate_ancestors(node))
 
 
 TEMPLATES = (

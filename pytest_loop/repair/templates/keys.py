@@ -5,42 +5,42 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_loop.repair.pieces import Pieces
+from pytest_loop.repair.edit_unit import EditUnit
 from pytest_loop.repair.templates.shape import Hints, Template, is_read, operand, term
-from pytest_loop.repair.unit import Unit
+from pytest_loop.repair.text_edits import TextEdits
 
 
-def _dict_get(node: ast.AST, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _dict_get(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """What is under a key, or something else where there is none."""
     if isinstance(node, ast.Subscript) and is_read(node) and not isinstance(node.slice, ast.Slice):
-        base, key = operand(unit, node.value), unit.code(node.slice)
+        base, key = operand(unit, node.value), unit.get_code(node.slice)
         for default in (", 0", "", ", []", ", ''", ", {}", ", False", f", {key}"):
-            yield unit.put(node, f"{base}.get({key}{default})")
+            yield unit.replace_node(node, f"{base}.get({key}{default})")
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-        base, args = operand(unit, node.func.value), [unit.code(one) for one in node.args]
+        base, args = operand(unit, node.func.value), [unit.get_code(one) for one in node.args]
         if node.func.attr == "get":
-            yield unit.put(node, f"{base}[{args[0]}]")
+            yield unit.replace_node(node, f"{base}[{args[0]}]")
         if node.func.attr in ("get", "pop", "setdefault"):
-            for default in ("0", "None", "''", "[]", "{}", "1", *unit.visible(node)):
-                yield unit.put(node, f"{base}.{node.func.attr}({args[0]}, {default})")
+            for default in ("0", "None", "''", "[]", "{}", "1", *unit.list_visible_names(node)):
+                yield unit.replace_node(node, f"{base}.{node.func.attr}({args[0]}, {default})")
 
 
-def _first_of_many(node: ast.Attribute, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _first_of_many(node: ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Something empty under a key, so that a method of it can be called."""
     if isinstance(node.value, ast.Subscript) and not isinstance(node.value.slice, ast.Slice):
-        base, key = operand(unit, node.value.value), unit.code(node.value.slice)
+        base, key = operand(unit, node.value.value), unit.get_code(node.value.slice)
         for default in ("[]", "set()", "{}"):
-            yield unit.put(node.value, f"{base}.setdefault({key}, {default})")
+            yield unit.replace_node(node.value, f"{base}.setdefault({key}, {default})")
 
 
-def _collect(node: ast.Assign | ast.AugAssign, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _collect(node: ast.Assign | ast.AugAssign, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """What is under a key, and what comes to it, which may be the first."""
     target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
     if isinstance(target, ast.Subscript) and not isinstance(target.slice, ast.Slice):
-        base, key = operand(unit, target.value), unit.code(target.slice)
+        base, key = operand(unit, target.value), unit.get_code(target.slice)
         for default in ("0", "''", "[]"):
             value = f"{base}.get({key}, {default}) + {term(unit, node.value)}"
-            yield unit.put(node, f"{unit.code(target)} = {value}")
+            yield unit.replace_node(node, f"{unit.get_code(target)} = {value}")
 
 
 TEMPLATES = (

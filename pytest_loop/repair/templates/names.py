@@ -6,9 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pytest_loop.repair.pieces import Piece, Pieces
+from pytest_loop.repair.edit_unit import EditUnit
 from pytest_loop.repair.templates.shape import Hints, Template, instead, is_atom, is_read, is_replaceable, operand, term
-from pytest_loop.repair.unit import Unit
+from pytest_loop.repair.text_edits import TextEdit, TextEdits
 
 _MODULES = (
     "argparse", "asyncio", "base64", "bisect", "collections", "csv", "dataclasses", "datetime", "decimal", "enum",
@@ -31,29 +31,29 @@ _HOMES = {
 }  # fmt: skip
 
 
-def _var_swap(node: ast.Name, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _var_swap(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Another name that is known here."""
-    names = unit.visible(node)
-    if isinstance(node.ctx, ast.Load) and node.id not in names and node.id not in unit.globals:
-        above = unit.parent(node)
+    names = unit.list_visible_names(node)
+    if isinstance(node.ctx, ast.Load) and node.id not in names and node.id not in unit.module_names:
+        above = unit.get_parent(node)
         if not (isinstance(above, ast.Call) and above.func is not node):
             return
-    yield from (unit.put(node, name) for name in names if name != node.id)
+    yield from (unit.replace_node(node, name) for name in names if name != node.id)
 
 
-def _named(node: ast.Constant, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _named(node: ast.Constant, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """A name that is known here instead of a value that was written down."""
     if isinstance(node.value, int | float | str) and is_replaceable(unit, node):
-        yield from (unit.put(node, name) for name in unit.visible(node))
+        yield from (unit.replace_node(node, name) for name in unit.list_visible_names(node))
 
 
-def _donor_name(node: ast.Name, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _donor_name(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """A name of the module."""
     if isinstance(node.ctx, ast.Load):
-        yield from (unit.put(node, name) for name in unit.globals if name != node.id)
+        yield from (unit.replace_node(node, name) for name in unit.module_names if name != node.id)
 
 
-def _rename(node: ast.stmt, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _rename(node: ast.stmt, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Two names of one statement, exchanged throughout it."""
     if hasattr(node, "body"):
         return
@@ -62,10 +62,12 @@ def _rename(node: ast.stmt, unit: Unit, _: Hints) -> Iterator[Pieces]:
     for at, one in enumerate(ids):
         for two in ids[at + 1 :]:
             other = {one: two, two: one}
-            yield tuple(piece for name in names if name.id in other for piece in unit.put(name, other[name.id]))
+            yield tuple(
+                piece for name in names if name.id in other for piece in unit.replace_node(name, other[name.id])
+            )
 
 
-def _attributes(unit: Unit) -> list[str]:
+def _attributes(unit: EditUnit) -> list[str]:
     """The attributes that this file reads or writes."""
     found = (one.attr for one in ast.walk(unit.source.tree) if isinstance(one, ast.Attribute))
     fields = (
@@ -78,52 +80,52 @@ def _attributes(unit: Unit) -> list[str]:
     return list(dict.fromkeys((*found, *fields)))
 
 
-def _attr_swap(node: ast.Attribute, unit: Unit, _: Hints) -> Iterator[Pieces]:
-    base = unit.code(node.value)
-    above = unit.parent(node)
+def _attr_swap(node: ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    base = unit.get_code(node.value)
+    above = unit.get_parent(node)
     if isinstance(above, ast.Call) and above.func is node:
         return
-    yield from (unit.put(node, f"{base}.{name}") for name in _attributes(unit) if name != node.attr)
+    yield from (unit.replace_node(node, f"{base}.{name}") for name in _attributes(unit) if name != node.attr)
 
 
-def _drop_attr(node: ast.Attribute, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _drop_attr(node: ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     if is_read(node):
-        yield unit.put(node, unit.code(node.value))
+        yield unit.replace_node(node, unit.get_code(node.value))
 
 
-def _self_attr(node: ast.Name | ast.Attribute, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _self_attr(node: ast.Name | ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """An attribute of the object, not a name of the function, or the other way round."""
-    if "self" not in unit.owners:
+    if "self" not in unit.name_scopes:
         return
     if isinstance(node, ast.Name):
-        if node.id != "self" and (f"self.{node.id}" in unit.source.text or node.id not in unit.owners):
-            yield unit.put(node, f"self.{node.id}")
-    elif isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in unit.owners:
-        yield unit.put(node, node.attr)
+        if node.id != "self" and (f"self.{node.id}" in unit.source.text or node.id not in unit.name_scopes):
+            yield unit.replace_node(node, f"self.{node.id}")
+    elif isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in unit.name_scopes:
+        yield unit.replace_node(node, node.attr)
 
 
-def _add_attr(node: ast.Name, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _add_attr(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """An attribute of a thing instead of the thing."""
-    above = unit.parent(node)
-    if isinstance(node.ctx, ast.Load) and not isinstance(above, ast.Attribute) and node.id in unit.owners:
-        yield from (unit.put(node, f"{node.id}.{name}") for name in _attributes(unit))
+    above = unit.get_parent(node)
+    if isinstance(node.ctx, ast.Load) and not isinstance(above, ast.Attribute) and node.id in unit.name_scopes:
+        yield from (unit.replace_node(node, f"{node.id}.{name}") for name in _attributes(unit))
 
 
-def _spelling(node: ast.Name | ast.Attribute | ast.stmt, unit: Unit, hints: Hints) -> Iterator[Pieces]:
+def _spelling(node: ast.Name | ast.Attribute | ast.stmt, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
     """A name that is not there, as the thing that has it spells it."""
     if isinstance(node, ast.Name):
-        yield from (unit.put(node, name) for name in hints.missing.get(node.id, ()))
+        yield from (unit.replace_node(node, name) for name in hints.missing.get(node.id, ()))
     elif isinstance(node, ast.Attribute):
-        end = unit.source.span(node)[1]
-        yield from ((Piece(end - len(node.attr), end, name),) for name in hints.missing.get(node.attr, ()))
+        end = unit.source.get_span(node)[1]
+        yield from ((TextEdit(end - len(node.attr), end, name),) for name in hints.missing.get(node.attr, ()))
     else:
-        start, text = unit.source.span(node)[0], unit.code(node)
+        start, text = unit.source.get_span(node)[0], unit.get_code(node)
         for wrong, names in hints.missing.items():
             for at in (found.start() + start for found in re.finditer(rf"\b{wrong}\b", text)):
-                yield from ((Piece(at, at + len(wrong), name),) for name in names)
+                yield from ((TextEdit(at, at + len(wrong), name),) for name in names)
 
 
-def _add_import(node: ast.Name, unit: Unit, hints: Hints) -> Iterator[Pieces]:
+def _add_import(node: ast.Name, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
     """A module of the standard library that is used and not imported."""
     if node.id not in hints.missing:
         return
@@ -140,11 +142,11 @@ class _Place:
     def __init__(self, offset: int) -> None:
         self._offset = offset
 
-    def __call__(self, text: str) -> Piece:
-        return Piece(self._offset, self._offset, text)
+    def __call__(self, text: str) -> TextEdit:
+        return TextEdit(self._offset, self._offset, text)
 
 
-def _import_place(unit: Unit) -> _Place:
+def _import_place(unit: EditUnit) -> _Place:
     line = 1
     for at, stmt in enumerate(unit.source.tree.body):
         is_docstring = at == 0 and isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant)
@@ -152,42 +154,42 @@ def _import_place(unit: Unit) -> _Place:
         if not (is_docstring or is_future):
             break
         line = (stmt.end_lineno or stmt.lineno) + 1
-    return _Place(unit.source.start_of(line))
+    return _Place(unit.source.get_line_start(line))
 
 
-def _donor_expr(node: ast.expr, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _donor_expr(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """An expression that stands elsewhere in the function."""
-    above = unit.parent(node)
+    above = unit.get_parent(node)
     if not is_read(node) or not is_replaceable(unit, node) or isinstance(above, ast.Starred):
         return
     if isinstance(above, ast.Call) and above.func is node:
         return
-    own = unit.code(node)
+    own = unit.get_code(node)
     for text, is_whole in _donors(unit).items():
         if text != own:
             yield instead(unit, node, text, is_atom=is_whole)
 
 
-def _donors(unit: Unit) -> dict[str, bool]:
+def _donors(unit: EditUnit) -> dict[str, bool]:
     """The expressions of a function that are more than a name and less than a page, and whether nothing splits them."""
     found = {
-        unit.code(one): is_atom(one)
+        unit.get_code(one): is_atom(one)
         for one in unit.expressions
         if isinstance(one, ast.Call | ast.BinOp | ast.Subscript | ast.Attribute | ast.Compare | ast.ListComp)
-        and not (isinstance(up := unit.parent(one), ast.Call) and up.func is one)
+        and not (isinstance(up := unit.get_parent(one), ast.Call) and up.func is one)
     }
     return {text: whole for text, whole in found.items() if len(text) <= _PAGE}
 
 
-def _extend_expr(node: ast.expr, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _extend_expr(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """One operand more."""
-    above = unit.parent(node)
+    above = unit.get_parent(node)
     if not is_read(node) or not is_replaceable(unit, node):
         return
     if isinstance(above, ast.Attribute | ast.Starred) or (isinstance(above, ast.Call) and above.func is node):
         return
-    attributes = dict.fromkeys(unit.code(one) for one in unit.expressions if isinstance(one, ast.Attribute))
-    for name in (*unit.visible(node), "2", *list(attributes)[:_FEW]):
+    attributes = dict.fromkeys(unit.get_code(one) for one in unit.expressions if isinstance(one, ast.Attribute))
+    for name in (*unit.list_visible_names(node), "2", *list(attributes)[:_FEW]):
         for sign in ("+", "-", "*", "//", "%"):
             yield instead(unit, node, f"{term(unit, node) if sign in '+-' else operand(unit, node)} {sign} {name}")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_loop.repair.pieces import Piece, Pieces, edited
+from pytest_loop.repair.edit_unit import EditUnit
 from pytest_loop.repair.templates.shape import Hints, Template, instead, is_read, operand, term
-from pytest_loop.repair.unit import Unit
+from pytest_loop.repair.text_edits import TextEdit, TextEdits, apply_edits
 
 _COMPARISONS = {
     ast.Lt: ("<", ("<=", ">", ">=", "!=", "==")),
@@ -37,26 +37,26 @@ _ARITHMETIC = {
 }
 
 
-def _between(unit: Unit, left: ast.expr, right: ast.expr, sign: str, other: str) -> Pieces:
+def _between(unit: EditUnit, left: ast.expr, right: ast.expr, sign: str, other: str) -> TextEdits:
     """The operator between two expressions, exchanged; it is found in the text between them."""
-    start, end = unit.source.span(left)[1], unit.source.span(right)[0]
+    start, end = unit.source.get_span(left)[1], unit.source.get_span(right)[0]
     middle = unit.source.text[start:end]
     words = sign.split()
     at = middle.find(words[0])
     last = middle.find(words[-1], at + (len(words) > 1)) + len(words[-1])
     if at < 0 or "#" in middle[:at]:
         return ()
-    return (Piece(start + at, start + last, other),)
+    return (TextEdit(start + at, start + last, other),)
 
 
-def _cmp_op(node: ast.Compare, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _cmp_op(node: ast.Compare, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     sides = [node.left, *node.comparators]
     for at, op in enumerate(node.ops):
         sign, others = _COMPARISONS[type(op)]
         yield from (_between(unit, sides[at], sides[at + 1], sign, other) for other in others)
 
 
-def _bin_op(node: ast.BinOp, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _bin_op(node: ast.BinOp, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     if type(node.op) in _ARITHMETIC:
         sign, others = _ARITHMETIC[type(node.op)]
         yield from (_between(unit, node.left, node.right, sign, other) for other in others)
@@ -65,7 +65,7 @@ def _bin_op(node: ast.BinOp, unit: Unit, _: Hints) -> Iterator[Pieces]:
             yield from _regrouped(node, part, rest, unit)
 
 
-def _regrouped(node: ast.BinOp, part: ast.BinOp, rest: ast.expr, unit: Unit) -> Iterator[Pieces]:
+def _regrouped(node: ast.BinOp, part: ast.BinOp, rest: ast.expr, unit: EditUnit) -> Iterator[TextEdits]:
     """The same operands, with the brackets elsewhere."""
     if type(node.op) not in _ARITHMETIC or type(part.op) not in _ARITHMETIC:
         return
@@ -78,7 +78,7 @@ def _regrouped(node: ast.BinOp, part: ast.BinOp, rest: ast.expr, unit: Unit) -> 
         yield instead(unit, node, f"({one} {outer} {two}) {inner} {three}")
 
 
-def _aug_op(node: ast.AST, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _aug_op(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     if isinstance(node, ast.AugAssign) and type(node.op) in _ARITHMETIC:
         sign, others = _ARITHMETIC[type(node.op)]
         for other in (*others, ""):
@@ -86,11 +86,11 @@ def _aug_op(node: ast.AST, unit: Unit, _: Hints) -> Iterator[Pieces]:
     elif isinstance(node, ast.Assign) and len(node.targets) == 1 and not isinstance(node.targets[0], ast.Tuple):
         for other in ("+", "-", "*"):
             yield _between(unit, node.targets[0], node.value, "=", f"{other}=")
-        target = unit.code(node.targets[0])
-        yield unit.put(node.value, f"{target} + {term(unit, node.value)}")
+        target = unit.get_code(node.targets[0])
+        yield unit.replace_node(node.value, f"{target} + {term(unit, node.value)}")
 
 
-def _and_or(node: ast.BoolOp, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _and_or(node: ast.BoolOp, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     sign, other = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
     pairs = list(zip(node.values, node.values[1:], strict=False))
     each = [_between(unit, left, right, sign, other) for left, right in pairs]
@@ -99,34 +99,36 @@ def _and_or(node: ast.BoolOp, unit: Unit, _: Hints) -> Iterator[Pieces]:
         yield from each
 
 
-def _drop_from_sum(node: ast.BinOp, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _drop_from_sum(node: ast.BinOp, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """One operand less; of three, also the one in the middle."""
-    yield from (unit.put(node, operand(unit, one)) for one in (node.left, node.right))
+    yield from (unit.replace_node(node, operand(unit, one)) for one in (node.left, node.right))
     if isinstance(node.left, ast.BinOp):
-        start, end = unit.source.span(node.left.left)[1], unit.source.span(node.left.right)[1]
-        yield (Piece(start, end, ""),)
+        start, end = unit.source.get_span(node.left.left)[1], unit.source.get_span(node.left.right)[1]
+        yield (TextEdit(start, end, ""),)
     if isinstance(node.right, ast.BinOp):
-        yield (Piece(unit.source.span(node.left)[1], unit.source.span(node.right.left)[1], ""),)
+        yield (TextEdit(unit.source.get_span(node.left)[1], unit.source.get_span(node.right.left)[1], ""),)
 
 
-def _drop_operand(node: ast.AST, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _drop_operand(node: ast.AST, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """One operand less."""
     if isinstance(node, ast.BoolOp):
         for at, one in enumerate(node.values):
             if len(node.values) == 2:
-                yield instead(unit, node, unit.code(node.values[1 - at]))
+                yield instead(unit, node, unit.get_code(node.values[1 - at]))
             elif at + 1 < len(node.values):
-                yield (Piece(unit.source.span(one)[0], unit.source.span(node.values[at + 1])[0], ""),)
+                yield (TextEdit(unit.source.get_span(one)[0], unit.source.get_span(node.values[at + 1])[0], ""),)
             else:
-                yield (Piece(unit.source.span(node.values[at - 1])[1], unit.source.span(one)[1], ""),)
+                yield (TextEdit(unit.source.get_span(node.values[at - 1])[1], unit.source.get_span(one)[1], ""),)
     elif isinstance(node, ast.IfExp):
-        yield from (instead(unit, node, unit.code(one)) for one in (node.body, node.orelse))
+        yield from (instead(unit, node, unit.get_code(one)) for one in (node.body, node.orelse))
     elif isinstance(node, ast.Compare) and len(node.comparators) > 1:
-        yield (Piece(unit.source.span(node.left)[0], unit.source.span(node.comparators[0])[0], ""),)
-        yield (Piece(unit.source.span(node.comparators[-2])[1], unit.source.span(node.comparators[-1])[1], ""),)
+        yield (TextEdit(unit.source.get_span(node.left)[0], unit.source.get_span(node.comparators[0])[0], ""),)
+        yield (
+            TextEdit(unit.source.get_span(node.comparators[-2])[1], unit.source.get_span(node.comparators[-1])[1], ""),
+        )
 
 
-def _operand_swap(node: ast.BinOp | ast.Compare | ast.IfExp, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _operand_swap(node: ast.BinOp | ast.Compare | ast.IfExp, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     if isinstance(node, ast.BinOp):
         pairs = [(node.left, node.right)]
         if isinstance(node.left, ast.BinOp):
@@ -136,11 +138,11 @@ def _operand_swap(node: ast.BinOp | ast.Compare | ast.IfExp, unit: Unit, _: Hint
     else:
         pairs = [(node.body, node.orelse)]
     for one, two in pairs:
-        yield (*unit.put(one, term(unit, two)), *unit.put(two, operand(unit, one)))
+        yield (*unit.replace_node(one, term(unit, two)), *unit.replace_node(two, operand(unit, one)))
 
 
-def _is_condition(node: ast.AST, unit: Unit) -> bool:
-    above = unit.parent(node)
+def _is_condition(node: ast.AST, unit: EditUnit) -> bool:
+    above = unit.get_parent(node)
     if isinstance(above, ast.BoolOp):
         return True
     if isinstance(above, ast.If | ast.While | ast.IfExp | ast.Assert):
@@ -148,72 +150,75 @@ def _is_condition(node: ast.AST, unit: Unit) -> bool:
     return isinstance(above, ast.comprehension) and node in above.ifs
 
 
-def _negate(node: ast.expr, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _negate(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """The opposite."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield instead(unit, node, unit.code(node.operand))
-    elif _is_condition(node, unit) or isinstance(unit.parent(node), ast.Return):
-        text = unit.code(node)
+        yield instead(unit, node, unit.get_code(node.operand))
+    elif _is_condition(node, unit) or isinstance(unit.get_parent(node), ast.Return):
+        text = unit.get_code(node)
         is_plain = isinstance(node, ast.Call | ast.Name | ast.Attribute)
         yield instead(unit, node, f"not {text}" if is_plain else f"not ({text})")
 
 
-def _unary(node: ast.expr, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _unary(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Another sign."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Invert | ast.UAdd):
-        yield unit.put(node, operand(unit, node.operand))
-        yield unit.put(node, f"abs({unit.code(node.operand)})")
+        yield unit.replace_node(node, operand(unit, node.operand))
+        yield unit.replace_node(node, f"abs({unit.get_code(node.operand)})")
     elif is_read(node) and isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
-        above = unit.parent(node)
+        above = unit.get_parent(node)
         if not (isinstance(above, ast.Attribute | ast.Starred) or (isinstance(above, ast.Call) and above.func is node)):
-            yield unit.put(node, f"-{unit.code(node)}")
+            yield unit.replace_node(node, f"-{unit.get_code(node)}")
 
 
-def _cond_extend(node: ast.expr, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _cond_extend(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """One more condition: one that stands elsewhere in the function, or one about a name that is used here."""
-    if not _is_condition(node, unit) or isinstance(unit.parent(node), ast.BoolOp):
+    if not _is_condition(node, unit) or isinstance(unit.get_parent(node), ast.BoolOp):
         return
-    own = operand(unit, node) if isinstance(node, ast.BoolOp | ast.IfExp | ast.Lambda) else unit.code(node)
-    others = [unit.code(one) for one in unit.conditions if one is not node]
-    names = unit.visible(node)
+    own = operand(unit, node) if isinstance(node, ast.BoolOp | ast.IfExp | ast.Lambda) else unit.get_code(node)
+    others = [unit.get_code(one) for one in unit.conditions if one is not node]
+    names = unit.list_visible_names(node)
     plain = [f"{name}{rest}" for name in names for rest in ("", " is not None", " > 0")]
     for text in (*others, *plain, *(f"not {name}" for name in names)):
-        yield unit.put(node, f"{own} and {text}")
-        yield unit.put(node, f"{own} or {text}")
-        yield unit.put(node, f"{text} and {own}")
+        yield unit.replace_node(node, f"{own} and {text}")
+        yield unit.replace_node(node, f"{own} or {text}")
+        yield unit.replace_node(node, f"{text} and {own}")
     for shape in _kin(node, unit):
-        yield unit.put(node, f"{own} or {shape}")
-        yield unit.put(node, f"{own} and {shape}")
+        yield unit.replace_node(node, f"{own} or {shape}")
+        yield unit.replace_node(node, f"{own} and {shape}")
 
 
-def _kin(node: ast.expr, unit: Unit) -> Iterator[str]:
+def _kin(node: ast.expr, unit: EditUnit) -> Iterator[str]:
     """The conditions that a condition is made of, with one name exchanged for another."""
     parts = node.values if isinstance(node, ast.BoolOp) else [node]
     for part in parts:
-        text, start = unit.code(part), unit.source.span(part)[0]
+        text, start = unit.get_code(part), unit.source.get_span(part)[0]
         uses = [one for one in ast.walk(part) if isinstance(one, ast.Name) and is_read(one)]
         for use in uses:
-            at = unit.source.span(use)[0] - start
-            for name in unit.visible(part):
+            at = unit.source.get_span(use)[0] - start
+            for name in unit.list_visible_names(part):
                 if name != use.id:
                     yield text[:at] + name + text[at + len(use.id) :]
         for one in uses:
             for two in uses:
-                first, second = unit.source.span(one)[0] - start, unit.source.span(two)[0] - start
+                first, second = unit.source.get_span(one)[0] - start, unit.source.get_span(two)[0] - start
                 if one.id != two.id and first < second:
-                    swapped = (Piece(first, first + len(one.id), two.id), Piece(second, second + len(two.id), one.id))
-                    yield edited(text, swapped)
+                    swapped = (
+                        TextEdit(first, first + len(one.id), two.id),
+                        TextEdit(second, second + len(two.id), one.id),
+                    )
+                    yield apply_edits(text, swapped)
 
 
-def _cond_replace(node: ast.expr, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _cond_replace(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Another condition of the function, a bare name, or none at all."""
     if not _is_condition(node, unit):
         return
-    own = unit.code(node)
+    own = unit.get_code(node)
     for one in unit.conditions:
-        if unit.code(one) != own:
-            yield instead(unit, node, unit.code(one))
-    names = unit.visible(node)
+        if unit.get_code(one) != own:
+            yield instead(unit, node, unit.get_code(one))
+    names = unit.list_visible_names(node)
     for name in names:
         yield instead(unit, node, name)
         yield instead(unit, node, f"not {name}")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_loop.repair.pieces import Pieces
-from pytest_loop.repair.unit import Unit
+from pytest_loop.repair.edit_unit import EditUnit
+from pytest_loop.repair.text_edits import TextEdits
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Template:
     name: str
     prior: float
     nodes: tuple[type[ast.AST], ...]
-    edits: Callable[[Any, Unit, Hints], Iterator[Pieces]]
+    edits: Callable[[Any, EditUnit, Hints], Iterator[TextEdits]]
 
 
 _OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Attribute, ast.Await, ast.Starred)
@@ -59,34 +59,34 @@ def is_atom(node: ast.expr) -> bool:
     return isinstance(node, _ATOMS)
 
 
-def operand(unit: Unit, node: ast.expr) -> str:
+def operand(unit: EditUnit, node: ast.expr) -> str:
     """The text of an expression, in brackets where an operator next to it would tear it apart."""
-    text = unit.code(node)
+    text = unit.get_code(node)
     if isinstance(node, _ATOMS) or (isinstance(node, ast.Tuple | ast.GeneratorExp) and text.startswith("(")):
         return text
     return f"({text})"
 
 
-def term(unit: Unit, node: ast.expr) -> str:
+def term(unit: EditUnit, node: ast.expr) -> str:
     """The text of an expression before or after plus and minus."""
-    return unit.code(node) if isinstance(node, ast.BinOp) and _is_strong(node.op) else operand(unit, node)
+    return unit.get_code(node) if isinstance(node, ast.BinOp) and _is_strong(node.op) else operand(unit, node)
 
 
 def _is_strong(op: ast.operator) -> bool:
     return isinstance(op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.FloorDiv | ast.Mod | ast.Pow)
 
 
-def instead(unit: Unit, node: ast.expr, text: str, *, is_atom: bool = False) -> Pieces:
+def instead(unit: EditUnit, node: ast.expr, text: str, *, is_atom: bool = False) -> TextEdits:
     """A whole expression in the place of another, in brackets where its surroundings ask for them."""
-    return unit.put(node, f"({text})" if not is_atom and needs_brackets(unit, node) else text)
+    return unit.replace_node(node, f"({text})" if not is_atom and needs_brackets(unit, node) else text)
 
 
-def needs_brackets(unit: Unit, node: ast.expr) -> bool:
+def needs_brackets(unit: EditUnit, node: ast.expr) -> bool:
     """Whether an operator stands around an expression, and its own brackets do not."""
-    above = unit.parent(node)
+    above = unit.get_parent(node)
     if not (isinstance(above, _OPERATORS) or (isinstance(above, ast.Subscript | ast.Call) and _is_head(above, node))):
         return False
-    start, end = unit.source.span(node)
+    start, end = unit.source.get_span(node)
     text = unit.source.text
     return not (text[:start].rstrip().endswith("(") and text[end:].lstrip().startswith(")"))
 
@@ -95,10 +95,10 @@ def _is_head(above: ast.Subscript | ast.Call, node: ast.expr) -> bool:
     return node is (above.value if isinstance(above, ast.Subscript) else above.func)
 
 
-def is_replaceable(unit: Unit, node: ast.expr) -> bool:
+def is_replaceable(unit: EditUnit, node: ast.expr) -> bool:
     """Whether other text may stand in the place of an expression: not so for the bare argument `f(x for x in y)`."""
     if isinstance(node, ast.Slice | ast.Starred | ast.FormattedValue | ast.JoinedStr):
         return False
-    if isinstance(unit.parent(node), ast.JoinedStr):
+    if isinstance(unit.get_parent(node), ast.JoinedStr):
         return False
-    return not (isinstance(node, ast.GeneratorExp) and isinstance(unit.parent(node), ast.Call))
+    return not (isinstance(node, ast.GeneratorExp) and isinstance(unit.get_parent(node), ast.Call))

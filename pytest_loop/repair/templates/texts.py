@@ -6,26 +6,26 @@ import ast
 import re
 from collections.abc import Iterator
 
-from pytest_loop.repair.fstrings import fields
-from pytest_loop.repair.pieces import Piece, Pieces
+from pytest_loop.repair.edit_unit import EditUnit
+from pytest_loop.repair.fstring_positions import find_fields
 from pytest_loop.repair.templates.shape import Hints, Template
-from pytest_loop.repair.unit import Unit
+from pytest_loop.repair.text_edits import TextEdit, TextEdits
 
 _FORMS = (".2f", ".1f", ",", ".0f", "02", "d", ",.2f")
 _TURNED = {"<": ">^", ">": "<^", "^": "<>"}
 
 
-def _format(node: ast.JoinedStr, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _format(node: ast.JoinedStr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Another form of a value."""
-    text, start = unit.code(node), unit.source.span(node)[0]
-    for _first, middle, last in fields(text):
+    text, start = unit.get_code(node), unit.source.get_span(node)[0]
+    for _first, middle, last in find_fields(text):
         head, colon, form = text[middle:last].partition(":")
         for other in _other_forms(form):
-            yield (Piece(start + middle, start + last, f"{head}:{other}" if other else head),)
+            yield (TextEdit(start + middle, start + last, f"{head}:{other}" if other else head),)
         if not head:
-            yield (Piece(start + middle, start + last, f"!r{colon}{form}"),)
+            yield (TextEdit(start + middle, start + last, f"!r{colon}{form}"),)
         elif head in ("!r", "!s"):
-            yield (Piece(start + middle, start + last, colon + form),)
+            yield (TextEdit(start + middle, start + last, colon + form),)
 
 
 def _other_forms(form: str) -> Iterator[str]:

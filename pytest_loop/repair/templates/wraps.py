@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from pytest_loop.repair.pieces import Pieces
+from pytest_loop.repair.edit_unit import EditUnit
 from pytest_loop.repair.templates.calls import callables
 from pytest_loop.repair.templates.shape import Hints, Template, instead, is_read, is_replaceable, operand
-from pytest_loop.repair.unit import Unit
+from pytest_loop.repair.text_edits import TextEdits
 
 _FUNCTIONS = ("abs", "len", "sum", "sorted", "set", "list", "int", "str", "max", "min", "float", "tuple", "reversed")
 _LAST_FUNCTIONS = ("bool", "round", "dict", "repr", "any", "all", "bin", "ord", "chr")
@@ -17,77 +17,81 @@ _METHODS = tuple(
 )
 
 
-def _is_whole(node: ast.expr, unit: Unit) -> bool:
+def _is_whole(node: ast.expr, unit: EditUnit) -> bool:
     """Whether an expression is read as a whole: neither called, nor asked for an attribute, nor unpacked."""
-    above = unit.parent(node)
+    above = unit.get_parent(node)
     if not is_read(node) or not is_replaceable(unit, node) or isinstance(above, ast.Attribute | ast.Starred):
         return False
     return not (isinstance(above, ast.Call) and above.func is node)
 
 
-def _wrap_call(node: ast.expr, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _wrap_call(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """The result of a well-known function, or of one of this module, instead of the thing itself."""
     if not _is_whole(node, unit):
         return
-    text = unit.code(node)
+    text = unit.get_code(node)
     is_tuple = isinstance(node, ast.Tuple) and not text.startswith("(")
     inner = f"({text})" if is_tuple else text
-    own = [name for name in unit.globals if name in callables(unit)]
+    own = [name for name in unit.module_names if name in callables(unit)]
     for name in (*_FUNCTIONS, *own, *_LAST_FUNCTIONS):
-        yield unit.put(node, f"{name}{inner}" if isinstance(node, ast.GeneratorExp) else f"{name}({inner})")
+        yield unit.replace_node(node, f"{name}{inner}" if isinstance(node, ast.GeneratorExp) else f"{name}({inner})")
     for method in _METHODS:
-        yield unit.put(node, f"{operand(unit, node)}.{method}")
-    yield unit.put(node, f"dict(sorted({operand(unit, node)}.items()))")
+        yield unit.replace_node(node, f"{operand(unit, node)}.{method}")
+    yield unit.replace_node(node, f"dict(sorted({operand(unit, node)}.items()))")
 
 
-def _wrap_both(node: ast.Compare, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _wrap_both(node: ast.Compare, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """The same on both sides of a comparison: as if of one type, of one case, in one order."""
     if len(node.comparators) == 1:
         sides = (node.left, node.comparators[0])
         for name in _FUNCTIONS:
-            yield tuple(piece for one in sides for piece in unit.put(one, f"{name}({unit.code(one)})"))
+            yield tuple(piece for one in sides for piece in unit.replace_node(one, f"{name}({unit.get_code(one)})"))
         for method in _METHODS[:3]:
-            yield tuple(piece for one in sides for piece in unit.put(one, f"{operand(unit, one)}.{method}"))
+            yield tuple(piece for one in sides for piece in unit.replace_node(one, f"{operand(unit, one)}.{method}"))
 
 
-def _fold(node: ast.Subscript, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _fold(node: ast.Subscript, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """Something about all elements instead of one of them."""
     if is_read(node):
-        yield from (unit.put(node, f"{name}({unit.code(node.value)})") for name in ("sum", "max", "min", "len"))
+        yield from (
+            unit.replace_node(node, f"{name}({unit.get_code(node.value)})") for name in ("sum", "max", "min", "len")
+        )
 
 
-def _called(node: ast.Name | ast.Attribute, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _called(node: ast.Name | ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """What a function gives, not the function."""
     if _is_whole(node, unit):
-        yield unit.put(node, f"{unit.code(node)}()")
+        yield unit.replace_node(node, f"{unit.get_code(node)}()")
 
 
-def _without_signs(node: ast.expr, unit: Unit, hints: Hints) -> Iterator[Pieces]:
+def _without_signs(node: ast.expr, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
     """A text without a sign that the tests put into it."""
     if _is_whole(node, unit):
-        yield from (unit.put(node, f"{operand(unit, node)}.replace({sign!r}, '')") for sign in hints.signs)
-        yield from (unit.put(node, f"{operand(unit, node)}.strip({sign!r})") for sign in hints.signs if sign != " ")
+        yield from (unit.replace_node(node, f"{operand(unit, node)}.replace({sign!r}, '')") for sign in hints.signs)
+        yield from (
+            unit.replace_node(node, f"{operand(unit, node)}.strip({sign!r})") for sign in hints.signs if sign != " "
+        )
 
 
-def _unwrap_call(node: ast.Call, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _unwrap_call(node: ast.Call, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """An argument, or what a method was called on, instead of the result of the call."""
     for arg in node.args:
         if not isinstance(arg, ast.Starred | ast.GeneratorExp):
-            yield instead(unit, node, unit.code(arg), is_atom=isinstance(arg, ast.Name | ast.Call | ast.Subscript))
+            yield instead(unit, node, unit.get_code(arg), is_atom=isinstance(arg, ast.Name | ast.Call | ast.Subscript))
     if isinstance(node.func, ast.Attribute):
-        yield unit.put(node, unit.code(node.func.value))
+        yield unit.replace_node(node, unit.get_code(node.func.value))
     if not node.args and not node.keywords:
-        yield unit.put(node, unit.code(node.func))
+        yield unit.replace_node(node, unit.get_code(node.func))
 
 
-def _key_abs(node: ast.Lambda, unit: Unit, _: Hints) -> Iterator[Pieces]:
+def _key_abs(node: ast.Lambda, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     """What a sort key compares, the other way round or with its sign taken away."""
-    body = unit.code(node.body)
+    body = unit.get_code(node.body)
     for text in (f"-{operand(unit, node.body)}", f"abs({body})", f"len({body})", f"{operand(unit, node.body)}.lower()"):
-        yield unit.put(node.body, text)
+        yield unit.replace_node(node.body, text)
     for arg in node.args.args:
-        yield unit.put(node.body, f"({body}, {arg.arg})")
-        yield unit.put(node.body, arg.arg)
+        yield unit.replace_node(node.body, f"({body}, {arg.arg})")
+        yield unit.replace_node(node.body, arg.arg)
 
 
 _THINGS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.ListComp, ast.GeneratorExp, ast.Tuple)

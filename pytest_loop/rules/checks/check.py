@@ -1,4 +1,4 @@
-"""What every check is: a frozen model of its rule-file form with a `run(context)` that says what is wrong."""
+"""The base class of checks, the context they run in, and how one is run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_loop.rules.syntax import ContentError
 
 
 class Answer(NamedTuple):
-    """What a judge says: whether it is so, why, and the words that decide it."""
+    """A judge's answer to a question, its reason, and the quotation that decides it."""
 
     passed: bool
     reason: str = ""
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What a check looks at: files, and programs that it runs."""
+    """The files that a check reads and the programs that it runs."""
 
     files: tuple[Path, ...] = ()
     tools: tuple[Path, ...] = ()
@@ -33,9 +33,10 @@ class Inputs(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """What a check may look at: the artifact, the folder of its rule file, the project, the fixtures it asked for.
+    """Everything that a check may read: artifact, folder of its rule file, project, fixtures.
 
-    `name` is what the rule file calls the artifact, where a run keeps it elsewhere. `ask` puts a question to a judge.
+    `name` is the artifact's name in the rule file, where a run keeps it elsewhere. `ask` puts a question to a judge.
+    `is_confirmed` says that a person has confirmed the rule.
     """
 
     root: Path
@@ -51,55 +52,69 @@ class Context:
     def workspace(self) -> Path:
         return self.root
 
+    @cached_property
+    def _resolved_root(self) -> Path:
+        return self.root.resolve()
+
     def document(self) -> Document:
-        """The artifact, read once for all checks of the session."""
-        if self.artifact is not None and (known := self.documents.unchanged(self._place)):
-            return known
-        return self.documents.read(self.path(), self.name, self._place)
+        """Return the artifact, read once per session."""
+        path = self._artifact_path  # resolving it for every rule would cost more than a check
+        return self.documents.find_unchanged(path) or self.documents.read(self.resolve_artifact(), self.name, path)
 
     @cached_property
-    def _place(self) -> Path:
+    def _artifact_path(self) -> Path:
         return self.folder / (self.artifact or "")
 
-    def path(self) -> Path:
-        """The artifact's path; it must stay inside the project even if somebody made it a link."""
+    def resolve_artifact(self) -> Path:
+        """Return the artifact's path with links resolved; raises `CheckError` outside the project."""
         if self.artifact is None:
             raise CheckError("this check reads the artifact, and the rule file names none: add `artifact: PATH`")
-        return self.inside(self.artifact)
+        return self.resolve_inside(self.artifact)
 
-    def only_artifact(self) -> Inputs | None:
-        """What a check depends on that looks at nothing but the artifact."""
-        return Inputs((self._place,)) if self.artifact is not None else None
-
-    def inside(self, path: Path) -> Path:
+    def resolve_inside(self, path: Path) -> Path:
+        """Return a path of the rule file with links resolved; raises `CheckError` outside the project."""
         resolved = (self.folder / path).resolve()
-        if not resolved.is_relative_to(self.root.resolve()):
+        if not resolved.is_relative_to(self._resolved_root):
             raise CheckError(f"{path} leads out of the project {self.root}")
         return resolved
 
+    def depend_on_artifact(self) -> Inputs | None:
+        """Return the artifact as the only input; None without one."""
+        return Inputs((self.folder / self.artifact,)) if self.artifact is not None else None
 
-class Check(BaseModel):
-    """How a rule is judged. `run` gives what is wrong; nothing means that the check passes.
 
-    It raises `CheckError` where it cannot be carried out.
-    """
+class StrictModel(BaseModel):
+    """Base of everything that a rule file may contain: unknown keys and other types are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+
+
+class Check(StrictModel):
+    """How a rule is tested. `run` yields one finding per problem; none means that the check passes.
+
+    It raises `CheckError` if it cannot run.
+    """
+
     reads_artifact: ClassVar[bool] = False
-    is_quiet: ClassVar[bool] = False  # runs no code of the user, and prints nothing
-    is_slow: ClassVar[bool] = False  # runs or asks somebody, which takes its time
+    is_slow: ClassVar[bool] = False  # runs a program or asks an agent
     proof: ClassVar[Proof] = Proof.OBSERVATION
 
     def run(self, context: Context) -> Iterable[Finding]:
         raise CheckError(f"{type(self).__name__} has no run(context), asked for in {context.folder}")
 
     def depends_on(self, context: Context) -> Inputs | None:
-        """All that the answer depends on; None where that is not certain."""
-        return context.only_artifact() if self.reads_artifact else None
+        """Return all inputs of the result; None if they are not certain."""
+        return context.depend_on_artifact() if self.reads_artifact else None
+
+
+class ContentCheck(Check):
+    """A check that reads nothing but the artifact."""
+
+    reads_artifact: ClassVar[bool] = True
 
 
 def run_check(check: Any, context: Context) -> tuple[Finding, ...]:
-    """Run a check, of ours or of a third party, and make its answer one of findings."""
+    """Run a check, built-in or third-party; a third party's may return a bool, a text or findings, or assert."""
     try:
         answer = check.run(context)
         if answer is None or answer is True:
@@ -110,45 +125,39 @@ def run_check(check: Any, context: Context) -> tuple[Finding, ...]:
             return (Finding(expected="the check to pass", found=answer),)
         return (answer,) if isinstance(answer, Finding) else tuple(answer)
     except ContentError as error:
-        where = context.documents.shown(context.inside(context.artifact)) if context.artifact else ""
-        return (Finding(expected=error.expected, found=error.found, where=f"{where}:{error.line}" if where else ""),)
+        where = ""
+        if context.artifact:
+            where = f"{context.documents.display_path(context.resolve_artifact())}:{error.line}"
+        return (Finding(expected=error.expected, found=error.found, where=where),)
     except AssertionError as error:
         return (Finding(expected="the check to pass", found=str(error) or "a failed assertion"),)
     except LoopError:
         raise
-    except Exception as error:  # a third party's check that broke; what it says is all that helps
+    except Exception as error:  # a crash of a third party's check
         raise describe_crash(error) from error
 
 
 def describe_crash(error: Exception) -> CheckError:
-    """What becomes of an error that a check has not foreseen."""
+    """Return the error of a check that crashed."""
     return CheckError(f"the check broke: {type(error).__name__}: {error}")
 
 
 def format_value(value: object) -> str:
-    """A value as a person would write it in a rule file, on one line and not longer than needed."""
-    text = (
-        {True: "true", False: "false"}[value] if isinstance(value, bool) else "null" if value is None else repr(value)
-    )
+    """Format a value as in a rule file, shortened to 80 characters."""
+    text = str(value).lower() if isinstance(value, bool) else "null" if value is None else repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _listed(value: Any) -> Any:
+def _wrap_text(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+_TEXT_SCHEMA = {"type": "string", "minLength": 1}
 TextList = Annotated[
     list[Annotated[str, Field(min_length=1)]],
     Field(min_length=1),
-    BeforeValidator(_listed),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "minLength": 1},
-                {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1},
-            ]
-        }
-    ),
+    BeforeValidator(_wrap_text),
+    WithJsonSchema({"anyOf": [_TEXT_SCHEMA, {"type": "array", "items": _TEXT_SCHEMA, "minItems": 1}]}),
 ]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]

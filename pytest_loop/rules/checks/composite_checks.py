@@ -1,4 +1,4 @@
-"""Checks made of checks."""
+"""Checks that combine other checks."""
 
 from __future__ import annotations
 
@@ -12,56 +12,54 @@ from pytest_loop.errors import CheckError, NotJudgedError
 from pytest_loop.rules.checks.check import Check, Context, Inputs, run_check
 
 
-class _Composed(Check):
+class _CompositeCheck(Check):
     model_config = ConfigDict(strict=False, arbitrary_types_allowed=True)
 
-    # It asks the checks inside.
-    is_quiet: ClassVar[bool] = True
     proof: ClassVar[Proof] = Proof.EXECUTION
 
     checks: tuple[Any, ...]
 
-    def depends_on(self, context: Context) -> Inputs:  # noqa: ARG002 - each of those inside says it of itself
+    def depends_on(self, context: Context) -> Inputs:  # noqa: ARG002 - the combined checks have the inputs
         return Inputs()
 
 
-class AllOf(_Composed):
-    """Every check passes. What one cannot judge does not hide what another finds."""
+class AllOf(_CompositeCheck):
+    """Every check passes. A check that cannot be judged does not hide findings of another."""
 
     def run(self, context: Context) -> Iterable[Finding]:
-        found: list[Finding] = []
+        findings: list[Finding] = []
         unjudged: NotJudgedError | None = None
         for check in self.checks:
             try:
-                found += run_check(check, context)
-            except NotJudgedError as reason:
-                unjudged = unjudged or reason
-        if unjudged and not found:
+                findings += run_check(check, context)
+            except NotJudgedError as error:
+                unjudged = unjudged or error
+        if unjudged and not findings:
             raise unjudged
-        return found
+        return findings
 
 
-class AnyOf(_Composed):
-    """At least one check passes; otherwise what each one found is said."""
+class AnyOf(_CompositeCheck):
+    """At least one check passes; otherwise the findings of all are reported."""
 
     def run(self, context: Context) -> Iterable[Finding]:
-        found: list[Finding] = []
-        reasons: list[CheckError | NotJudgedError] = []
+        findings: list[Finding] = []
+        errors: list[CheckError | NotJudgedError] = []
         for check in self.checks:
             try:
-                wrong = run_check(check, context)
-            except (CheckError, NotJudgedError) as reason:
-                reasons.append(reason)
+                problems = run_check(check, context)
+            except (CheckError, NotJudgedError) as error:
+                errors.append(error)
                 continue
-            if not wrong:
+            if not problems:
                 return ()
-            found += wrong
-        if reasons:
-            raise reasons[0]
-        return found
+            findings += problems
+        if errors:
+            raise errors[0]
+        return findings
 
 
-class Not(_Composed):
+class Not(_CompositeCheck):
     """The check does not pass."""
 
     def run(self, context: Context) -> Iterable[Finding]:

@@ -1,53 +1,52 @@
-"""Files that must be there, must not be there, or must be there in some number."""
+"""Check which files exist, and how many."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from pytest_loop.core.model.rules import Finding
-from pytest_loop.rules.checks.check import Check, Context
+from pytest_loop.rules.checks.check import Check, Context, StrictModel
 from pytest_loop.rules.checks.structure_checks import Range
 
-MOST_FILES = 100_000
+MAX_FILES = 100_000
+MAX_PLACES = 5
 
 
-def _glob(pattern: str) -> str:
+def _validate_glob(pattern: str) -> str:
     if not pattern or PurePosixPath(pattern).is_absolute() or ".." in PurePosixPath(pattern).parts:
         raise ValueError(f"expected a glob below the rule file's folder, found {pattern!r}")
     return pattern
 
 
-def _listed(value: Any) -> Any:
+def _wrap(value: Any) -> Any:
     return [value] if isinstance(value, (str, dict)) else value
 
 
-Glob = Annotated[str, AfterValidator(_glob)]
-_TEXTS = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
-Globs = Annotated[list[Glob], Field(min_length=1), BeforeValidator(_listed), WithJsonSchema(_TEXTS)]
+Glob = Annotated[str, AfterValidator(_validate_glob)]
+_GLOBS_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+Globs = Annotated[list[Glob], Field(min_length=1), BeforeValidator(_wrap), WithJsonSchema(_GLOBS_SCHEMA)]
 
 
-class Counted(Range):
+class FileCount(Range):
     """How many files a glob must find."""
 
     glob: Glob
 
 
-class Wanted(BaseModel):
+class FileRequirements(StrictModel):
     """Globs, relative to the folder of the rule file."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
     exist: Globs | None = None
     absent: Globs | None = None
-    count: Counted | None = None
+    count: FileCount | None = None
 
     @model_validator(mode="after")
-    def _something(self) -> Wanted:
+    def _validate(self) -> FileRequirements:
         if self.exist is None and self.absent is None and self.count is None:
             raise ValueError("expected exist, absent or count, found none of them")
         return self
@@ -56,27 +55,24 @@ class Wanted(BaseModel):
 class Files(Check):
     """Files exist, are absent, or are so many."""
 
-    is_quiet: ClassVar[bool] = True
-
-    files: Wanted
+    files: FileRequirements
 
     def run(self, context: Context) -> Iterable[Finding]:
+        show = context.documents.display_path
         for pattern in self.files.exist or ():
-            if next(_found(context, pattern), None) is None:
-                yield Finding(
-                    expected=f"a file {pattern!r}", found="none", where=context.documents.shown(context.folder)
-                )
+            if next(_find_files(context, pattern), None) is None:
+                yield Finding(expected=f"a file {pattern!r}", found="none", where=show(context.folder))
         for pattern in self.files.absent or ():
-            for path in islice(_found(context, pattern), 5):
-                yield Finding(expected=f"no file {pattern!r}", found="one", where=context.documents.shown(path))
-        if counted := self.files.count:
-            number = sum(1 for _ in islice(_found(context, counted.glob), MOST_FILES))
-            if number not in counted:
-                where = context.documents.shown(context.folder)
-                yield Finding(expected=counted.expected(f"files {counted.glob!r}"), found=f"{number:,}", where=where)
+            for path in islice(_find_files(context, pattern), MAX_PLACES):
+                yield Finding(expected=f"no file {pattern!r}", found="one", where=show(path))
+        if count := self.files.count:
+            number = sum(1 for _ in islice(_find_files(context, count.glob), MAX_FILES))
+            if number not in count:
+                expected = count.describe(f"files {count.glob!r}")
+                yield Finding(expected=expected, found=f"{number:,}", where=show(context.folder))
 
 
-def _found(context: Context, pattern: str) -> Iterator[Path]:
-    """What a glob finds inside the project: a link that leads out of it does not count."""
+def _find_files(context: Context, pattern: str) -> Iterator[Path]:
+    """Yield the files of a glob that are inside the project with links resolved."""
     root = context.root.resolve()
     return (path for path in context.folder.glob(pattern) if path.resolve().is_relative_to(root))

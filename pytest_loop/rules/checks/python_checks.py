@@ -1,4 +1,4 @@
-"""Python as a judge: a function that is called, and tests that are bound to a rule."""
+"""Checks by Python code: a function, or tests that are bound to a rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_loop.rules.checks.check import Check, Context, TextList, format_valu
 from pytest_loop.rules.mark_expressions import MarkExpression
 
 
-def _reference(text: str) -> str:
+def _validate_reference(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text):
         raise ValueError(f"expected module:function, found {format_value(text)}")
     return text
@@ -30,31 +30,31 @@ class Python(Check):
     is_slow: ClassVar[bool] = True
     proof: ClassVar[Proof] = Proof.EXECUTION
 
-    python: Annotated[str, AfterValidator(_reference)]
+    python: Annotated[str, AfterValidator(_validate_reference)]
 
     def run(self, context: Context) -> Iterable[Finding]:
-        function = self._function(context)
-        artifact = context.inside(context.artifact) if context.artifact else None
+        function = self._import_function(context)
+        artifact = context.resolve_artifact() if context.artifact else None
         try:
             answer = function(artifact, context.workspace)
         except LoopError:
             raise
-        except Exception as error:  # the function's way to say no
-            yield from self._said(error)
+        except Exception as error:  # a failed assertion, or a crash
+            yield from self._parse_findings(error)
             return
         if answer is not None and answer is not True:
             yield Finding(expected=f"True or None from {self.python}", found=format_value(answer))
 
-    def file(self, *folders: Path) -> Path | None:
-        """Where its function stands, if that is in one of these folders."""
-        place = self.python.partition(":")[0].replace(".", "/")
-        names = (f"{place}.py", f"{place}/__init__.py")
+    def find_file(self, *folders: Path) -> Path | None:
+        """Return the file of the function, if it is in one of these folders."""
+        module = self.python.partition(":")[0].replace(".", "/")
+        names = (f"{module}.py", f"{module}/__init__.py")
         return next((folder / name for folder in folders for name in names if (folder / name).is_file()), None)
 
-    def _said(self, error: Exception) -> Iterator[Finding]:
-        """What the function says is wrong: several problems are separated by `;` and a new line.
+    def _parse_findings(self, error: Exception) -> Iterator[Finding]:
+        """Split the message of an error into findings, at `;` and a new line.
 
-        One that begins with `file:line: ` says where, and one that says what was expected and found is left as it is.
+        A problem may begin with `file:line: `, and may say "expected ..., found ..." itself.
         """
         text = str(error) if isinstance(error, AssertionError) and str(error) else f"{type(error).__name__}: {error}"
         for problem in text.split(";\n"):
@@ -63,12 +63,12 @@ class Python(Check):
             expected = "" if re.search(r"\bexpected .*, found ", found) else f"{self.python} to pass"
             yield Finding(expected=expected, found=found, where=where[1] if where else "")
 
-    def _function(self, context: Context) -> Callable[..., Any]:
+    def _import_function(self, context: Context) -> Callable[..., Any]:
         module, _, name = self.python.partition(":")
         try:
-            with _importable(str(context.folder), str(context.root)):
+            with _extend_sys_path(str(context.folder), str(context.root)):
                 function = getattr(importlib.import_module(module), name, None)
-        except Exception as error:  # whatever a module does when it is imported
+        except Exception as error:  # importing a module may raise anything
             raise CheckError(f"cannot import {module}: {type(error).__name__}: {error}") from error
         if not callable(function):
             raise CheckError(f"{module} has no function {name}")
@@ -76,8 +76,8 @@ class Python(Check):
 
 
 @contextmanager
-def _importable(*folders: str) -> Iterator[None]:
-    """Modules beside the rule file and at the project's root can be imported, as tests beside them could."""
+def _extend_sys_path(*folders: str) -> Iterator[None]:
+    """Let modules beside the rule file and at the project's root be imported, as for tests."""
     before = list(sys.path)
     sys.path[:0] = [folder for folder in folders if folder not in before]
     try:
@@ -86,16 +86,16 @@ def _importable(*folders: str) -> Iterator[None]:
         sys.path[:] = before
 
 
-def _test_selection(texts: list[str]) -> list[str]:
-    for text in texts:
-        if not is_node_id(text):
-            MarkExpression(text)
-    return texts
+def _validate_selectors(selectors: list[str]) -> list[str]:
+    for selector in selectors:
+        if not is_node_id(selector):
+            MarkExpression(selector)
+    return selectors
 
 
-def is_node_id(text: str) -> bool:
-    """A path or a node id, as opposed to an expression over marks."""
-    return "::" in text or "/" in text or text.endswith(".py")
+def is_node_id(selector: str) -> bool:
+    """Return whether a selector is a path or a node id; else it is an expression over marks."""
+    return "::" in selector or "/" in selector or selector.endswith(".py")
 
 
 class Tests(Check):
@@ -104,7 +104,7 @@ class Tests(Check):
     __test__: ClassVar[bool] = False
     proof: ClassVar[Proof] = Proof.EXECUTION
 
-    tests: Annotated[TextList, AfterValidator(_test_selection)]
+    tests: Annotated[TextList, AfterValidator(_validate_selectors)]
 
     def run(self, context: Context) -> Iterable[Finding]:  # noqa: ARG002 - the verdict is that of the tests
         return ()

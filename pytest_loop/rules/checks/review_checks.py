@@ -1,4 +1,4 @@
-"""What a machine cannot decide: questions for an agent or a person, and sentences that nobody made concrete yet."""
+"""Checks that an agent or a person answers, and sentences that are not concrete checks yet."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Judge(Check):
     judge: Words
 
     def depends_on(self, context: Context) -> Inputs | None:
-        return context.only_artifact()
+        return context.depend_on_artifact()
 
     def run(self, context: Context) -> Iterable[Finding]:
         if context.ask is None:
             raise CheckError(f"no agent to ask {self.judge!r}: name one with --loop-judge")
-        return _asked(context.ask, self.judge)
+        return _ask_judge(context.ask, self.judge)
 
 
-def _asked(ask: Callable[[str], Answer], question: str) -> list[Finding]:
+def _ask_judge(ask: Callable[[str], Answer], question: str) -> list[Finding]:
     answer = ask(question)
     if answer.passed:
         return []
@@ -52,7 +52,7 @@ class Manual(Check):
 
 
 class Sentence(Check):
-    """A plain sentence that nobody turned into checks: a judge decides whether it is true, where there is one."""
+    """A plain sentence without a concrete check: an agent judges it, if there is one."""
 
     is_slow: ClassVar[bool] = True
     proof: ClassVar[Proof] = Proof.REVIEW
@@ -60,9 +60,9 @@ class Sentence(Check):
     sentence: Words
 
     def depends_on(self, context: Context) -> Inputs | None:
-        return context.only_artifact() if context.ask is not None else None
+        return context.depend_on_artifact() if context.ask is not None else None
 
     def run(self, context: Context) -> Iterable[Finding]:
         if context.ask is not None:
-            return _asked(context.ask, f"Is this true of the document? {self.sentence}")
+            return _ask_judge(context.ask, f"Is this true of the document? {self.sentence}")
         raise NotJudgedError(f"a sentence that only an agent can judge: {self.sentence!r}")

@@ -1,27 +1,23 @@
-"""What the artifact is made of: sections, syntax, size, links."""
+"""Checks of the artifact's structure: sections, syntax, size, links."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError
-from pytest_loop.rules.checks.check import Check, Context, Count, Inputs
+from pytest_loop.rules.checks.check import ContentCheck, Context, Count, Inputs, StrictModel
 from pytest_loop.rules.document import Document, find_syntax_error
-from pytest_loop.rules.markdown_document import Link, MarkdownDocument, Section
+from pytest_loop.rules.markdown_document import Section
 from pytest_loop.rules.syntax import ContentError
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
-
-
-class Heading(_Part):
+class Heading(StrictModel):
     """A section that must exist: its heading, how many words it needs, which heading stands before it."""
 
     heading: Annotated[str, Field(min_length=1)]
@@ -29,7 +25,7 @@ class Heading(_Part):
     after: str | None = None
 
 
-def _heading(value: Any) -> Any:
+def _wrap_heading(value: Any) -> Any:
     return {"heading": value} if isinstance(value, str) else value
 
 
@@ -50,67 +46,65 @@ _HEADING_SCHEMA = {
 }
 
 
-class Sections(Check):
+class Sections(ContentCheck):
     """The headings exist and their sections say something: at least one word, or `words`."""
 
-    reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
-
     sections: Annotated[
-        list[Annotated[Heading, BeforeValidator(_heading), WithJsonSchema(_HEADING_SCHEMA)]], Field(min_length=1)
+        list[Annotated[Heading, BeforeValidator(_wrap_heading), WithJsonSchema(_HEADING_SCHEMA)]], Field(min_length=1)
     ]
     in_order: bool = False
     words: Count = 1
 
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()
-        last: Section | None = None
-        for wanted in self.sections:
-            section = document.markdown.section(wanted.heading)
+        previous: Section | None = None
+        for heading in self.sections:
+            section = document.markdown.find_section(heading.heading)
             if section is None:
-                yield Finding(expected=f"a section {wanted.heading!r}", found="none", where=document.shown)
+                yield Finding(expected=f"a section {heading.heading!r}", found="none", where=document.shown)
                 continue
-            yield from self._judged(document, wanted, section, last)
-            last = section
+            for expected, found in self._find_problems(document, heading, section, previous):
+                yield Finding(expected=expected, found=found, where=document.line(section.line))
+            previous = section
 
-    def _judged(self, document: Document, wanted: Heading, section: Section, last: Section | None) -> Iterator[Finding]:
-        where = document.line(section.line)
-        words = self.words if wanted.words is None else wanted.words
+    def _find_problems(
+        self, document: Document, heading: Heading, section: Section, previous: Section | None
+    ) -> Iterator[tuple[str, str]]:
+        words = self.words if heading.words is None else heading.words
         if section.words < words:
             least = f"{words} words" if words != 1 else "some text"
-            yield Finding(
-                expected=f"{least} in the section {section.title!r}", found=f"{section.words or 'nothing'}", where=where
-            )
-        if self.in_order and last and section.line < last.line:
-            yield Finding(expected=f"{section.title!r} after {last.title!r}", found="it before", where=where)
-        if wanted.after is not None:
-            before = document.markdown.section(wanted.after)
+            yield f"{least} in the section {section.title!r}", f"{section.words or 'nothing'}"
+        if self.in_order and previous and section.line < previous.line:
+            yield f"{section.title!r} after {previous.title!r}", "it before"
+        if heading.after is not None:
+            before = document.markdown.find_section(heading.after)
             if before is None or before.line > section.line:
-                found = "it before" if before else f"no section {wanted.after!r}"
-                yield Finding(expected=f"{section.title!r} after {wanted.after!r}", found=found, where=where)
+                found = "it before" if before else f"no section {heading.after!r}"
+                yield f"{section.title!r} after {heading.after!r}", found
 
 
 Format = Literal["auto", "json", "yaml", "toml", "python", "markdown", "xml"]
 
 
-class Syntax(_Part):
+class Syntax(StrictModel):
     """What must parse: the format, and which fenced blocks (a language, or the n-th) instead of the whole file."""
 
     format: Format
     block: str | Annotated[int, Field(ge=1)] | None = None
 
 
-def _syntax(value: Any) -> Any:
+def _wrap_format(value: Any) -> Any:
     return {"format": value} if isinstance(value, str) else value
 
 
+_FORMAT_SCHEMA = {"enum": ["auto", "json", "yaml", "toml", "python", "markdown", "xml"]}
 _SYNTAX_SCHEMA = {
     "anyOf": [
-        {"enum": ["auto", "json", "yaml", "toml", "python", "markdown", "xml"]},
+        _FORMAT_SCHEMA,
         {
             "type": "object",
             "properties": {
-                "format": {"enum": ["auto", "json", "yaml", "toml", "python", "markdown", "xml"]},
+                "format": _FORMAT_SCHEMA,
                 "block": {"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}]},
             },
             "required": ["format"],
@@ -120,41 +114,36 @@ _SYNTAX_SCHEMA = {
 }
 
 
-class Parses(Check):
+class Parses(ContentCheck):
     """The artifact, or the fenced blocks named, can be read as the format; `auto` goes by the file's name."""
 
-    reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
-
-    parses: Annotated[Syntax, BeforeValidator(_syntax), WithJsonSchema(_SYNTAX_SCHEMA)]
+    parses: Annotated[Syntax, BeforeValidator(_wrap_format), WithJsonSchema(_SYNTAX_SCHEMA)]
 
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()
-        kind = document.format(self.parses.format)
-        if self.parses.block is None:
-            pieces = [(document.text, 1)]
-        else:
-            pieces = [(block.text, block.line) for block in document.blocks(self.parses.block)]
+        kind = document.detect_format(self.parses.format)
+        pieces = [(document.text, 1)]
+        if self.parses.block is not None:
+            pieces = [(block.text, block.line) for block in document.find_blocks(self.parses.block)]
         for text, line in pieces:
-            if problem := find_syntax_error(text, kind):
-                yield Finding(
-                    expected=problem.expected, found=problem.found, where=document.line(line + problem.line - 1)
-                )
+            if error := find_syntax_error(text, kind):
+                where = document.line(line + error.line - 1)
+                yield Finding(expected=error.expected, found=error.found, where=where)
 
 
-class Range(_Part):
+class Range(StrictModel):
     """At least `min`, at most `max`."""
 
     min: Count | None = None
     max: Count | None = None
 
     @model_validator(mode="after")
-    def _ordered(self) -> Range:
+    def _validate_order(self) -> Range:
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"expected min <= max, found {self.min} > {self.max}")
         return self
 
-    def expected(self, noun: str) -> str:
+    def describe(self, noun: str) -> str:
         if self.max is None:
             return f"at least {self.min or 0:,} {noun}"
         return f"at most {self.max:,} {noun}" if not self.min else f"{self.min:,} to {self.max:,} {noun}"
@@ -163,7 +152,7 @@ class Range(_Part):
         return (self.min or 0) <= number and (self.max is None or number <= self.max)
 
 
-class Sizes(_Part):
+class Sizes(StrictModel):
     """What is counted."""
 
     lines: Range | None = None
@@ -171,57 +160,48 @@ class Sizes(_Part):
     bytes: Range | None = None
 
 
-class Size(Check):
+class Size(ContentCheck):
     """The artifact has a number of lines, words or bytes within the range."""
-
-    reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
 
     size: Sizes
 
     def run(self, context: Context) -> Iterable[Finding]:
         if self.size.bytes:
-            path = context.path()
+            path = context.resolve_artifact()
             if not path.is_file():
                 raise ContentError(1, "a file", "a directory" if path.is_dir() else "none")
-            yield from _outside(self.size.bytes, path.stat().st_size, "bytes", context.documents.shown(path))
+            shown = context.documents.display_path(path)
+            yield from _check_range(self.size.bytes, path.stat().st_size, "bytes", shown)
         if self.size.lines or self.size.words:
             document = context.document()
-            yield from _outside(self.size.lines, document.line_count, "lines", document.shown)
-            yield from _outside(self.size.words, len(document.text.split()), "words", document.shown)
+            yield from _check_range(self.size.lines, len(document.text.splitlines()), "lines", document.shown)
+            yield from _check_range(self.size.words, len(document.text.split()), "words", document.shown)
 
 
-def _outside(allowed: Range | None, number: int, noun: str, where: str) -> Iterator[Finding]:
+def _check_range(allowed: Range | None, number: int, noun: str, where: str) -> Iterator[Finding]:
     if allowed is not None and number not in allowed:
-        yield Finding(expected=allowed.expected(noun), found=f"{number:,}", where=where)
+        yield Finding(expected=allowed.describe(noun), found=f"{number:,}", where=where)
 
 
-class Links(Check):
+class Links(ContentCheck):
     """Relative links, images and anchors of the artifact lead somewhere inside the project."""
-
-    reads_artifact: ClassVar[bool] = True
-    is_quiet: ClassVar[bool] = True
 
     links: Literal[True]
 
-    def depends_on(self, context: Context) -> Inputs | None:  # noqa: ARG002 - on what is at the other end, too
+    def depends_on(self, context: Context) -> Inputs | None:  # noqa: ARG002 - the targets are inputs too
         return None
 
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()
         for link in document.markdown.links:
-            problem = _dead(link, document, context)
-            if problem:
-                yield Finding(
-                    expected=f"the link {link.target!r} to lead somewhere",
-                    found=problem,
-                    where=document.line(link.line),
-                )
+            if problem := _find_dead_link(link.target, document, context):
+                expected = f"the link {link.target!r} to lead somewhere"
+                yield Finding(expected=expected, found=problem, where=document.line(link.line))
 
 
-def _dead(link: Link, document: Document, context: Context) -> str | None:
-    """Why a relative link leads nowhere; links with a scheme or a host are not ours to follow."""
-    parts = urlsplit(link.target)
+def _find_dead_link(link: str, document: Document, context: Context) -> str | None:
+    """Return why a relative link leads nowhere; links with a scheme or a host are not followed."""
+    parts = urlsplit(link)
     if parts.scheme or parts.netloc:
         return None
     target = document.path
@@ -229,18 +209,16 @@ def _dead(link: Link, document: Document, context: Context) -> str | None:
         path = unquote(parts.path)
         target = context.root / path.lstrip("/") if path.startswith("/") else document.path.parent / path
         try:
-            target = context.inside(target)
+            target = context.resolve_inside(target)
         except CheckError:
             return "a path out of the project"
         if not target.exists():
             return "no such file"
-    return _dead_anchor(unquote(parts.fragment), target, document, context)
+    return _find_dead_anchor(unquote(parts.fragment), target, document, context)
 
 
-def _dead_anchor(anchor: str, target: Path, document: Document, context: Context) -> str | None:
+def _find_dead_anchor(anchor: str, target: Path, document: Document, context: Context) -> str | None:
     if not anchor or (target != document.path and target.suffix.lower() not in (".md", ".markdown")):
         return None
-    markdown: MarkdownDocument = (
-        document.markdown if target == document.path else context.documents.read(target).markdown
-    )
+    markdown = (document if target == document.path else context.documents.read(target)).markdown
     return None if anchor.casefold() in {name.casefold() for name in markdown.anchors} else "no such heading"

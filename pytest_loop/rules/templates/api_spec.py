@@ -1,20 +1,25 @@
-"""What the api-spec template asks of an OpenAPI document beyond its shape."""
+"""Functions of the api-spec template, for an OpenAPI document."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
-from pytest_loop.rules.templates import artifact_reader
+from jsonschema.exceptions import best_match
+
+from pytest_loop.rules.checks.data_checks import summarize_violation
+from pytest_loop.rules.templates.artifact_reader import fail_with, read_document
 from pytest_loop.rules.templates.openapi import Node, Operation, Spec
 
-SENDS_BODY = ("post", "put", "patch", "query")
-NO_ANSWER_BODY = ("head", "options", "trace")
-NO_BODY_CODES = ("202", "204", "205")
-BINARY = ("image/", "audio/", "video/", "application/octet-stream", "application/pdf", "application/zip")
+METHODS_WITH_BODY = ("post", "put", "patch", "query")
+METHODS_WITHOUT_RESPONSE_BODY = ("head", "options", "trace")
+CODES_WITHOUT_BODY = ("202", "204", "205")
+BINARY_TYPES = ("image/", "audio/", "video/", "application/octet-stream", "application/pdf", "application/zip")
 LIST_NAMES = ("items", "data", "results", "records", "entries", "values", "content")
-DEEPEST = 8
+MAX_DEPTH = 8
 
 _PAGING = re.compile(
     r"(?i)page|cursor|offset|limit|^\W*(skip|top|take|after|before|marker)$|(starting|ending)_(after|before)"
@@ -27,221 +32,235 @@ _CONVENTIONS = {
 }
 
 
-def _spec(artifact: Path, workspace: Path) -> Spec:
-    return Spec(artifact_reader.read_document(artifact, workspace), workspace)
+def _read_spec(artifact: Path, workspace: Path) -> Spec:
+    return Spec(read_document(artifact, workspace), workspace)
+
+
+def check_shape(artifact: Path, workspace: Path) -> None:
+    """The document is valid for its version of OpenAPI; passes if openapi-spec-validator is not installed."""
+    spec = _read_spec(artifact, workspace)
+    try:
+        validators = import_module("openapi_spec_validator")
+    except ImportError:
+        return
+    version = re.match(r"3\.(\d+)", str(spec.root.get("openapi").value))
+    validator = getattr(validators, f"OpenAPIV3{version[1]}SpecValidator", None) if version else None
+    if validator is None:  # a wrong version is a finding of the JSON Schema beside this check
+        return
+    data = json.loads(json.dumps(spec.root.value, default=str))  # YAML has dates, OpenAPI has texts
+    # The public `schema_validator` reads the document alone: the complete validation would fetch references.
+    violations = [best_match([violation]) for violation in validator.schema_validator.iter_errors(data)]
+    fail_with(
+        f"{spec.locate(*violation.absolute_path)}: expected OpenAPI, found {summarize_violation(violation)}"
+        for violation in violations
+        if violation is not None
+    )
 
 
 def check_schemas(artifact: Path, workspace: Path) -> None:
-    """Bodies have schemas, and references lead somewhere."""
-    spec = _spec(artifact, workspace)
-    artifact_reader.fail_with(
-        [problem for one in spec.operations() for problem in _without_schema(one)] + list(spec.dangling())
-    )
+    """Bodies have schemas, and references have targets."""
+    spec = _read_spec(artifact, workspace)
+    missing = [problem for operation in spec.list_operations() for problem in _find_missing_schemas(operation)]
+    fail_with([*missing, *spec.find_dangling_references()])
 
 
-def _without_schema(operation: Operation) -> Iterator[str]:
+def _find_missing_schemas(operation: Operation) -> Iterator[str]:
     body = operation.body
-    if (operation.method in SENDS_BODY or body.value) and not _has_schema(body):
-        yield operation.complain(f"expected a request body with a schema, found {_instead(body)}")
-    codes = ", ".join(operation.responses)
+    if (operation.method in METHODS_WITH_BODY or body.value) and not _has_schema(body):
+        yield operation.describe(f"expected a request body with a schema, found {_describe_missing(body)}")
     if not any(code == "default" or code[:1] in "123" for code in operation.responses):
-        yield operation.complain(f"expected a successful response, found {codes or 'no response'}")
-    for code, response in _with_body(operation).items():
+        codes = ", ".join(operation.responses) or "no response"
+        yield operation.describe(f"expected a successful response, found {codes}")
+    for code, response in _get_responses_with_body(operation).items():
         if not _has_schema(response):
-            yield operation.complain(f"expected a schema for the {code} response, found {_instead(response)}")
+            found = _describe_missing(response)
+            yield operation.describe(f"expected a schema for the {code} response, found {found}")
 
 
-def _instead(body: Node) -> str:
-    parts = [body, *(media.child("schema") for media in _media(body).values())]
-    return "a reference that leads nowhere" if any(part.dangling for part in parts) else "none"
+def _describe_missing(body: Node) -> str:
+    nodes = [body, *(media.get("schema") for media in _get_media(body).values())]
+    return "a reference that leads nowhere" if any(node.dangling_reference for node in nodes) else "none"
 
 
-def _with_body(operation: Operation) -> dict[str, Node]:
-    """The successful responses that should carry something."""
-    if operation.method in NO_ANSWER_BODY:
+def _get_responses_with_body(operation: Operation) -> dict[str, Node]:
+    if operation.method in METHODS_WITHOUT_RESPONSE_BODY:
         return {}
-    return {code: one for code, one in operation.successes.items() if not _is_empty(operation, code, one)}
+    return {code: node for code, node in operation.successes.items() if not _is_empty(operation, code, node)}
 
 
 def _is_empty(operation: Operation, code: str, response: Node) -> bool:
-    """No body, on purpose: the code says so, or a header says where to look, or only errors of a change have one."""
-    if code in NO_BODY_CODES or (code == "201" and _headers(response) & {"location", "content-location"}):
+    """Return whether a response has no body on purpose: by its code or headers, or if only errors have bodies."""
+    headers = {name.casefold() for name in response.get("headers").entries}
+    if code in CODES_WITHOUT_BODY or (code == "201" and headers & {"location", "content-location"}):
         return True
-    changes = operation.method not in ("get", "query")
-    return (
-        changes
-        and not _media(response)
-        and not response.dangling
-        and any(map(_has_schema, operation.responses.values()))
-    )
+    is_change = operation.method not in ("get", "query")
+    has_content = bool(_get_media(response)) or response.dangling_reference is not None
+    return is_change and not has_content and any(map(_has_schema, operation.responses.values()))
 
 
-def _headers(response: Node) -> set[str]:
-    return {name.casefold() for name in response.child("headers").children()}
-
-
-def _media(node: Node) -> dict[str, Node]:
-    return node.child("content").children()
+def _get_media(node: Node) -> dict[str, Node]:
+    return node.get("content").entries
 
 
 def _has_schema(body: Node) -> bool:
-    """A schema in one of the media types; since OpenAPI 3.1 a file that is not text has none."""
+    """Return whether a media type has a schema; since OpenAPI 3.1, binary ones need none."""
     return any(
-        kind.startswith(BINARY) or media.child("schema") or media.child("itemSchema")
-        for kind, media in _media(body).items()
+        name.startswith(BINARY_TYPES) or media.get("schema") or media.get("itemSchema")
+        for name, media in _get_media(body).items()
     )
 
 
 def check_examples(artifact: Path, workspace: Path) -> None:
-    """Every operation shows a body: what is sent, or what comes back when it succeeds."""
-    operations = _spec(artifact, workspace).operations()
-    artifact_reader.fail_with(
-        one.complain("expected an example, found none") for one in operations if not _is_shown(one)
+    """Every operation has an example of a request or of a successful response."""
+    operations = _read_spec(artifact, workspace).list_operations()
+    fail_with(
+        operation.describe("expected an example, found none") for operation in operations if not _has_example(operation)
     )
 
 
-def _is_shown(operation: Operation) -> bool:
-    bodies = [operation.body, *_with_body(operation).values()]
-    if not any(bodies):
-        return True  # nothing is sent and nothing comes back
-    media = [one for body in bodies for kind, one in _media(body).items() if not kind.startswith(BINARY)]
-    if any(kind.startswith(BINARY) for body in bodies for kind in _media(body)) and not media:
-        return True
-    return any(_has_example(one) or _schema_shows(one.child("schema"), DEEPEST) for one in media)
+def _has_example(operation: Operation) -> bool:
+    bodies = [operation.body, *_get_responses_with_body(operation).values()]
+    media_types = [item for body in bodies for item in _get_media(body).items()]
+    textual = [media for name, media in media_types if not name.startswith(BINARY_TYPES)]
+    if not any(bodies) or (media_types and not textual):
+        return True  # there is no body, or only binary ones
+    return any(_media_has_example(media) or _schema_has_example(media.get("schema"), MAX_DEPTH) for media in textual)
 
 
-def _has_example(media: Node) -> bool:
-    """An example of its own, or named ones of which each leads to a value."""
-    named = media.child("examples").children().values()
-    values = ("value", "externalValue", "dataValue", "serializedValue")
-    return "example" in _keys(media) or (bool(named) and all(set(values) & _keys(one) for one in named))
+def _media_has_example(media: Node) -> bool:
+    """Return whether a media type has an example, or named ones that all have a value."""
+    examples = media.get("examples").entries.values()
+    values = {"value", "externalValue", "dataValue", "serializedValue"}
+    return "example" in media.keys or (bool(examples) and all(values & example.keys for example in examples))
 
 
-def _keys(node: Node) -> set[str]:
-    return set(node.value) if isinstance(node.value, dict) else set()
-
-
-def _schema_shows(schema: Node, depth: int) -> bool:
-    """A schema shows a value by itself, by its elements or an alternative, or when all its parts do."""
+def _schema_has_example(schema: Node, depth: int) -> bool:
+    """Return whether a schema shows a value: itself, in its elements or an alternative, or in all its parts."""
     if depth == 0 or not schema:
         return False
-    if _keys(schema) & {"example", "examples", "const", "enum", "default"}:
+    if schema.keys & {"example", "examples", "const", "enum", "default"}:
         return True
-    ways = [schema.child("items"), *schema.child("oneOf").elements(), *schema.child("anyOf").elements()]
-    if any(_schema_shows(one, depth - 1) for one in ways):
+    alternatives = [schema.get("items"), *schema.get("oneOf").elements, *schema.get("anyOf").elements]
+    if any(_schema_has_example(alternative, depth - 1) for alternative in alternatives):
         return True
-    parts = [*schema.child("properties").children().values(), *schema.child("allOf").elements()]
-    return bool(parts) and all(_schema_shows(one, depth - 1) for one in parts)
+    parts = [*schema.get("properties").entries.values(), *schema.get("allOf").elements]
+    return bool(parts) and all(_schema_has_example(part, depth - 1) for part in parts)
 
 
 def check_errors(artifact: Path, workspace: Path) -> None:
-    """Operations say what happens when they cannot be carried out."""
-    operations = _spec(artifact, workspace).operations()
-    artifact_reader.fail_with(problem for one in operations for problem in _without_errors(one))
+    """Operations declare their error responses."""
+    operations = _read_spec(artifact, workspace).list_operations()
+    fail_with(
+        operation.describe(f"expected a {code} response, found {', '.join(sorted(codes)) or 'none'}")
+        for operation in operations
+        if "DEFAULT" not in (codes := {code.upper() for code in operation.responses})
+        for code, alternatives in _get_expected_errors(operation).items()
+        if not codes & {code, *alternatives}
+    )
 
 
-def _without_errors(operation: Operation) -> Iterator[str]:
-    codes = {code.upper() for code in operation.responses}
-    if "DEFAULT" in codes:
-        return
-    takes_input = bool(operation.body or operation.parameters)
-    if takes_input and not codes & {"400", "422", "4XX"}:
-        yield operation.complain(f"expected a 400 response, found {', '.join(sorted(codes)) or 'none'}")
-    if "{" in operation.path and not codes & {"404", "4XX"}:
-        yield operation.complain(f"expected a 404 response, found {', '.join(sorted(codes)) or 'none'}")
-    if not codes & {"500", "5XX"}:
-        yield operation.complain(f"expected a 500 response, found {', '.join(sorted(codes)) or 'none'}")
+def _get_expected_errors(operation: Operation) -> dict[str, tuple[str, ...]]:
+    """Return the error codes that an operation needs, each with the codes that may replace it."""
+    errors: dict[str, tuple[str, ...]] = {}
+    if operation.body or operation.parameters:
+        errors["400"] = ("422", "4XX")
+    if "{" in operation.path:
+        errors["404"] = ("4XX",)
+    return {**errors, "500": ("5XX",)}
 
 
 def check_naming(artifact: Path, workspace: Path) -> None:
     """Paths follow one convention, and parameters follow one; the two may differ."""
     segments: dict[str, Operation] = {}
     parameters: dict[str, Operation] = {}
-    for operation in _spec(artifact, workspace).operations():
-        for word in _words(re.sub(r"\{[^}]*\}", "/", operation.path)):
+    for operation in _read_spec(artifact, workspace).list_operations():
+        for word in _split_words(re.sub(r"\{[^}]*\}", "/", operation.path)):
             segments.setdefault(word, operation)
-        for word in _words(" ".join(_parameter_names(operation))):
+        for word in _split_words(" ".join(_list_parameter_names(operation))):
             parameters.setdefault(word, operation)
-    artifact_reader.fail_with([*_odd_ones(segments, "path segments"), *_odd_ones(parameters, "parameters")])
+    fail_with([*_find_odd_names(segments, "path segments"), *_find_odd_names(parameters, "parameters")])
 
 
-def _parameter_names(operation: Operation) -> list[str]:
-    """Those in the path and the query; headers and cookies have conventions of their own."""
-    declared = [one for one in operation.parameters if one.child("in").value in ("query", "path")]
-    return re.findall(r"\{([^}]*)\}", operation.path) + [str(one.child("name").value) for one in declared]
+def _list_parameter_names(operation: Operation) -> list[str]:
+    """Return the names in path and query; headers and cookies have conventions of their own."""
+    declared = [node for node in operation.parameters if node.get("in").value in ("query", "path")]
+    return re.findall(r"\{([^}]*)\}", operation.path) + [str(node.get("name").value) for node in declared]
 
 
-def _words(text: str) -> list[str]:
-    """The names in a text such as `/v1/course-items:import` or `page[size]`."""
+def _split_words(text: str) -> list[str]:
+    """Return the names in a text such as `/v1/course-items:import` or `page[size]`."""
     return [word.strip("_") for word in re.findall(r"[\w-]+", text) if word.strip("_")]
 
 
-def _odd_ones(names: dict[str, Operation], noun: str) -> Iterator[str]:
+def _find_odd_names(names: dict[str, Operation], noun: str) -> Iterator[str]:
     fitting = {title: [name for name in names if form.fullmatch(name)] for title, form in _CONVENTIONS.items()}
-    title = max(fitting, key=lambda one: len(fitting[one]))
+    convention = max(fitting, key=lambda title: len(fitting[title]))
     for name, operation in names.items():
-        if name not in fitting[title]:
-            yield operation.complain(f"expected {title} as for most {noun}, found {name!r}")
+        if name not in fitting[convention]:
+            yield operation.describe(f"expected {convention} as for most {noun}, found {name!r}")
 
 
 def check_pagination(artifact: Path, workspace: Path) -> None:
-    """A list is read page by page."""
-    operations = _spec(artifact, workspace).operations()
-    paths = {one.path for one in operations}
-    lists = [one for one in operations if one.method == "get" and _is_list(one, paths)]
-    text = "expected a parameter for pages (page, limit, offset or cursor), found none"
-    artifact_reader.fail_with(one.complain(text) for one in lists if not any(map(_is_paging, one.parameters)))
+    """Operations that return a list take parameters for pages."""
+    operations = _read_spec(artifact, workspace).list_operations()
+    paths = {operation.path for operation in operations}
+    problem = "expected a parameter for pages (page, limit, offset or cursor), found none"
+    fail_with(
+        operation.describe(problem)
+        for operation in operations
+        if operation.method == "get" and _is_list(operation, paths) and not any(map(_is_paging, operation.parameters))
+    )
 
 
 def _is_list(operation: Operation, paths: set[str]) -> bool:
-    """It answers with an array, alone or under a usual name, or its elements have paths of their own."""
-    answers = [media.child("schema") for one in operation.successes.values() for media in _media(one).values()]
-    if any(_is_array(one) for one in answers):
+    """Return whether the answer is an array, or holds one under a usual name, or elements have paths of their own."""
+    bodies = operation.successes.values()
+    schemas = [media.get("schema") for body in bodies for media in _get_media(body).values()]
+    if any(_is_array(schema) for schema in schemas):
         return True
-    if operation.path.rstrip("/").endswith("}"):
+    path = operation.path.rstrip("/")
+    if path.endswith("}"):
         return False
-    element = re.compile(re.escape(operation.path.rstrip("/")) + r"/\{[^}]*\}/?")
-    named = (*LIST_NAMES, operation.path.rstrip("/").rpartition("/")[2])
-    held = any(_is_array(part) for one in answers for name, part in _properties(one).items() if name in named)
-    return held or any(element.fullmatch(path) for path in paths)
+    names = (*LIST_NAMES, path.rpartition("/")[2])
+    properties = [item for schema in schemas for item in _get_properties(schema).items()]
+    element = re.compile(re.escape(path) + r"/\{[^}]*\}/?")
+    return any(name in names and _is_array(node) for name, node in properties) or any(map(element.fullmatch, paths))
 
 
 def _is_array(schema: Node) -> bool:
-    kind = schema.child("type").value
+    kind = schema.get("type").value
     return kind == "array" or (isinstance(kind, list) and "array" in kind)
 
 
-def _properties(schema: Node) -> dict[str, Node]:
-    parts = [schema, *schema.child("allOf").elements()]
-    return {name: node for part in parts for name, node in part.child("properties").children().items()}
+def _get_properties(schema: Node) -> dict[str, Node]:
+    parts = [schema, *schema.get("allOf").elements]
+    return {name: node for part in parts for name, node in part.get("properties").entries.items()}
 
 
 def _is_paging(parameter: Node) -> bool:
-    """By its name, or by the name of a reference that cannot be followed."""
-    name = parameter.child("name").value or parameter.value
-    return bool(_PAGING.search(str(name)))
+    """Judge a parameter by its name, or by a reference that cannot be followed."""
+    return bool(_PAGING.search(str(parameter.get("name").value or parameter.value)))
 
 
 def check_auth(artifact: Path, workspace: Path) -> None:
-    """Every operation says who may call it, by schemes that exist; an empty `security` says everybody."""
-    spec = _spec(artifact, workspace)
-    operations = spec.operations()
-    artifact_reader.fail_with([problem for one in operations for problem in _unprotected(one, spec)])
-    if not any(_security(one, spec).value for one in operations):
-        raise AssertionError(
-            f"{spec.at('security')}: expected an operation that asks for a security scheme, found none"
-        )
+    """Every operation names declared security schemes; an empty `security` makes it public."""
+    spec = _read_spec(artifact, workspace)
+    operations = spec.list_operations()
+    fail_with([problem for operation in operations for problem in _find_security_problems(operation, spec)])
+    if not any(_get_security(operation, spec).value for operation in operations):
+        location = spec.locate("security")
+        raise AssertionError(f"{location}: expected an operation that asks for a security scheme, found none")
 
 
-def _security(operation: Operation, spec: Spec) -> Node:
-    own = operation.node.child("security")
-    return spec.root.child("security") if own.value is None else own
+def _get_security(operation: Operation, spec: Spec) -> Node:
+    security = operation.node.get("security")
+    return spec.root.get("security") if security.value is None else security
 
 
-def _unprotected(operation: Operation, spec: Spec) -> Iterator[str]:
-    security = _security(operation, spec)
+def _find_security_problems(operation: Operation, spec: Spec) -> Iterator[str]:
+    security = _get_security(operation, spec)
     if security.value is None:
-        yield operation.complain("expected `security` here or for the whole document, found none")
-    known = spec.root.child("components").child("securitySchemes").children()
-    for name in sorted({name for one in security.elements() for name in _keys(one)} - set(known)):
-        yield operation.complain(f"expected one of the security schemes ({', '.join(known)}), found {name!r}")
+        yield operation.describe("expected `security` here or for the whole document, found none")
+    schemes = spec.root.get("components").get("securitySchemes").entries
+    for name in sorted({name for element in security.elements for name in element.keys} - set(schemes)):
+        yield operation.describe(f"expected one of the security schemes ({', '.join(schemes)}), found {name!r}")

@@ -1,4 +1,4 @@
-"""What the functions of the templates share: reading the artifact, and saying all that is wrong with it."""
+"""Read the artifact for the functions of the templates, and report their problems."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from pytest_loop.core.text.wording import limit_lines
 from pytest_loop.rules.document import Document, Documents
 from pytest_loop.rules.syntax import ContentError
 
-MOST = 10
+MAX_PROBLEMS = 10
 
 
 @cache
-def _documents(workspace: Path) -> Documents:
+def _get_documents(workspace: Path) -> Documents:
     return Documents(workspace)
 
 
 def read_document(artifact: Path, workspace: Path) -> Document:
-    """The artifact; where it cannot be read, the failure says why."""
-    documents = _documents(workspace)
+    """Read the artifact; raises `AssertionError` with the reason if it cannot be read."""
+    documents = _get_documents(workspace)
     try:
         return documents.read(artifact)
     except ContentError as error:
-        raise AssertionError(f"{documents.shown(artifact)}:{error.line}: {error}") from None
+        raise AssertionError(f"{documents.display_path(artifact)}:{error.line}: {error}") from None
 
 
-def read_data(source: Document) -> Any:
-    """The data in the artifact; where there is none, the failure says why."""
+def read_data(document: Document) -> Any:
+    """Parse the artifact; raises `AssertionError` with the reason if it is malformed."""
     try:
-        return source.data(None)
+        return document.load_data(None)
     except ContentError as error:
-        raise AssertionError(f"{source.line(error.line)}: {error}") from None
+        raise AssertionError(f"{document.line(error.line)}: {error}") from None
 
 
 def fail_with(problems: Iterable[str]) -> None:
-    """Fail with the problems, if there are any."""
-    found = list(problems)
-    if found:
-        raise AssertionError(";\n".join(limit_lines(found, MOST, "and {} more")))
+    """Raise `AssertionError` with the problems, if there are any."""
+    lines = list(problems)
+    if lines:
+        raise AssertionError(";\n".join(limit_lines(lines, MAX_PROBLEMS, "and {} more")))

@@ -1,4 +1,4 @@
-"""What the docs template asks of a Markdown document beyond headings and links."""
+"""Functions of the docs template."""
 
 from __future__ import annotations
 
@@ -8,109 +8,100 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
 
-from markdown_it import MarkdownIt
-
 from pytest_loop.rules.document import Document, find_syntax_error
-from pytest_loop.rules.markdown_document import Block
-from pytest_loop.rules.syntax import ContentError
-from pytest_loop.rules.templates import artifact_reader
+from pytest_loop.rules.markdown_document import Block, MarkdownDocument, Section
+from pytest_loop.rules.templates.artifact_reader import fail_with, read_document
 
-LANGUAGES = {"python": "python", "py": "python", "python3": "python", "json": "json", "toml": "toml", "xml": "xml"}
-LANGUAGES |= {"yaml": "yaml", "yml": "yaml", "pycon": "python"}
+LANGUAGES = {"python": "python", "py": "python", "python3": "python", "pycon": "python", "yaml": "yaml", "yml": "yaml"}
+LANGUAGES |= {"json": "json", "toml": "toml", "xml": "xml"}
 _PLACEHOLDER = re.compile(r"\W*(todo|tbd|fixme|coming soon|to be (written|done))\W*", re.IGNORECASE)
-_YAML_DOCUMENT = re.compile(r"^---[ \t]*$", re.MULTILINE)
 
 
 def check_sections(artifact: Path, workspace: Path) -> None:
-    """There are headings, and something stands below each of them."""
-    source = artifact_reader.read_document(artifact, workspace)
-    sections = source.markdown.sections
-    if not sections:
-        raise AssertionError(f"{source.line(1)}: expected headings, found none")
-    empty = [one for one in sections if not one.words or _PLACEHOLDER.fullmatch(one.text)]
-    artifact_reader.fail_with(
-        f"{source.line(one.line)}: expected text in the section {one.title!r}, found none" for one in empty
+    """There are headings, and no section is empty."""
+    document = read_document(artifact, workspace)
+    fail_with(
+        f"{document.line(section.line)}: expected text in the section {section.title!r}, found none"
+        for section in _get_sections(document)
+        if not section.words or _PLACEHOLDER.fullmatch(section.text)
     )
+
+
+def _get_sections(document: Document) -> tuple[Section, ...]:
+    if not document.markdown.sections:
+        raise AssertionError(f"{document.line(1)}: expected headings, found none")
+    return document.markdown.sections
 
 
 def check_examples(artifact: Path, workspace: Path) -> None:
     """There are fenced examples, each is closed and not empty, and those of a known language parse."""
-    source = artifact_reader.read_document(artifact, workspace)
-    if not source.markdown.blocks:
-        raise AssertionError(f"{source.line(1)}: expected a fenced example, found none")
-    artifact_reader.fail_with(problem for block in source.markdown.blocks if (problem := _broken(source, block)))
+    document = read_document(artifact, workspace)
+    blocks = document.markdown.blocks
+    if not blocks:
+        raise AssertionError(f"{document.line(1)}: expected a fenced example, found none")
+    fail_with(problem for block in blocks if (problem := _find_problem(document, block)))
 
 
-def _broken(source: Document, block: Block) -> str | None:
+def _find_problem(document: Document, block: Block) -> str | None:
     if not block.closed:
-        return f"{source.line(block.line - 1)}: expected a closing fence, found the end of the text"
+        return f"{document.line(block.line - 1)}: expected a closing fence, found the end of the text"
     if not block.text.strip():
-        return f"{source.line(block.line - 1)}: expected an example, found an empty block"
-    for line, text in _pieces(block):
-        problem = _problem(text, LANGUAGES[block.language])
-        if problem:
-            return f"{source.line(block.line + line + problem.line - 1)}: {problem}"
+        return f"{document.line(block.line - 1)}: expected an example, found an empty block"
+    kind = LANGUAGES.get(block.language)
+    if kind is None:
+        return None
+    for line, text in _split_example(block.text, kind):
+        error = find_syntax_error(text, kind)
+        # An example may be part of a function, such as a lone `return`.
+        if error and not (kind == "python" and "outside" in error.found):
+            return f"{document.line(block.line + line + error.line - 1)}: {error}"
     return None
 
 
-def _problem(text: str, kind: str) -> ContentError | None:
-    """What keeps an example from being read; of Python it may be a part of a function, such as a lone `return`."""
-    problem = find_syntax_error(text, kind)
-    if problem and kind == "python" and "outside" in problem.found:
-        return None
-    return problem
-
-
-def _pieces(block: Block) -> Iterator[tuple[int, str]]:
-    """What must parse in a block, each with its first line: examples of a session, YAML documents, or the whole."""
-    kind = LANGUAGES.get(block.language)
-    if kind == "python" and block.text.lstrip().startswith(">>>"):
+def _split_example(text: str, kind: str) -> Iterator[tuple[int, str]]:
+    """Yield the texts that must parse with their first lines: the examples of a Python session, or the whole."""
+    if kind == "python" and text.lstrip().startswith(">>>"):
         try:
-            yield from ((one.lineno, one.source) for one in doctest.DocTestParser().get_examples(block.text))
+            examples = doctest.DocTestParser().get_examples(text)
         except ValueError:  # prompts that do not line up: not a session after all
-            yield 0, block.text
-    elif kind == "yaml":
-        starts = [0, *(match.end() for match in _YAML_DOCUMENT.finditer(block.text))]
-        ends = [*(match.start() for match in _YAML_DOCUMENT.finditer(block.text)), len(block.text)]
-        yield from (
-            (block.text.count("\n", 0, start), block.text[start:end]) for start, end in zip(starts, ends, strict=True)
-        )
-    elif kind:
-        yield 0, dedent(block.text)
+            yield 0, text
+            return
+        yield from ((example.lineno, example.source) for example in examples)
+    else:
+        yield 0, text if kind == "yaml" else dedent(text)
 
 
 def check_hierarchy(artifact: Path, workspace: Path) -> None:
-    """The first heading is a title, and no level is skipped on the way down."""
-    source = artifact_reader.read_document(artifact, workspace)
-    sections = source.markdown.sections
-    if not sections:
-        raise AssertionError(f"{source.line(1)}: expected headings, found none")
+    """The first heading is a title, and no level is skipped."""
+    document = read_document(artifact, workspace)
     # A title may stand in the front matter or in HTML, so the first heading may be of level 2.
-    levels = [1, *(one.level for one in sections)]
-    steps = zip(levels, sections, strict=False)
-    artifact_reader.fail_with(
-        f"{source.line(one.line)}: expected {one.title!r} at level {above + 1} or above, found it at level {one.level}"
-        for above, one in steps
-        if one.level > above + 1
-    )
+    level = 1
+    problems = []
+    for section in _get_sections(document):
+        if section.level > level + 1:
+            expected = f"{section.title!r} at level {level + 1} or above"
+            problems.append(f"{document.line(section.line)}: expected {expected}, found it at level {section.level}")
+        level = section.level
+    fail_with(problems)
 
 
 def check_style(artifact: Path, workspace: Path) -> None:
     """Headings are underlined everywhere or nowhere, and the bullets of a level are the same."""
-    source = artifact_reader.read_document(artifact, workspace)
-    used: dict[str, tuple[str, int]] = {}
+    document = read_document(artifact, workspace)
+    first_styles: dict[str, tuple[str, int]] = {}
     problems = []
-    for place, style, line in _styles(source):
-        known, first = used.setdefault(place, (style, line))
-        if style != known:
-            problems.append(f"{source.line(line)}: expected {place} as in line {first} ({known}), found {style}")
-    artifact_reader.fail_with(problems)
+    for element, style, line in _find_styles(document.markdown):
+        first_style, first_line = first_styles.setdefault(element, (style, line))
+        if style != first_style:
+            expected = f"{element} as in line {first_line} ({first_style})"
+            problems.append(f"{document.line(line)}: expected {expected}, found {style}")
+    fail_with(problems)
 
 
-def _styles(source: Document) -> Iterator[tuple[str, str, int]]:
-    """What may be written in several ways: headings, and bullets by their depth."""
+def _find_styles(markdown: MarkdownDocument) -> Iterator[tuple[str, str, int]]:
+    """Yield the style and line of headings, and of bullets by their depth."""
     depth = 0
-    for token in MarkdownIt("commonmark").parse(source.markdown.text):
+    for token in markdown.tokens:
         line = token.map[0] + 1 if token.map else 0
         if token.type == "heading_open" and int(token.tag[1]) <= 2:  # only these can be underlined
             yield "headings", "#" if token.markup.startswith("#") else "underlined", line

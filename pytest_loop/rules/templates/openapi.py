@@ -1,4 +1,4 @@
-"""An OpenAPI document as operations, with its references followed: what a JSON Schema cannot do."""
+"""An OpenAPI document as operations, with references followed."""
 
 from __future__ import annotations
 
@@ -14,50 +14,56 @@ from referencing import Registry, Resource, Specification
 from referencing.exceptions import Unresolvable
 
 from pytest_loop.rules.document import Document
-from pytest_loop.rules.line_numbers import LineLookup, build_line_lookup
-from pytest_loop.rules.syntax import FORMATS, parse, read_text, stringify_keys
-from pytest_loop.rules.templates import artifact_reader
+from pytest_loop.rules.line_numbers import LineLookup, parse_with_lines
+from pytest_loop.rules.syntax import FORMATS, ValuePath, parse, read_text, stringify_keys
+from pytest_loop.rules.templates.artifact_reader import read_data
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-LONGEST_CHAIN = 20
-_ELSEWHERE = ("http://", "https://", "//")
-# Below these keys stands data, which may look like anything; where names are free, they are names.
-_LITERAL = frozenset(("example", "examples", "default", "const", "enum", "value"))
-_NAMES_ARE_FREE = frozenset(("properties", "responses", "schemas"))
+MAX_CHAIN = 20
+_REMOTE = ("http://", "https://", "//")
+# Below these keys is data of any shape, unless the keys themselves are names.
+_DATA_KEYS = frozenset(("example", "examples", "default", "const", "enum", "value"))
+_PARENTS_OF_NAMES = frozenset(("properties", "responses", "schemas"))
 
 
 class Node:
-    """A value of the document; where it is a reference, the value that this leads to."""
+    """A value of the document; a reference is replaced by its target."""
 
     def __init__(self, value: Any, resolver: Any) -> None:
-        for _ in range(LONGEST_CHAIN):
+        for _ in range(MAX_CHAIN):
             if not _is_reference(value):
                 break
             try:
-                found = resolver.lookup(value["$ref"])
-            except (Unresolvable, TypeError, ValueError):  # the last two where the way leads through no mapping
+                resolved = resolver.lookup(value["$ref"])
+            except (Unresolvable, TypeError, ValueError):  # the last two if the path leads through no mapping
                 break
-            value, resolver = found.contents, found.resolver
+            value, resolver = resolved.contents, resolved.resolver
         self.value = value
         self._resolver = resolver
 
     def __bool__(self) -> bool:
-        return bool(self.value) and self.dangling is None
+        return bool(self.value) and self.dangling_reference is None
 
     @property
-    def dangling(self) -> str | None:
-        """The reference that leads nowhere; one to another host cannot be followed here, and is believed."""
+    def dangling_reference(self) -> str | None:
+        """A reference without a target; references to other hosts are not followed, and count as valid."""
         reference = self.value["$ref"] if _is_reference(self.value) else None
-        return None if reference is None or reference.startswith(_ELSEWHERE) else str(reference)
+        return None if reference is None or reference.startswith(_REMOTE) else str(reference)
 
-    def child(self, name: str) -> Node:
+    @property
+    def keys(self) -> set[str]:
+        return set(self.value) if isinstance(self.value, dict) else set()
+
+    def get(self, name: str) -> Node:
         return Node(self.value.get(name) if isinstance(self.value, dict) else None, self._resolver)
 
-    def children(self) -> dict[str, Node]:
-        """The entries of a mapping; extensions (`x-...`) are not part of it."""
+    @property
+    def entries(self) -> dict[str, Node]:
+        """The entries of a mapping without extensions (`x-...`)."""
         entries = self.value.items() if isinstance(self.value, dict) else ()
         return {name: Node(value, self._resolver) for name, value in entries if not name.startswith("x-")}
 
+    @property
     def elements(self) -> list[Node]:
         return [Node(value, self._resolver) for value in self.value] if isinstance(self.value, list) else []
 
@@ -73,86 +79,87 @@ class Operation:
     path: str
     method: str
     node: Node
-    item: Node
+    path_item: Node
     spec: Spec
 
     @property
     def parameters(self) -> list[Node]:
-        return [*self.item.child("parameters").elements(), *self.node.child("parameters").elements()]
+        return [*self.path_item.get("parameters").elements, *self.node.get("parameters").elements]
 
     @property
     def body(self) -> Node:
-        return self.node.child("requestBody")
+        return self.node.get("requestBody")
 
     @property
     def responses(self) -> dict[str, Node]:
-        return self.node.child("responses").children()
+        return self.node.get("responses").entries
 
     @property
     def successes(self) -> dict[str, Node]:
-        """The 2xx responses; `default` where there is none and no redirection."""
-        found = {code: node for code, node in self.responses.items() if code.startswith("2")}
+        """The 2xx responses; without any, and without a redirection, `default`."""
+        successes = {code: node for code, node in self.responses.items() if code.startswith("2")}
         redirects = any(code.startswith(("1", "3")) for code in self.responses)
         default = self.responses.get("default")
-        return found if found or redirects or default is None else {"default": default}
+        return successes if successes or redirects or default is None else {"default": default}
 
-    def complain(self, text: str) -> str:
-        return f"{self.spec.at('paths', self.path, self.method)}: {self.method.upper()} {self.path}: {text}"
+    def describe(self, problem: str) -> str:
+        location = self.spec.locate("paths", self.path, self.method)
+        return f"{location}: {self.method.upper()} {self.path}: {problem}"
 
 
 class Spec:
-    """A whole document."""
+    """An OpenAPI document."""
 
-    def __init__(self, source: Document, workspace: Path) -> None:
-        self._source = source
-        data = artifact_reader.read_data(source)
-        uri = source.path.as_uri()
-        registry: Registry[Any] = Registry(retrieve=_Retrieve(workspace))  # type: ignore[call-arg]
-        registry = registry.with_resource(uri, _resource(data))
-        self._resolver = registry.resolver(base_uri=uri)
+    def __init__(self, document: Document, workspace: Path) -> None:
+        self._document = document
+        data = read_data(document)
+        uri = document.path.as_uri()
+        registry: Registry[Any] = Registry(retrieve=_FileRetriever(workspace))  # type: ignore[call-arg]
+        self._resolver = registry.with_resource(uri, _make_resource(data)).resolver(base_uri=uri)
         self.root = Node(data, self._resolver)
 
     @cached_property
-    def _line(self) -> LineLookup:
-        return build_line_lookup(self._source.text, self._source.format(None))
+    def _find_line(self) -> LineLookup:
+        return parse_with_lines(self._document.text, self._document.detect_format(None)).find_line
 
-    def at(self, *path: str | int) -> str:
-        return self._source.line(self._line(path))
+    def locate(self, *path: str | int) -> str:
+        """Return `file:line` of a value."""
+        return self._document.line(self._find_line(path))
 
-    def operations(self) -> list[Operation]:
-        """Every operation below `paths`; a document without one says nothing that could be judged."""
-        found = [
-            Operation(path, method, node, item, self)
-            for path, item in self.root.child("paths").children().items()
-            for method, node in item.children().items()
+    def list_operations(self) -> list[Operation]:
+        """Return every operation below `paths`; raises `AssertionError` if there is none."""
+        operations = [
+            Operation(path, method, node, path_item, self)
+            for path, path_item in self.root.get("paths").entries.items()
+            for method, node in path_item.entries.items()
             if method in METHODS
         ]
-        if not found:
-            raise AssertionError(f"{self.at('paths')}: expected operations in `paths`, found none")
-        return found
+        if not operations:
+            raise AssertionError(f"{self.locate('paths')}: expected operations in `paths`, found none")
+        return operations
 
-    def dangling(self) -> Iterator[str]:
-        """The references of this document that lead nowhere, each with its line."""
-        for path, value in _references(self.root.value, ()):
-            if reference := Node(value, self._resolver).dangling:
-                yield f"{self.at(*path)}: expected a reference that leads somewhere, found {reference!r}"
+    def find_dangling_references(self) -> Iterator[str]:
+        """Yield a problem for each reference without a target."""
+        for path, value in _find_references(self.root.value, ()):
+            if reference := Node(value, self._resolver).dangling_reference:
+                yield f"{self.locate(*path)}: expected a reference that leads somewhere, found {reference!r}"
 
 
-def _references(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def _find_references(value: Any, path: ValuePath) -> Iterator[tuple[ValuePath, Any]]:
     if _is_reference(value):
         yield path, value
     elif isinstance(value, dict):
-        free = bool(path) and path[-1] in _NAMES_ARE_FREE
+        has_names = bool(path) and path[-1] in _PARENTS_OF_NAMES
         for name, child in value.items():
-            if free or name not in _LITERAL:
-                yield from _references(child, (*path, name))
+            if has_names or name not in _DATA_KEYS:
+                yield from _find_references(child, (*path, name))
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            yield from _references(child, (*path, index))
+            yield from _find_references(child, (*path, index))
 
 
-class _Retrieve:
-    """Other files of the project that a reference names; nothing is fetched from a network."""
+class _FileRetriever:
+    """Load other files of the project for references; nothing is fetched from a network."""
 
     def __init__(self, workspace: Path) -> None:
         self._workspace = workspace.resolve()
@@ -162,8 +169,8 @@ class _Retrieve:
         path = Path(url2pathname(parts.path)).resolve()
         if parts.scheme != "file" or not path.is_relative_to(self._workspace):
             raise LookupError(f"{uri} is not in the project")
-        return _resource(stringify_keys(parse(read_text(path), FORMATS.get(path.suffix.lower(), "yaml"))))
+        return _make_resource(stringify_keys(parse(read_text(path), FORMATS.get(path.suffix.lower(), "yaml"))))
 
 
-def _resource(contents: Any) -> Resource[Any]:
+def _make_resource(contents: Any) -> Resource[Any]:
     return Specification.OPAQUE.create_resource(contents)

@@ -1,4 +1,4 @@
-"""What a process that sessions are forked from depends on, and whether that is still as it was."""
+"""A fingerprint of everything that a fork server has loaded, to detect changes."""
 
 from __future__ import annotations
 
@@ -7,58 +7,57 @@ import sys
 from collections.abc import Iterable
 from types import ModuleType
 
-from pytest_loop.session.locations import Places
+from pytest_loop.session.locations import Locations
 
 Signature = tuple[object, ...]
 
 
 class Fingerprint:
-    """Files by time, size and number: modules that are loaded, places to look for modules, settings of pytest."""
+    """Times, sizes and inodes of loaded modules, import folders, entry points and pytest's settings."""
 
-    def __init__(self, places: Places, settings: Iterable[str]) -> None:
-        self._places = places
-        self._files = {path: _signature(path) for path in settings}
-        self._folders = {folder: self._folder(folder) for folder in sys.path if folder}
+    def __init__(self, locations: Locations, settings: Iterable[str]) -> None:
+        self._locations = locations
+        self._files = {path: _get_signature(path) for path in settings}
+        self._folders = {folder: self._list_relevant(folder) for folder in sys.path if folder}
         for folder in self._folders:
-            points = [os.path.join(name, "entry_points.txt") for name in _distributions(folder)]
-            for name in (*points, *(name for name in _names(folder) if name.endswith(".pth"))):
+            entry_points = [os.path.join(name, "entry_points.txt") for name in _list_distributions(folder)]
+            for name in (*entry_points, *(name for name in _list_names(folder) if name.endswith(".pth"))):
                 path = os.path.join(folder, name)
-                self._files[path] = _signature(path)
+                self._files[path] = _get_signature(path)
 
-    def add(self, modules: Iterable[ModuleType]) -> None:
-        """These are loaded too."""
+    def add_modules(self, modules: Iterable[ModuleType]) -> None:
         for module in modules:
             path = getattr(module, "__file__", None)
             if isinstance(path, str) and path not in self._files:
-                self._files[path] = _signature(path)
+                self._files[path] = _get_signature(path)
 
-    def changed(self) -> str:
-        """The first thing that is not as it was; empty where all is."""
-        for path, known in self._files.items():
-            if _signature(path) != known:
+    def find_change(self) -> str:
+        """Return the first path that has changed; empty if none has."""
+        for path, signature in self._files.items():
+            if _get_signature(path) != signature:
                 return path
-        return next((folder for folder, known in self._folders.items() if self._folder(folder) != known), "")
+        return next((folder for folder, names in self._folders.items() if self._list_relevant(folder) != names), "")
 
-    def _folder(self, path: str) -> Signature:
-        """A folder with modules; in one of the project only what pytest finds plugins by matters."""
-        return tuple(_distributions(path) if self._places.is_own(path) else _names(path))
+    def _list_relevant(self, folder: str) -> list[str]:
+        """List a folder of modules; in the project, only what pytest finds plugins by."""
+        return _list_distributions(folder) if self._locations.is_in_project(folder) else _list_names(folder)
 
 
-def _signature(path: str) -> Signature:
+def _get_signature(path: str) -> Signature:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return ()
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def _distributions(folder: str) -> list[str]:
-    return [name for name in _names(folder) if name.endswith((".dist-info", ".egg-info"))]
+def _list_distributions(folder: str) -> list[str]:
+    return [name for name in _list_names(folder) if name.endswith((".dist-info", ".egg-info"))]
 
 
-def _names(folder: str) -> list[str]:
+def _list_names(folder: str) -> list[str]:
     try:
-        found = os.listdir(folder)
+        names = os.listdir(folder)
     except OSError:
         return []
-    return sorted(name for name in found if name.endswith(".pth") or not name.startswith((".", "__pycache__")))
+    return sorted(name for name in names if name.endswith(".pth") or not name.startswith((".", "__pycache__")))

@@ -1,8 +1,8 @@
-"""The process that warm sessions are forked from: pytest and its plugins are loaded, nothing of the project is.
+"""The fork server: a process that has loaded pytest and its plugins, but nothing of the project, and forks sessions.
 
-It waits where pytest would load the first conftest file. A forked session goes on from there; a forked worker of xdist
-goes back to where Python had started. Whatever the server depends on is looked at while a session gets ready, and only
-then the session may go on.
+It stops where pytest would load the first conftest file. A forked session goes on from there; a forked worker of xdist
+goes back to the start of the process. While a session gets ready, the server checks whether anything that it has loaded
+has changed; only then may the session go on.
 """
 
 from __future__ import annotations
@@ -18,265 +18,279 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_loop.session.locations import Places
-from pytest_loop.session.warm import fork, xdist_workers
+from pytest_loop.session.judging_modules import load_judging_modules
+from pytest_loop.session.locations import Locations
+from pytest_loop.session.runner import SESSION_VARIABLE
+from pytest_loop.session.warm import xdist_workers
 from pytest_loop.session.warm.fingerprint import Fingerprint
-from pytest_loop.session.warm.learning import Learning
-from pytest_loop.session.warm.messages import receive, send
-from pytest_loop.session.warm.prepared import PATCHING, threads
+from pytest_loop.session.warm.forked_process import connect_streams, exit_process, reset_process
+from pytest_loop.session.warm.import_trial import PATCHING_PACKAGES, count_threads
+from pytest_loop.session.warm.launcher import SERVER_VARIABLE
+from pytest_loop.session.warm.messages import close_files, receive_message, send_message
+from pytest_loop.session.warm.preloader import Preloader
 
-VARIABLE = "PYTEST_LOOP_SERVER"
-ORDERED = "PYTEST_LOOP_SESSION"
-# Of Linux: whose parent has gone becomes our child; whose parent has gone dies.
-_ADOPT, _DIE = 36, 1
+# Modules that many sessions import after the fork.
+_LATE_MODULES = (
+    "encodings.utf_8_sig",
+    "faulthandler",
+    "getpass",
+    "pdb",
+    "pytest_loop.session.inferred_rules",
+    "pytest_loop.workloads.items",
+)
+# Options of prctl(2) on Linux.
+_PR_SET_CHILD_SUBREAPER, _PR_SET_PDEATHSIG = 36, 1
 
 
-class Leave(BaseException):
-    """Go back to the start of the process, and do this instead."""
+class Restart(BaseException):
+    """Unwind to the start of the process, and run `main` there."""
 
-    def __init__(self, job: Callable[[], int]) -> None:
-        self.job = job
+    def __init__(self, main: Callable[[], int]) -> None:
+        self.pytest_loop_main = main
 
 
 @dataclass
 class Child:
-    """A process that was forked: a session, or a worker of it; `wire` is for what it wants of the server."""
+    """A forked session or worker, and the connection for its requests."""
 
     pid: int
-    wire: socket.socket
-    handle: int | None = None
+    connection: socket.socket
+    pidfd: int | None = None
 
 
 @dataclass
 class Server:
-    """Forks a session at a time, and ends whatever is left of it; `judges` is the module that knows what judges."""
+    """Fork one session at a time, and end every process that it leaves behind.
+
+    In a forked process, `driver` is the connection to the server.
+    """
 
     driver: socket.socket
-    places: Places
-    learning: Learning
-    judges: Any
+    locations: Locations
+    preloader: Preloader
     children: list[Child] = field(default_factory=list)
-    # Workers that are forked ahead, and how many this session has asked for: the next one will want as many.
-    spare: list[Child] = field(default_factory=list)
-    asked: int = 0
 
-    def open(self, config: pytest.Config, door: object) -> None:
-        """Get ready, and wait for orders; only a forked process returns."""
-        reason = self._unfit(config, door)
+    def run(self, config: pytest.Config, fork_point: object) -> None:
+        """Serve orders; only a forked session returns."""
+        reason = self._find_problem(config, fork_point)
         if "xdist" in sys.modules:
-            xdist_workers.get_ready()
-        self.fingerprint = Fingerprint(self.places, _settings(config))
-        self.fingerprint.add(sys.modules.values())
+            xdist_workers.warm_caches()
+        self.fingerprint = Fingerprint(self.locations, _find_settings(config))
+        self.fingerprint.add_modules(sys.modules.values())
         self.prctl = ctypes.CDLL(None).prctl
-        self.prctl(_ADOPT, 1, 0, 0, 0)
-        self.selector = selectors.PollSelector()  # one that a forked process does not share
-        self.selector.register(self.driver, selectors.EVENT_READ, self._hear_driver)
+        self.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.selector = selectors.PollSelector()  # unlike epoll, it is not shared with forked processes
+        self.selector.register(self.driver, selectors.EVENT_READ, self._handle_driver)
         gc.collect()
         gc.freeze()
-        send(self.driver, {"reason": reason})
-        while not self.selector.select()[0][0].data():
-            pass
+        send_message(self.driver, {"reason": reason})
+        is_session = False
+        while not is_session:
+            is_session = self.selector.select()[0][0].data()
 
-    def _unfit(self, config: pytest.Config, door: object) -> str:
-        """Why sessions cannot be forked from here."""
+    def _find_problem(self, config: pytest.Config, fork_point: object) -> str:
+        """Return why sessions cannot be forked from here; empty if they can."""
         first = config.hook.pytest_load_initial_conftests.get_hookimpls()[-1].plugin
-        if first is not door:
+        if first is not fork_point:
             return f"the plugin {config.pluginmanager.get_name(first)} begins before a session can be forked"
-        if threads() > 1:
+        if count_threads() > 1:
             return "a plugin has started a thread"
-        if found := PATCHING & sys.modules.keys():
-            return f"{min(found)} changes what modules do that are loaded already"
+        if patching := PATCHING_PACKAGES & sys.modules.keys():
+            return f"{min(patching)} changes what modules do that are loaded already"
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None)
-            if isinstance(path, str) and self.places.is_own(path):
+            if isinstance(path, str) and self.locations.is_in_project(path):
                 return f"a plugin has loaded {module.__name__}, which is a part of the project"
         return ""
 
-    # -- orders
+    # -- messages; each handler returns whether this process is a forked session
 
-    def _hear_driver(self) -> bool:
-        """An order; says whether this is a session now."""
+    def _handle_driver(self) -> bool:
         try:
-            message, files = receive(self.driver)
+            message, files = receive_message(self.driver)
         except EOFError:
-            self._end_all()
-            fork.end(0)
+            self._end_children()
+            exit_process(0)
         if "run" in message:
-            return self._run(message["run"], files)
-        self._end_all()
-        send(self.driver, {"ended": True})
-        self.fingerprint.add(self.learning.go_on(self.driver, self._end_all))
+            return self._run_session(message["run"], files)
+        self._end_children()
+        send_message(self.driver, {"ended": True})
+        self.fingerprint.add_modules(self.preloader.run_while_idle(self.driver, self._end_children))
         return False
 
-    def _run(self, order: dict[str, Any], files: list[int]) -> bool:
+    def _run_session(self, order: dict[str, Any], files: list[int]) -> bool:
         child = self._fork(0)
         if child is None:
-            out, err, channel = files
-            os.set_inheritable(channel, True)
-            fork.connect((None, out, err))
-            fork.become({ORDERED: f"{channel} {order['path']}", **order["variables"]}, self.places)
-            self.learning.prepared.offer()
-            if "xdist" in sys.modules:
-                xdist_workers.install(self.driver)
-            self._heard()  # that it may go on; a session of a server that is out of date ends here
-            if order["words"] == sys.argv[1:]:
-                return True
-            sys.argv[1:] = order["words"]
-            raise Leave(pytest.main)
-        _close(files)
-        if stale := self.fingerprint.changed():
-            self._end_all()
-            send(self.driver, {"stale": stale})
+            self._become_session(order, files)
+            return True
+        close_files(files)
+        if change := self.fingerprint.find_change():
+            self._end_children()
+            send_message(self.driver, {"stale": change})
             return False
         with suppress(OSError):
-            send(child.wire, {"go": True})
-        child.handle = os.pidfd_open(child.pid)
-        self.selector.register(child.handle, selectors.EVENT_READ, lambda: self._has_ended(child))
-        send(self.driver, {"pid": child.pid})
-        expected, self.asked = min(self.asked, os.cpu_count() or 1), 0
-        self.spare = [self._worker(child) for _ in range(expected)]
+            send_message(child.connection, {"go": True})
+        child.pidfd = os.pidfd_open(child.pid)
+        self.selector.register(child.pidfd, selectors.EVENT_READ, lambda: self._handle_exit(child))
+        send_message(self.driver, {"pid": child.pid})
         return False
 
-    def _worker(self, boss: Child) -> Child:
-        """A worker of a session, which waits for its order."""
-        worker = self._fork(boss.pid)
-        if worker is not None:
-            return worker
-        message, files = self._heard()
-        fork.connect(files)
-        os.environ.clear()
-        fork.become(message["variables"], self.places)
-        self.learning.prepared.offer()
-        sys.argv[:] = ["-c"]
-        raise Leave(_worker)
-
-    def _heard(self) -> tuple[dict[str, Any], list[int]]:
-        """What a forked process is told before it begins; one that is not needed any more is gone."""
+    def _become_session(self, order: dict[str, Any], files: list[int]) -> None:
+        stdout, stderr, channel = files
+        os.set_inheritable(channel, True)
+        connect_streams((None, stdout, stderr))
+        reset_process({SESSION_VARIABLE: f"{channel} {order['path']}", **order["variables"]}, self.locations)
+        self.preloader.store.install_finder()
+        if "xdist" in sys.modules:
+            xdist_workers.fork_workers(self.driver)
         try:
-            return receive(self.driver)
+            receive_message(self.driver)  # the server allows it to go on
         except EOFError:
             os._exit(0)
+        if order["arguments"] != sys.argv[1:]:
+            sys.argv[1:] = order["arguments"]
+            raise Restart(pytest.main)
 
-    def _run_worker(self, order: dict[str, Any], files: list[int], boss: Child) -> bool:
-        self.asked += 1
-        worker = self.spare.pop() if self.spare else self._worker(boss)
-        with suppress(OSError):
-            send(worker.wire, order, files)
-        _close(files)  # a session whose worker has died meanwhile hears nothing but the end
-        with suppress(OSError):
-            send(boss.wire, {"pid": worker.pid})
-        return False
-
-    def _hear_child(self, child: Child) -> bool:
-        """What a session wants: another worker, or to say what it has imported."""
+    def _handle_child(self, child: Child) -> bool:
+        """Handle the request of a session: a worker, or the list of modules that it imported."""
         try:
-            message, files = receive(child.wire)
+            message, files = receive_message(child.connection)
         except EOFError:
-            self.selector.unregister(child.wire)
-            child.wire.close()
+            self.selector.unregister(child.connection)
+            child.connection.close()
             return False
         if "worker" in message:
-            return self._run_worker(message["worker"], files, child)
-        _close(files)
-        self.learning.hear(message.get("modules", ()))
-        self.learning.hear_rules(message.get("rules", {}))
+            self._run_worker(message["worker"], files, child)
+        else:
+            close_files(files)
+            self.preloader.add_request(message.get("modules", ()))
         return False
+
+    def _run_worker(self, order: dict[str, Any], files: list[int], session: Child) -> None:
+        worker = self._fork(session.pid)
+        if worker is not None:
+            close_files(files)
+            with suppress(OSError):
+                send_message(session.connection, {"pid": worker.pid})
+            return
+        connect_streams(files)
+        os.environ.clear()
+        reset_process(order["variables"], self.locations)
+        self.preloader.store.install_finder()
+        sys.argv[:] = ["-c"]
+        raise Restart(_run_execnet)
 
     # -- processes
 
     def _fork(self, group: int) -> Child | None:
-        """A child; in the child, None."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        """Fork; return the child, or None in the child."""
+        server_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         server = os.getpid()
         pid = os.fork()
         if pid:
-            theirs.close()
-            child = Child(pid, ours)
+            child_end.close()
+            child = Child(pid, server_end)
             self.children.append(child)
             with suppress(OSError):
                 os.setpgid(pid, group or pid)
-            self.selector.register(ours, selectors.EVENT_READ, lambda: self._hear_child(child))
+            self.selector.register(server_end, selectors.EVENT_READ, lambda: self._handle_child(child))
             return child
-        self.prctl(_DIE, signal.SIGKILL, 0, 0, 0)
+        self.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != server:
             os._exit(1)
         with suppress(OSError):
             os.setpgid(0, group)
-        ours.close()
-        self._forget_all()
+        server_end.close()
+        self._forget_children()
         self.selector.close()
         self.driver.close()
-        self.driver = theirs
+        self.driver = child_end
         return None
 
-    def _has_ended(self, child: Child) -> bool:
-        """The session is over; its number stays taken until the driver has heard of it."""
-        self.selector.unregister(child.handle or 0)
-        found = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        status = found.si_status if found else signal.SIGKILL
-        send(self.driver, {"exit": status if found and found.si_code == os.CLD_EXITED else -status})
+    def _handle_exit(self, child: Child) -> bool:
+        """Report the exit of a session; its pid stays reserved until the driver ends the session."""
+        self.selector.unregister(child.pidfd or 0)
+        result = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        status = result.si_status if result else signal.SIGKILL
+        send_message(self.driver, {"exit": status if result and result.si_code == os.CLD_EXITED else -status})
         return False
 
-    def _end_all(self) -> None:
-        """Nobody of the session is left: whose parent has gone is a child of this process."""
-        self._forget_all()
+    def _end_children(self) -> None:
+        """Kill all children, which include orphans, until there are none."""
+        self._forget_children()
         with suppress(ChildProcessError):
             while True:
-                for pid in _children():
+                for pid in _find_children():
                     os.kill(pid, signal.SIGKILL)
                 os.waitpid(-1, 0)
 
-    def _forget_all(self) -> None:
+    def _forget_children(self) -> None:
         for child in self.children:
-            for channel in (child.wire, child.handle):
+            for source in (child.connection, child.pidfd):
                 with suppress(KeyError, ValueError):
-                    self.selector.unregister(channel)  # type: ignore[arg-type]
-            child.wire.close()
-            if child.handle is not None:
-                os.close(child.handle)
-        self.children, self.spare = [], []
+                    self.selector.unregister(source)  # type: ignore[arg-type]
+            child.connection.close()
+            if child.pidfd is not None:
+                os.close(child.pidfd)
+        self.children = []
 
-    def leave(self, code: int) -> None:
-        """The end of a forked process: tell the server what was imported from outside of the project."""
-        modules = [name for name in self.learning.prepared.asked if fork.is_installed(name, self.places)]
+    def exit_child(self, code: int) -> None:
+        """End a forked process after it has sent the server the installed modules that it imported."""
+        modules = [name for name in self.preloader.store.missed if _is_installed(name, self.locations)]
         with suppress(OSError):
-            send(self.driver, {"modules": modules, "rules": self.judges.rule_files()})
-        fork.end(code)
+            send_message(self.driver, {"modules": modules})
+        exit_process(code)
 
 
-def serve(config: pytest.Config, door: Any, judges: Any) -> None:
-    """Everything but the project is loaded; only a forked session comes back from here."""
-    told = json.loads(os.environ.pop(VARIABLE))
-    driver = socket.socket(fileno=told["wire"])
+def serve(config: pytest.Config, fork_point: Any) -> None:
+    """Run the fork server, which becomes `fork_point.server`; only a forked session returns."""
+    settings = json.loads(os.environ.pop(SERVER_VARIABLE))
+    driver = socket.socket(fileno=settings["connection"])
     driver.set_inheritable(False)
-    places = Places(Path(told["root"]))
-    judges.get_ready()
-    door.server = Server(driver, places, Learning(places, told["since"], judges.read), judges)
-    door.server.open(config, door)
-    config.pluginmanager.unregister(door)
+    locations = Locations(Path(settings["root"]))
+    load_judging_modules()
+    for name in _LATE_MODULES:
+        import_module(name)
+    _build_models()
+    fork_point.server = Server(driver, locations, Preloader(locations, settings["since"]))
+    fork_point.server.run(config, fork_point)
+    config.pluginmanager.unregister(fork_point)
 
 
-def _worker() -> int:
-    """What `python -c` does for a worker of xdist."""
+def _build_models() -> None:
+    """Build pydantic models now: they are built lazily, which costs each session 30 ms."""
+    from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Plan, Rule
+    from pytest_loop.core.model.session_order import SessionOrder
+    from pytest_loop.core.workload.measurement import CaseResult
+
+    for model in (SessionOrder, Plan, Criteria, Rule, Evidence, Finding, CaseResult):
+        model.model_rebuild()
+
+
+def _run_execnet() -> int:
+    """Do what `python -c` does for a worker of xdist: run the script that execnet sends."""
     exec(eval(sys.stdin.readline()))  # noqa: S102, S307
     return 0
 
 
-def _settings(config: pytest.Config) -> list[str]:
-    """The files that pytest has read."""
-    words = [word[1:] for word in map(str, config.invocation_params.args) if word.startswith("@")]
-    return [*([str(config.inipath)] if config.inipath else []), *words]
+def _find_settings(config: pytest.Config) -> list[str]:
+    """Return the files that pytest has read its settings from."""
+    arguments = [argument[1:] for argument in map(str, config.invocation_params.args) if argument.startswith("@")]
+    return [*([str(config.inipath)] if config.inipath else []), *arguments]
 
 
-def _children() -> list[int]:
+def _find_children() -> list[int]:
     return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()]
 
 
-def _close(files: list[int]) -> None:
-    for descriptor in files:
-        os.close(descriptor)
+def _is_installed(name: str, locations: Locations) -> bool:
+    """Return whether a loaded module belongs to the interpreter or its environment."""
+    spec = getattr(sys.modules.get(name), "__spec__", None)
+    origin = getattr(spec, "origin", None)
+    return isinstance(origin, str) and (origin in ("built-in", "frozen") or locations.is_installed(origin))

@@ -8,27 +8,27 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-_MOST = 8
+_MAX_FILES = 8
 
 
-def send(wire: socket.socket, message: dict[str, Any], files: Sequence[int] = ()) -> None:
-    """The text travels as a file in memory, so that it may be of any length."""
+def send_message(connection: socket.socket, message: dict[str, Any], files: Sequence[int] = ()) -> None:
+    """Send a message of any length: its text is passed as a file in memory."""
     body = os.memfd_create("pytest-loop")
     try:
         with os.fdopen(os.dup(body), "wb") as file:
             file.write(json.dumps(message).encode())
-        socket.send_fds(wire, [b"\n"], [body, *files])
+        socket.send_fds(connection, [b"\n"], [body, *files])
     finally:
         os.close(body)
 
 
-def receive(wire: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The next message and the files that came with it; raises `EOFError` where nothing sensible can follow."""
+def receive_message(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Return the next message and its files; raises `EOFError` at the end, or after a message that makes no sense."""
     try:
-        said, files, _, _ = socket.recv_fds(wire, 1, _MOST, socket.MSG_CMSG_CLOEXEC)
+        data, files, _, _ = socket.recv_fds(connection, 1, _MAX_FILES, socket.MSG_CMSG_CLOEXEC)
     except OSError:
-        said, files = b"", []
-    if not said or not files:
+        data, files = b"", []
+    if not data or not files:
         raise EOFError
     with os.fdopen(files[0], "rb") as file:
         file.seek(0)
@@ -36,6 +36,11 @@ def receive(wire: socket.socket) -> tuple[dict[str, Any], list[int]]:
     try:
         return dict(json.loads(text)), files[1:]
     except (TypeError, ValueError):
-        for other in files[1:]:
-            os.close(other)
-        raise EOFError from None  # whoever says such things is not heard any more
+        close_files(files[1:])
+        raise EOFError from None
+
+
+def close_files(descriptors: Sequence[int]) -> None:
+    """Close descriptors."""
+    for descriptor in descriptors:
+        os.close(descriptor)

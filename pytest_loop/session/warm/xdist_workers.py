@@ -1,4 +1,4 @@
-"""Workers of xdist in sessions of a run: how they begin; the rest of xdist does not know."""
+"""Workers of xdist in sessions of a run: patches of execnet that change how they start."""
 
 from __future__ import annotations
 
@@ -17,80 +17,84 @@ from execnet import gateway_io
 from execnet.gateway_base import ExecModel, Popen2IO
 from execnet.xspec import XSpec
 
-from pytest_loop.session.warm.messages import receive, send
+from pytest_loop.session.warm.messages import receive_message, send_message
 
-_PYTHON = "PYTHON"
-_CAN_SHIELD = sys.version_info >= (3, 11)
-_OURS = frozenset({"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"})
+_HAS_SAFE_PATH_OPTION = sys.version_info >= (3, 11)
+_SESSION_VARIABLES = frozenset({"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"})
 
 
-class _Worker:
-    """As much of a `Popen` as execnet needs."""
+class _ForkedWorker:
+    """Minimal Popen interface for execnet: a worker that the fork server forks."""
 
     def __init__(self, server: socket.socket) -> None:
-        theirs_in, ours_in = os.pipe()
-        ours_out, theirs_out = os.pipe()
+        worker_stdin, stdin = os.pipe()
+        stdout, worker_stdout = os.pipe()
         try:
-            send(server, {"worker": {"variables": dict(os.environ)}}, (theirs_in, theirs_out, 2))
-            message, _ = receive(server)
+            message = {"worker": {"variables": dict(os.environ)}}
+            send_message(server, message, (worker_stdin, worker_stdout, 2))
+            reply, _ = receive_message(server)
         finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
-        self.pid = int(message["pid"])
-        self._handle = os.pidfd_open(self.pid)
-        self.stdin: IO[bytes] = os.fdopen(ours_in, "wb")
-        self.stdout: IO[bytes] = os.fdopen(ours_out, "rb")
+            os.close(worker_stdin)
+            os.close(worker_stdout)
+        self.pid = int(reply["pid"])
+        self._pidfd = os.pidfd_open(self.pid)
+        self.stdin: IO[bytes] = os.fdopen(stdin, "wb")
+        self.stdout: IO[bytes] = os.fdopen(stdout, "rb")
 
     def wait(self) -> int:
-        select.select([self._handle], [], [])
+        select.select([self._pidfd], [], [])
         return 0
 
     def kill(self) -> None:
         with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
 
-class _Wires(gateway_io.Popen2IOMaster):
-    def __init__(self, worker: _Worker, execmodel: ExecModel) -> None:
+class _ForkedWorkerIO(gateway_io.Popen2IOMaster):
+    def __init__(self, worker: _ForkedWorker, execmodel: ExecModel) -> None:
         self.popen = worker
         Popen2IO.__init__(self, worker.stdin, worker.stdout, execmodel=execmodel)
 
 
-def get_ready() -> None:
-    """Once, before anybody is forked: import and ask what xdist does in every session; Python remembers."""
+def warm_caches() -> None:
+    """Import and compute once, before any fork, what xdist needs in every session."""
     import_module("xdist.dsession")
     platform.platform()
-    inspect.getsource(get_ready)
+    inspect.getsource(warm_caches)
 
 
-def install(server: socket.socket) -> None:
-    """From now on, in this process: a worker on this machine with this interpreter is forked."""
-    start = gateway_io.create_io
-    before = _interpreter()
+def fork_workers(server: socket.socket) -> None:
+    """Patch execnet: from now on, a local worker with this interpreter is forked by the server."""
+    create_process_io = gateway_io.create_io
+    variables = _get_python_variables()
 
     def create_io(spec: XSpec, execmodel: ExecModel) -> Any:
         is_plain = spec.popen and not spec.python and not spec.dont_write_bytecode and not spec.via
-        if not is_plain or _interpreter() != before:
-            return start(spec, execmodel)
-        return _Wires(_Worker(server), execmodel)
+        if not is_plain or _get_python_variables() != variables:
+            return create_process_io(spec, execmodel)
+        return _ForkedWorkerIO(_ForkedWorker(server), execmodel)
 
     gateway_io.create_io = create_io
 
 
-def shield() -> None:
-    """From now on, in this process: a worker that is started takes nothing of its working folder for Python's own.
+def isolate_working_folder() -> None:
+    """Patch execnet: from now on, no module of the working folder hides one of the standard library in a worker.
 
-    By an option, because a variable would reach whatever tests start, whose scripts import what lies beside them.
+    This is an option of the interpreter: a variable would also reach the scripts that tests start.
     """
-    args = gateway_io.popen_args
+    make_arguments = gateway_io.popen_args
 
     def popen_args(spec: XSpec) -> list[str]:
-        first, *others = args(spec)
-        return [first, *(["-P"] if first == sys.executable and _CAN_SHIELD else []), *others]
+        first, *others = make_arguments(spec)
+        return [first, *(["-P"] if first == sys.executable and _HAS_SAFE_PATH_OPTION else []), *others]
 
     gateway_io.popen_args = popen_args
 
 
-def _interpreter() -> dict[str, str]:
-    """What an interpreter reads when it starts."""
-    return {name: value for name, value in os.environ.items() if name.startswith(_PYTHON) and name not in _OURS}
+def _get_python_variables() -> dict[str, str]:
+    """Return the variables that an interpreter reads at its start."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith("PYTHON") and name not in _SESSION_VARIABLES
+    }

@@ -22,8 +22,8 @@ from pytest_loop.show.html.grid import grid, plain
 from pytest_loop.show.html.story import UNKNOWN, edits, ledger, remarks
 from pytest_loop.show.html.verdict import verdict
 from pytest_loop.show.run import go_on
+from pytest_loop.show.score_section import format_score
 from pytest_loop.show.summary import rounds
-from pytest_loop.show.terminal import format_score
 
 FOLDER = Path(__file__).parent
 MISSING = "the report needs Jinja2: pip install 'pytest-agent-loop[report]'"

@@ -147,7 +147,7 @@ class Ledger:
 
 def ledger(events: Sequence[Event], agents: Sequence[str]) -> Ledger:
     """Build the ledger of all steps; `agents` are those of the run."""
-    steps = [event for event in events if isinstance(event.payload, StepPayload)]
+    steps = [event for event in events if event.completes or event.kind is Kind.PHASE_ERROR]
     entries = [_build_entry(event, next_event, agents) for event, next_event in zip_longest(steps, steps[1:])]
     payloads = [event.payload for event in steps if isinstance(event.payload, StepPayload)]
     tokens = _sum(payload.usage.tokens for payload in payloads)
@@ -178,7 +178,7 @@ def _build_entry(event: Event, next_event: Event | None, agents: Sequence[str]) 
         seconds=f"with {partner}" if partner else _format_seconds(payload.seconds),
         tokens=_format_tokens(usage.tokens) if is_asked else NONE,
         cost=_format_cost(usage.cost_usd) if is_asked else NONE,
-        is_error=payload.is_error,
+        is_error=event.kind is Kind.PHASE_ERROR,
     )
 
 
@@ -202,8 +202,7 @@ def _name_step(event: Event) -> str:
     payload = event.payload
     if isinstance(payload, PhaseError):
         return payload.step or event.step
-    step = payload.completes if isinstance(payload, StepPayload) else None
-    return step.value if step else event.step
+    return event.completes.value if event.completes else event.step
 
 
 def _sum(numbers: Iterable[float | None]) -> float | None:

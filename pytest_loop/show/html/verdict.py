@@ -10,7 +10,7 @@ from pytest_loop.core.model.evaluation import Complaint
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Reason, Status
 from pytest_loop.core.reporting.outcome import ArtifactStatus, get_artifact_status
-from pytest_loop.show.terminal import decimal, format_score
+from pytest_loop.show.score_section import format_decimal, format_score
 
 _TITLES = {
     Status.RUNNING: "Not over yet",
@@ -61,8 +61,8 @@ def verdict(state: RunState) -> VerdictPanel:
         *head,
         phase=evaluation.phase.value,
         score=score,
-        threshold=decimal(threshold),
-        gap=decimal(threshold - Fraction(score)) if Fraction(repr(evaluation.score)) < threshold else None,
+        threshold=format_decimal(threshold),
+        gap=format_decimal(threshold - Fraction(score)) if Fraction(repr(evaluation.score)) < threshold else None,
         share=evaluation.score,
         mark=float(threshold),
         passing=evaluation.passing,

@@ -1,4 +1,4 @@
-"""What to mend next: few issues, the right ones, and never too long."""
+"""A critique holds few issues, the most important ones, within its tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.judging.critique import MOST_ISSUES, MOST_TOKENS, build_critique, render_critique
+from pytest_loop.core.judging.critique import MAX_ISSUES, MAX_TOKENS, build_critique, render_critique
 from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, Novelty, RuleResult, SealFinding
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
@@ -25,72 +25,72 @@ Make = Callable[..., RunRule]
 WARN, INFO = Severity.WARN, Severity.INFO
 
 
-def criticised(*rules: RunRule, tokens: int = MOST_TOKENS, **failing: Finding | list[Finding] | str) -> Critique:
-    """Rules pass unless something is said under their last word."""
+def criticize(*rules: RunRule, tokens: int = MAX_TOKENS, **failing: Finding | list[Finding] | str) -> Critique:
+    """Build the critique of rules, which pass unless a problem is given under their last word."""
     reported = {}
     for rule in rules:
-        said = failing.get(rule.id.rpartition(".")[2])
-        findings = said if isinstance(said, list) else [said] if isinstance(said, Finding) else []
-        outcome = Outcome.PASSED if said is None else Outcome.FAILED
-        text = said if isinstance(said, str) else ""
+        problem = failing.get(rule.id.rpartition(".")[2])
+        findings = problem if isinstance(problem, list) else [problem] if isinstance(problem, Finding) else []
+        outcome = Outcome.PASSED if problem is None else Outcome.FAILED
+        text = problem if isinstance(problem, str) else ""
         reported[rule.id] = [Evidence(outcome=outcome, text=text, findings=tuple(findings))]
     criteria = RunCriteria(rules=rules)
     return build_critique(criteria, assess(criteria, Phase.B, reported, ""), (), tokens)
 
 
-def ids(what: Critique) -> list[str]:
-    return [issue.rule_id for issue in what.issues]
+def list_ids(critique: Critique) -> list[str]:
+    return [issue.rule_id for issue in critique.issues]
 
 
 # -- which
 
 
-def test_the_most_important_come_first(rule: Make) -> None:
+def test_most_important_issues_come_first(rule: Make) -> None:
     rules = [
         rule("a.x.light", weight=1), rule("a.x.heavy", weight=5), rule("a.x.usual"),
         rule("a.x.never", WARN, weight=0, must_not=True),
     ]  # fmt: skip
-    what = criticised(*rules, light="l", heavy="h", usual="u", never="n")
-    assert ids(what) == ["a.x.never", "a.x.heavy", "a.x.usual", "a.x.light"]
+    critique = criticize(*rules, light="l", heavy="h", usual="u", never="n")
+    assert list_ids(critique) == ["a.x.never", "a.x.heavy", "a.x.usual", "a.x.light"]
 
 
-def test_warnings_are_told_only_where_nothing_blocks(rule: Make) -> None:
+def test_warnings_are_reported_only_if_nothing_blocks(rule: Make) -> None:
     rules = [rule("a.x.y"), rule("a.x.w", WARN, weight=99), rule("a.x.i", INFO)]
-    assert ids(criticised(*rules, y="no", w="hm", i="oh")) == ["a.x.y"]
-    assert ids(criticised(*rules, w="hm", i="oh")) == ["a.x.w"]
-    assert ids(criticised(*rules, i="oh")) == []
+    assert list_ids(criticize(*rules, y="no", w="hm", i="oh")) == ["a.x.y"]
+    assert list_ids(criticize(*rules, w="hm", i="oh")) == ["a.x.w"]
+    assert list_ids(criticize(*rules, i="oh")) == []
 
 
-def test_at_most_five_issues_and_how_many_were_left_out(rule: Make) -> None:
+def test_at_most_five_issues_and_the_number_of_omitted_rules(rule: Make) -> None:
     rules = [rule(f"a.x.y{number}") for number in range(9)]
     failing: dict[str, Any] = {f"y{number}": f"other {number}" for number in range(9)}
-    what = criticised(*rules, **failing)
-    assert (len(what.issues), what.left_out) == (MOST_ISSUES, 4)
-    assert render_critique(what).endswith("4 more rules fail; mend these first.")
+    critique = criticize(*rules, **failing)
+    assert (len(critique.issues), critique.left_out) == (MAX_ISSUES, 4)
+    assert render_critique(critique).endswith("4 more rules fail; mend these first.")
 
 
-def test_of_two_causes_that_matter_the_same_the_wider_comes_first(rule: Make) -> None:
+def test_of_equally_important_causes_the_wider_comes_first(rule: Make) -> None:
     rules = [rule("a.x.lone"), rule("a.x.one"), rule("a.x.two")]
-    assert ids(criticised(*rules, lone="lonely", one="shared", two="shared")) == ["a.x.one", "a.x.lone"]
+    assert list_ids(criticize(*rules, lone="lonely", one="shared", two="shared")) == ["a.x.one", "a.x.lone"]
 
 
-def test_a_result_of_a_rule_that_is_not_in_the_criteria_is_ignored(rule: Make) -> None:
-    one = Assessment(score=0, passed=False, rule_results=(RuleResult(id="gone", verdict=Verdict.FAIL),))
-    assert build_critique(RunCriteria(rules=(rule(),)), one) == Critique()
+def test_result_of_an_unknown_rule_is_ignored(rule: Make) -> None:
+    assessment = Assessment(score=0, passed=False, rule_results=(RuleResult(id="gone", verdict=Verdict.FAIL),))
+    assert build_critique(RunCriteria(rules=(rule(),)), assessment) == Critique()
 
 
 # -- one cause, one issue
 
 
-def crash(where: str, message: str) -> Finding:
+def build_crash(where: str, message: str) -> Finding:
     return Finding(expected="", found=message, where=where, detail=f"    total()\nE   {message}\n\n{where}: Error")
 
 
 CAUSES: list[Callable[[int], Finding]] = [
-    lambda number: crash("shop/cart.py:12", "KeyError: 'currency'"),
-    lambda number: crash(f"tests/test_{number}.py:1", "ImportError: cannot import name 'Cart' from 'shop'"),
-    lambda number: crash("tests/helpers.py:7", "assert 3 == 4"),
-    lambda number: crash("tests/conftest.py:9", f"TimeoutError: no answer after {number}.5 s (seed: {number})"),
+    lambda number: build_crash("shop/cart.py:12", "KeyError: 'currency'"),
+    lambda number: build_crash(f"tests/test_{number}.py:1", "ImportError: cannot import name 'Cart' from 'shop'"),
+    lambda number: build_crash("tests/helpers.py:7", "assert 3 == 4"),
+    lambda number: build_crash("tests/conftest.py:9", f"TimeoutError: no answer after {number}.5 s (seed: {number})"),
     lambda number: Finding(expected="exit code 0 of `ruff check`", found="exit code 1", detail=f"line {number}"),
 ]
 
@@ -99,49 +99,51 @@ def test_two_hundred_failures_of_five_causes_name_all_five(rule: Make) -> None:
     rules = [rule(f"tests/test_{number}.py::test_it") for number in range(200)]
     criteria = RunCriteria(rules=tuple(rules))
     reported = {
-        one.id: [Evidence(outcome=Outcome.FAILED, findings=(CAUSES[number % 5](number),))]
-        for number, one in enumerate(rules)
+        broken.id: [Evidence(outcome=Outcome.FAILED, findings=(CAUSES[number % 5](number),))]
+        for number, broken in enumerate(rules)
     }
-    what = build_critique(criteria, assess(criteria, Phase.A, reported, ""))
-    text = render_critique(what)
-    assert [issue.others for issue in what.issues] == [39] * 5
-    assert what.left_out == 0
+    critique = build_critique(criteria, assess(criteria, Phase.A, reported, ""))
+    text = render_critique(critique)
+    assert [issue.others for issue in critique.issues] == [39] * 5
+    assert critique.left_out == 0
     for name in ("'currency'", "'Cart'", "assert 3 == 4", "TimeoutError", "ruff check"):
         assert name in text
     assert text.count("and 36 more") == 5
 
 
-def test_two_assertions_that_say_the_same_are_two_causes(rule: Make) -> None:
-    one, other = crash("tests/test_a.py:3", "assert False"), crash("tests/test_b.py:3", "assert False")
-    assert len(criticised(rule("a.x.y"), rule("a.x.z"), y=one, z=other).issues) == 2
+def test_equal_assertions_at_different_places_are_two_causes(rule: Make) -> None:
+    first, second = build_crash("tests/test_a.py:3", "assert False"), build_crash("tests/test_b.py:3", "assert False")
+    assert len(criticize(rule("a.x.y"), rule("a.x.z"), y=first, z=second).issues) == 2
 
 
-def failed_after(source: str, where: str, message: str) -> Finding:
+def build_failure_after(source: str, where: str, message: str) -> Finding:
     detail = f"    def test_it():\n>       {source}\nE       {message}\n\n{where}: AssertionError"
     return Finding(expected="", found=message, where=where, detail=detail)
 
 
-def test_assertions_after_the_same_calls_are_one_issue_only_where_there_is_no_room_for_all(rule: Make) -> None:
+def test_assertions_after_the_same_calls_are_merged_only_if_there_are_too_many(rule: Make) -> None:
     failing: dict[str, Any] = {
-        f"t{number}": failed_after(f"assert shop.tax({number}) == 19", f"t.py:{number}", f"assert {number} == 19")
+        f"t{number}": build_failure_after(
+            f"assert shop.tax({number}) == 19", f"t.py:{number}", f"assert {number} == 19"
+        )
         for number in range(4)
     }
-    failing["label"] = failed_after("assert shop.label(1) == 'tea'", "u.py:9", "assert 'TEA' == 'tea'")
+    failing["label"] = build_failure_after("assert shop.label(1) == 'tea'", "u.py:9", "assert 'TEA' == 'tea'")
     rules = [rule(f"a.x.{name}") for name in failing]
-    assert ids(criticised(*rules, **failing)) == ["a.x.t0", "a.x.t1", "a.x.t2", "a.x.t3", "a.x.label"]
-    what = criticised(*rules, rule("a.x.other"), other="no", **failing)
-    assert [(issue.rule_id, issue.others) for issue in what.issues] == [
+    assert list_ids(criticize(*rules, **failing)) == ["a.x.t0", "a.x.t1", "a.x.t2", "a.x.t3", "a.x.label"]
+    critique = criticize(*rules, rule("a.x.other"), other="no", **failing)
+    assert [(issue.rule_id, issue.others) for issue in critique.issues] == [
         ("a.x.t0", 3),
         ("a.x.label", 0),
         ("a.x.other", 0),
     ]
 
 
-def test_what_a_test_shows_is_told_without_what_was_said_already(rule: Make) -> None:
-    finding = failed_after("assert shop.tax(100) == 19", "tests/test_a.py:3", "assert 20 == 19")
+def test_excerpt_does_not_repeat_the_message(rule: Make) -> None:
+    finding = build_failure_after("assert shop.tax(100) == 19", "tests/test_a.py:3", "assert 20 == 19")
     failing: dict[str, Any] = {"py::test_tax": finding}
     name = "tests/test_a.py::test_tax"
-    assert render_critique(criticised(rule(name, description=name), **failing)) == (
+    assert render_critique(criticize(rule(name, description=name), **failing)) == (
         "1. tests/test_a.py::test_tax (fail, new)\n"
         "   tests/test_a.py:3: assert 20 == 19\n"
         "   |     def test_it():\n"
@@ -150,17 +152,17 @@ def test_what_a_test_shows_is_told_without_what_was_said_already(rule: Make) -> 
     )
 
 
-def test_rules_that_say_nothing_have_nothing_in_common(rule: Make) -> None:
-    assert len(criticised(rule("a.x.y"), rule("a.x.z"), y="", z="").issues) == 2
+def test_failures_without_details_are_separate_issues(rule: Make) -> None:
+    assert len(criticize(rule("a.x.y"), rule("a.x.z"), y="", z="").issues) == 2
 
 
-# -- what an issue says
+# -- the text of an issue
 
 
-def test_an_issue_says_what_where_expected_found_and_how_to_mend_it(rule: Make) -> None:
+def test_issue_states_problem_place_expectation_and_fix(rule: Make) -> None:
     finding = Finding(expected="`/courses`", found="no match", where="api.yaml:3", detail="paths:\n  /users: {}")
-    what = criticised(rule("a.x.y", fix="Add the path"), y=finding)
-    assert what.issues == (
+    critique = criticize(rule("a.x.y", fix="Add the path"), y=finding)
+    assert critique.issues == (
         Issue(
             rule_id="a.x.y",
             problem="api.yaml:3: expected `/courses`, found no match",
@@ -172,7 +174,7 @@ def test_an_issue_says_what_where_expected_found_and_how_to_mend_it(rule: Make) 
             lines="paths:\n  /users: {}",
         ),
     )
-    assert render_critique(what) == (
+    assert render_critique(critique) == (
         "1. a.x.y (fail, new)\n"
         "   api.yaml:3: expected `/courses`, found no match\n"
         "   | paths:\n"
@@ -190,38 +192,41 @@ def test_an_issue_says_what_where_expected_found_and_how_to_mend_it(rule: Make) 
         ({"fix": "do\nthis"}, "do this"),
     ],
 )
-def test_without_advice_the_rule_itself_is_the_aim(rule: Make, fields: dict[str, Any], advice: str) -> None:
-    assert criticised(rule("a.x.y", **fields), y="no").issues[0].fix_instruction == advice
+def test_without_a_fix_the_description_is_the_instruction(rule: Make, fields: dict[str, Any], advice: str) -> None:
+    assert criticize(rule("a.x.y", **fields), y="no").issues[0].fix_instruction == advice
 
 
-def test_further_findings_are_counted_and_shown_where_nothing_else_explains(rule: Make) -> None:
+def test_further_findings_are_counted_and_quoted_without_details(rule: Make) -> None:
     many = [Finding(expected="", found=f"problem {number}") for number in range(8)]
-    text = render_critique(criticised(rule("a.x.y"), y=many))
+    text = render_critique(criticize(rule("a.x.y"), y=many))
     assert "problem 0 (and 7 more)\n   | problem 1\n" in text
 
 
-def test_an_issue_names_some_of_the_rules_with_the_same_cause(rule: Make) -> None:
-    what = criticised(rule("a.x.y"), rule("a.x.z"), y="same", z="same")
-    assert (what.issues[0].also, what.issues[0].expected_effect) == (("a.x.z",), "it passes, and 1 more with it")
-    assert "   the same cause fails a.x.z\n" in render_critique(what)
+def test_issue_names_rules_with_the_same_cause(rule: Make) -> None:
+    critique = criticize(rule("a.x.y"), rule("a.x.z"), y="same", z="same")
+    assert (critique.issues[0].also, critique.issues[0].expected_effect) == (
+        ("a.x.z",),
+        "it passes, and 1 more with it",
+    )
+    assert "   the same cause fails a.x.z\n" in render_critique(critique)
 
 
-def test_an_issue_is_new_repeated_or_a_regression(tell: Tell, rule: Make) -> None:
+def test_issue_is_new_repeated_or_a_regression(tell: Tell, rule: Make) -> None:
     story = tell(rule("a.x.y"), rule("a.x.z"), max_iterations=9)
 
-    def novelties() -> dict[str, tuple[Novelty, int]]:
+    def find_novelties() -> dict[str, tuple[Novelty, int]]:
         story.until(Kind.REFINEMENT_DONE)
         assert story.state.critique
         return {issue.rule_id: (issue.novelty, issue.times) for issue in story.state.critique.issues}
 
     story.judged("a.x.y")
-    assert novelties() == {"a.x.y": (Novelty.NEW, 1)}
+    assert find_novelties() == {"a.x.y": (Novelty.NEW, 1)}
     story.judged("a.x.y", "a.x.z")
-    assert novelties() == {"a.x.y": (Novelty.REPEATED, 2), "a.x.z": (Novelty.REGRESSION, 1)}
+    assert find_novelties() == {"a.x.y": (Novelty.REPEATED, 2), "a.x.z": (Novelty.REGRESSION, 1)}
     assert story.state.critique
     assert "a.x.y (fail, repeated 2 times)" in render_critique(story.state.critique)
     story.judged("a.x.y", message="something else")
-    assert novelties() == {"a.x.y": (Novelty.NEW, 1)}
+    assert find_novelties() == {"a.x.y": (Novelty.NEW, 1)}
 
 
 # -- how long
@@ -233,10 +238,10 @@ HUGE = st.sampled_from(["x", "漢", "🎉", "word ", "long line " * 30 + "\n", "
 
 @given(
     texts=st.lists(st.tuples(HUGE, HUGE, HUGE), min_size=1, max_size=8),
-    budget=st.sampled_from([0, 1, 50, 200, MOST_TOKENS, 9_000]),
+    budget=st.sampled_from([0, 1, 50, 200, MAX_TOKENS, 9_000]),
 )
 @settings(max_examples=40, deadline=None)
-def test_a_critique_is_never_longer_than_allowed(texts: list[tuple[str, str, str]], budget: int) -> None:
+def test_critique_stays_within_its_tokens(texts: list[tuple[str, str, str]], budget: int) -> None:
     rules = tuple(
         RunRule(id=f"{number}{name[:9_999]}", description=name, fix=fix or None)
         for number, (name, fix, _) in enumerate(texts)
@@ -248,48 +253,50 @@ def test_a_critique_is_never_longer_than_allowed(texts: list[tuple[str, str, str
         ]
         for rule, (_, _, text) in zip(rules, texts, strict=True)
     }
-    what = build_critique(criteria, assess(criteria, Phase.A, reported, ""), (), budget)
-    assert len(what.issues) <= MOST_ISSUES
-    assert estimate_tokens(render_critique(what)) <= budget
+    critique = build_critique(criteria, assess(criteria, Phase.A, reported, ""), (), budget)
+    assert len(critique.issues) <= MAX_ISSUES
+    assert estimate_tokens(render_critique(critique)) <= budget
 
 
 @given(HUGE, st.integers(0, 5))
 @settings(max_examples=20, deadline=None)
-def test_a_critique_that_somebody_else_made_is_not_longer_either(text: str, count: int) -> None:
+def test_foreign_critique_stays_within_its_tokens(text: str, count: int) -> None:
     issue = Issue(rule_id=text, problem=text, fix_instruction=text, lines=text, also=(text,) * 3, others=9)
-    assert estimate_tokens(render_critique(Critique(issues=(issue,) * count, left_out=9))) <= MOST_TOKENS
+    assert estimate_tokens(render_critique(Critique(issues=(issue,) * count, left_out=9))) <= MAX_TOKENS
 
 
-def test_the_last_lines_are_shown_where_there_is_no_room_for_all(rule: Make) -> None:
+def test_last_lines_are_quoted_if_not_all_fit(rule: Make) -> None:
     detail = "\n".join(f"line number {number}" for number in range(100))
-    text = render_critique(criticised(rule("a.x.y"), tokens=200, y=Finding(expected="", found="no", detail=detail)))
+    text = render_critique(criticize(rule("a.x.y"), tokens=200, y=Finding(expected="", found="no", detail=detail)))
     shown = [line for line in text.splitlines() if line.startswith("   | ")]
     assert shown[-1] == "   | line number 99"
     assert 5 < len(shown) < 40
 
 
-def test_nothing_fails_and_nothing_is_said(rule: Make) -> None:
-    assert render_critique(criticised(rule())) == ""
+def test_critique_without_failures_is_empty(rule: Make) -> None:
+    assert render_critique(criticize(rule())) == ""
 
 
-def test_tampering_with_the_judge_comes_first_and_what_is_only_reported_is_not_told() -> None:
+def test_tampering_comes_first_and_reported_kinds_are_omitted() -> None:
     signs = [SealFinding(kind="sealed", path=f"tests/test_{number}.py", detail="was changed") for number in range(5)]
-    one = Assessment(score=1, passed=True, void=True, findings=(*signs, SealFinding(kind="literal", path="a.py")))
-    made = build_critique(RunCriteria(), one)
-    assert [issue.rule_id for issue in made.issues] == ["the judge itself"]
-    assert made.issues[0].problem == (
+    assessment = Assessment(
+        score=1, passed=True, void=True, findings=(*signs, SealFinding(kind="literal", path="a.py"))
+    )
+    critique = build_critique(RunCriteria(), assessment)
+    assert [issue.rule_id for issue in critique.issues] == ["the judge itself"]
+    assert critique.issues[0].problem == (
         "tests/test_0.py: was changed; tests/test_1.py: was changed; tests/test_2.py: was changed (and 2 more)"
     )
-    assert build_critique(RunCriteria(), one.model_copy(update={"findings": signs[5:]})).issues == ()
+    assert build_critique(RunCriteria(), assessment.model_copy(update={"findings": signs[5:]})).issues == ()
 
 
 def test_suspicious_lines_close_the_critique(rule: Make) -> None:
-    made = criticised(rule("a.x.one"), one=Finding(expected="1", found="2"))
-    assert "Suspicious" not in render_critique(made)
+    critique = criticize(rule("a.x.one"), one=Finding(expected="1", found="2"))
+    assert "Suspicious" not in render_critique(critique)
     lines = ("shop.py:3 (0.90) return a - b", f"shop.py:9 (0.50) {'x' * 400}")
-    whole = render_critique(made.model_copy(update={"suspects": lines}))
-    head, first, second = whole.splitlines()[-3:]
+    text = render_critique(critique.model_copy(update={"suspects": lines}))
+    head, first, second = text.splitlines()[-3:]
     assert head == "Suspicious lines, because failing tests run them and passing ones seldom do:"
     assert first == "   shop.py:3 (0.90) return a - b"
     assert estimate_tokens(second) < 80
-    assert estimate_tokens(render_critique(made.model_copy(update={"suspects": lines * 99, "tokens": 200}))) <= 200
+    assert estimate_tokens(render_critique(critique.model_copy(update={"suspects": lines * 99, "tokens": 200}))) <= 200

@@ -1,4 +1,4 @@
-"""What a run is going to do: its criteria, and its plan."""
+"""A draft combines the criteria of a session and plans steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 Make = Callable[..., RunRule]
 
 
-def a_file(name: str, *ids: str, a: str = "0.8", b: str = "0.9", **fields: Any) -> Criteria:
+def build_criteria(name: str, *ids: str, a: str = "0.8", b: str = "0.9", **fields: Any) -> Criteria:
     rules = tuple(Rule(id=one, description=f"{name} {one}") for one in ids)
     thresholds = {Phase.A: Fraction(a), Phase.B: Fraction(b)}
     return Criteria(name=name, source=f"{name}.rules.yaml", rules=rules, thresholds=thresholds, **fields)
@@ -34,43 +34,45 @@ def a_file(name: str, *ids: str, a: str = "0.8", b: str = "0.9", **fields: Any) 
 # -- criteria
 
 
-def test_one_file_is_taken_over_as_it_is() -> None:
-    made = build_run_criteria(Plan(criteria=(a_file("docs", "a.x.y", "b.x.z", version=3),)), {}, {})
-    assert (made.name, made.version, [rule.id for rule in made.rules]) == ("docs", 3, ["a.x.y", "b.x.z"])
-    assert [rule.key for rule in made.rules] == ["docs.rules.yaml::a.x.y", "docs.rules.yaml::b.x.z"]
-    assert {phase: level.threshold for phase, level in made.phase.items()} == {
+def test_criteria_of_one_file_are_taken_over() -> None:
+    criteria = build_run_criteria(Plan(criteria=(build_criteria("docs", "a.x.y", "b.x.z", version=3),)), {}, {})
+    assert (criteria.name, criteria.version, [rule.id for rule in criteria.rules]) == ("docs", 3, ["a.x.y", "b.x.z"])
+    assert [rule.key for rule in criteria.rules] == ["docs.rules.yaml::a.x.y", "docs.rules.yaml::b.x.z"]
+    assert {phase: level.threshold for phase, level in criteria.phase.items()} == {
         Phase.A: Fraction(4, 5),
         Phase.B: Fraction(9, 10),
     }
 
 
-def test_several_files_are_judged_as_one_by_the_highest_thresholds() -> None:
-    made = build_run_criteria(
-        Plan(criteria=(a_file("one", "a.x.y", a="0.5"), a_file("two", "a.x.z", b="0.95"))), {}, {}
+def test_several_files_are_combined_with_the_highest_thresholds() -> None:
+    criteria = build_run_criteria(
+        Plan(criteria=(build_criteria("one", "a.x.y", a="0.5"), build_criteria("two", "a.x.z", b="0.95"))), {}, {}
     )
-    assert made.name == "one+two"
-    assert (made.phase[Phase.A].threshold, made.phase[Phase.B].threshold) == (Fraction(4, 5), Fraction(19, 20))
+    assert criteria.name == "one+two"
+    assert (criteria.phase[Phase.A].threshold, criteria.phase[Phase.B].threshold) == (Fraction(4, 5), Fraction(19, 20))
 
 
-def test_thresholds_that_were_asked_for_win() -> None:
-    made = build_run_criteria(Plan(criteria=(a_file("one", "a.x.y"),)), {"A": "0.1"}, {})
-    assert (made.phase[Phase.A].threshold, made.phase[Phase.B].threshold) == (Fraction(1, 10), Fraction(9, 10))
+def test_thresholds_of_the_settings_win() -> None:
+    criteria = build_run_criteria(Plan(criteria=(build_criteria("one", "a.x.y"),)), {"A": "0.1"}, {})
+    assert (criteria.phase[Phase.A].threshold, criteria.phase[Phase.B].threshold) == (Fraction(1, 10), Fraction(9, 10))
 
 
-def test_an_id_that_two_files_have_gets_the_name_of_its_file() -> None:
-    made = build_run_criteria(Plan(criteria=(a_file("one", "a.x.y", "a.x.z"), a_file("two", "a.x.y"))), {}, {})
-    assert [rule.id for rule in made.rules] == ["one.rules.yaml::a.x.y", "a.x.z", "two.rules.yaml::a.x.y"]
-
-
-def test_sentences_are_kept_with_their_rules() -> None:
-    made = build_run_criteria(
-        Plan(criteria=(a_file("one", "a.x.y", "a.x.z"),)), {}, {"one.rules.yaml::a.x.z": "It is polite"}
+def test_duplicate_id_is_prefixed_with_its_file() -> None:
+    criteria = build_run_criteria(
+        Plan(criteria=(build_criteria("one", "a.x.y", "a.x.z"), build_criteria("two", "a.x.y"))), {}, {}
     )
-    assert [rule.check for rule in made.rules] == [None, "It is polite"]
+    assert [rule.id for rule in criteria.rules] == ["one.rules.yaml::a.x.y", "a.x.z", "two.rules.yaml::a.x.y"]
 
 
-def test_many_files_have_a_short_name_and_no_file_has_one_too() -> None:
-    files = tuple(a_file(f"file{number}", f"a.x.y{number}") for number in range(9))
+def test_sentences_are_stored_with_their_rules() -> None:
+    criteria = build_run_criteria(
+        Plan(criteria=(build_criteria("one", "a.x.y", "a.x.z"),)), {}, {"one.rules.yaml::a.x.z": "It is polite"}
+    )
+    assert [rule.check for rule in criteria.rules] == [None, "It is polite"]
+
+
+def test_name_of_many_or_no_files_is_short() -> None:
+    files = tuple(build_criteria(f"file{number}", f"a.x.y{number}") for number in range(9))
     assert build_run_criteria(Plan(criteria=files), {}, {}).name == "file0+file1+file2+6 more"
     nothing = build_run_criteria(Plan(), {}, {})
     assert (nothing.name, nothing.version, nothing.phase[Phase.A].threshold) == ("nothing", 1, Fraction(1))
@@ -79,7 +81,7 @@ def test_many_files_have_a_short_name_and_no_file_has_one_too() -> None:
 # -- the plan
 
 
-def test_a_plan_has_a_step_for_each_group_of_rules_the_heaviest_first(rule: Make) -> None:
+def test_plan_has_a_step_for_each_group_of_rules_heaviest_first(rule: Make) -> None:
     rules = [
         rule("a.style.names", weight=1, description="Names are short"),
         rule("a.correctness.paths", description="All paths are there"),
@@ -93,7 +95,7 @@ def test_a_plan_has_a_step_for_each_group_of_rules_the_heaviest_first(rule: Make
     )
 
 
-def test_a_plan_aims_at_what_fails(rule: Make) -> None:
+def test_plan_covers_only_failing_rules(rule: Make) -> None:
     rules = [rule("a.x.y", description="One"), rule("a.z.y", description="Two")]
     assert plan_steps(rules, frozenset({"a.z.y"})) == (
         "a.z: Two",
@@ -118,14 +120,14 @@ def test_rules_are_grouped_by_category_and_tests_by_file(rule: Make, name: str, 
     assert plan_steps([rule(name, description="x")], frozenset())[0] == f"{group}: x"
 
 
-def test_a_long_group_is_told_in_few_words(rule: Make) -> None:
+def test_step_of_a_large_group_is_short(rule: Make) -> None:
     rules = [rule(f"a.x.y{number}", description=f"Thing\n{number} " + "z" * 99) for number in range(9)]
     step = plan_steps(rules, frozenset())[0]
     assert step.startswith("a.x: Thing 0 zzz")
     assert len(step) <= LONGEST_STEP
 
 
-def test_what_is_left_out_of_a_step_is_counted(rule: Make) -> None:
+def test_omitted_rules_of_a_step_are_counted(rule: Make) -> None:
     rules = [rule(f"a.x.y{number}", description=f"T{number}") for number in range(5)]
     assert plan_steps(rules, frozenset())[0] == "a.x: T0; T1; T2; 2 more"
 
@@ -134,13 +136,13 @@ def test_what_is_left_out_of_a_step_is_counted(rule: Make) -> None:
     st.lists(st.builds(Rule, id=st.text(max_size=20), description=st.text(max_size=300)), max_size=30),
     st.frozensets(st.text(max_size=20), max_size=3),
 )
-def test_a_plan_has_three_to_five_short_steps(rules: list[Rule], unmet: frozenset[str]) -> None:
+def test_plan_has_three_to_five_short_steps(rules: list[Rule], unmet: frozenset[str]) -> None:
     steps = plan_steps(rules, unmet)
     assert 3 <= len(steps) <= 5
     assert all(len(step) <= LONGEST_STEP and "\n" not in step for step in steps)
 
 
-def test_what_cannot_decide_anything_does_not_block() -> None:
+def test_unstable_and_skipped_rules_do_not_block() -> None:
     names = ["stable", "flaky", "skipped", "expected", "gone"]
     rules = tuple(RunRule(id=name, description=name, key=f"tests::{name}") for name in names)
     first = {
@@ -157,7 +159,7 @@ def test_what_cannot_decide_anything_does_not_block() -> None:
     assert criteria.by_id["skipped"].weight == 0
 
 
-def test_a_module_that_cannot_be_imported_is_a_rule() -> None:
+def test_module_that_cannot_be_imported_becomes_a_rule() -> None:
     plan = Plan(criteria=(Criteria(name="x", source="x.rules.yaml", rules=(Rule(id="a.x", description="x"),)),))
     assert add_module_rules(plan, ()) is plan
     both = add_module_rules(add_module_rules(plan, ["test_a.py"]), ["test_b.py"])

@@ -12,8 +12,10 @@ from pytest_loop.core.judging.tampering import (
 from pytest_loop.core.model.evaluation import SealFinding
 
 
-def found(before: str | None, after: str, known: frozenset[str] = frozenset(), *, is_linted: bool = False) -> list[str]:
-    return [one.kind for one in find_suspicious_changes([Source("a.py", before, after)], known, is_linted=is_linted)]
+def find_kinds(
+    before: str | None, after: str, allowed: frozenset[str] = frozenset(), *, is_linted: bool = False
+) -> list[str]:
+    return [one.kind for one in find_suspicious_changes([Source("a.py", before, after)], allowed, is_linted=is_linted)]
 
 
 @pytest.mark.parametrize(
@@ -28,10 +30,10 @@ def found(before: str | None, after: str, known: frozenset[str] = frozenset(), *
         "open('conftest.py', 'w')",
     ],
 )
-def test_code_that_knows_it_is_tested(after: str) -> None:
-    assert found("", after) == ["machinery"]
-    assert found(after, after) == []
-    assert found(None, after, find_test_machinery(after)) == []
+def test_code_that_detects_tests_is_a_finding(after: str) -> None:
+    assert find_kinds("", after) == ["machinery"]
+    assert find_kinds(after, after) == []
+    assert find_kinds(None, after, find_test_machinery(after)) == []
 
 
 @pytest.mark.parametrize(
@@ -45,8 +47,8 @@ def test_code_that_knows_it_is_tested(after: str) -> None:
         "from . import other",
     ],
 )
-def test_words_that_are_none_of_the_machinery(after: str) -> None:
-    assert found("", after) == []
+def test_ordinary_words_are_no_test_machinery(after: str) -> None:
+    assert find_kinds("", after) == []
 
 
 @pytest.mark.parametrize(
@@ -61,9 +63,9 @@ def test_words_that_are_none_of_the_machinery(after: str) -> None:
         "A.__eq__ = lambda self, other: True",
     ],
 )
-def test_comparisons_that_do_not_look(after: str) -> None:
-    assert found("", after) == ["equality"]
-    assert found(after, after) == []
+def test_comparison_that_ignores_its_argument_is_a_finding(after: str) -> None:
+    assert find_kinds("", after) == ["equality"]
+    assert find_kinds(after, after) == []
 
 
 @pytest.mark.parametrize(
@@ -76,22 +78,22 @@ def test_comparisons_that_do_not_look(after: str) -> None:
         "a.b = lambda other: True",
     ],
 )
-def test_comparisons_that_look(after: str) -> None:
-    assert found("", after) == []
+def test_comparison_that_uses_its_argument_is_no_finding(after: str) -> None:
+    assert find_kinds("", after) == []
 
 
-def test_silenced_complaints_count_where_somebody_looks_for_them() -> None:
+def test_silenced_linters_count_only_if_linters_judge() -> None:
     before, after = "x = 1  # noqa\n", "x = 1  # noqa\ny = 2  # noqa: E501\nz = 3  #type: ignore\n"
-    assert found(before, after, is_linted=True) == ["ratchet"]
-    assert found(before, after) == []
-    assert found(after, before, is_linted=True) == []
+    assert find_kinds(before, after, is_linted=True) == ["ratchet"]
+    assert find_kinds(before, after) == []
+    assert find_kinds(after, before, is_linted=True) == []
 
 
-def test_what_cannot_be_parsed_says_nothing() -> None:
-    assert found("", "def (") == []
+def test_code_that_cannot_be_parsed_has_no_findings() -> None:
+    assert find_kinds("", "def (") == []
 
 
-def test_values_of_the_tests_in_the_product_are_told() -> None:
+def test_values_of_tests_in_the_product_are_reported() -> None:
     tests = ["assert f(3) == 4096\nassert g() == 'a long text'\nassert h() == 2 and True"]
     source = Source("a.py", "x = 'a long text'", "x = 'a long text'\ny = 4096\nz = 2\nw = True")
     assert [one.detail for one in find_copied_literals([source], tests)] == ["values of the tests: 4096"]

@@ -21,35 +21,35 @@ from pytest_loop.core.judging.votes import compute_wilson_interval, count_needed
         ("1.0", 5, 5),
     ],
 )
-def test_how_many_repeats_are_needed(need: str, total: int, expected: int) -> None:
+def test_number_of_needed_passes(need: str, total: int, expected: int) -> None:
     assert count_needed_passes(need, total) == expected
 
 
 @pytest.mark.parametrize("text", ["majority", "all", "any", "1", "4", "0.8", "1.0"])
-def test_what_can_be_needed(text: str) -> None:
+def test_valid_needs(text: str) -> None:
     assert is_valid_need(text)
 
 
 @pytest.mark.parametrize("text", ["most", "", "0", "-1", "1.5", "nan", "1/0", "0.0"])
-def test_what_cannot_be_needed(text: str) -> None:
+def test_invalid_needs(text: str) -> None:
     assert not is_valid_need(text)
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=9), st.data())
-def test_a_decision_is_final(votes: list[bool], data: st.DataObject) -> None:
+def test_vote_once_decided_stays(votes: list[bool], data: st.DataObject) -> None:
     total = len(votes)
     need = data.draw(st.integers(1, total))
-    known = None
+    verdict = None
     for done in range(total + 1):
         passes = sum(votes[:done])
         now = decide_vote(passes, done - passes, total, need)
-        assert known is None or now == known
-        known = now
-    assert known is (sum(votes) >= need)
+        assert verdict is None or now == verdict
+        verdict = now
+    assert verdict is (sum(votes) >= need)
 
 
 @given(st.integers(0, 50), st.integers(0, 50))
-def test_the_interval_holds_the_observed_rate(passes: int, misses: int) -> None:
+def test_interval_contains_the_observed_rate(passes: int, misses: int) -> None:
     total = passes + misses
     low, high = compute_wilson_interval(passes, total)
     assert 0 <= low <= high <= 1

@@ -1,4 +1,4 @@
-"""Whether two runs may edit the same files."""
+"""Two runs may edit the same files unless their scopes are apart."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ from pytest_loop.core.model.edit_scopes import can_overlap
         (["*.py"], ["docs/x/"], True),
     ],
 )
-def test_only_what_certainly_lies_apart_does(one: list[str], other: list[str], expected: bool) -> None:
+def test_scopes_are_apart_only_if_leading_folders_differ(one: list[str], other: list[str], expected: bool) -> None:
     assert can_overlap(one, other) is expected
     assert can_overlap(other, one) is expected

@@ -1,4 +1,4 @@
-"""What coding agents say to a Stop hook, and what they are answered."""
+"""Messages of coding agents to a Stop hook, and the answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pytest_loop.core.model.stop_message import Message, format_block_answer, pa
         ("[" * 200_000, None),
     ],
 )
-def test_message_of_an_agent(text: str, expected: Message | None) -> None:
+def test_message_of_an_agent_is_parsed(text: str, expected: Message | None) -> None:
     assert parse_message(text) == expected
 
 
@@ -38,5 +38,5 @@ def test_every_reason_becomes_one_line_of_json(reason: str) -> None:
 
 
 @given(st.text())
-def test_whatever_is_said_is_understood_or_not(text: str) -> None:
+def test_any_text_is_parsed_or_rejected(text: str) -> None:
     assert isinstance(parse_message(text), Message | None)

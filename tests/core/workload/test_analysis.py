@@ -31,10 +31,10 @@ Say nothing else.
 
 None.
 """
-GROUND = AnalysisContext(files={"prompt.md": PROMPT}, cases=frozenset("abc"), failing=frozenset("ab"))
+CONTEXT = AnalysisContext(files={"prompt.md": PROMPT}, cases=frozenset("abc"), failing=frozenset("ab"))
 
 
-def option(**fields: Any) -> dict[str, Any]:
+def build_option(**fields: Any) -> dict[str, Any]:
     return {
         "name": "More labels",
         "mechanism": "Every label is tried in turn.",
@@ -50,47 +50,47 @@ def option(**fields: Any) -> dict[str, Any]:
     }
 
 
-def answer(*options: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    others = [option(), option(proposed="Labels: Sum"), option(proposed="Labels: any")]
+def build_answer(*options: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    others = [build_option(), build_option(proposed="Labels: Sum"), build_option(proposed="Labels: any")]
     chosen = [*options, *others[len(options) :]]
     return {"root_cause": "One label only.", "hypothesis": "More labels, more totals.", "options": chosen, **fields}
 
 
-def reasons(data: Any, ground: AnalysisContext = GROUND) -> list[str]:
-    found = review_answer(data, ground)
-    assert found.analysis is None
-    return list(found.reasons)
+def find_reasons(data: Any, context: AnalysisContext = CONTEXT) -> list[str]:
+    analysis = review_answer(data, context)
+    assert analysis.analysis is None
+    return list(analysis.reasons)
 
 
-def test_an_answer_has_a_root_cause_a_hypothesis_and_three_options_of_which_the_first_is_recommended() -> None:
-    found = review_answer(answer(), GROUND).analysis
-    assert found is not None
-    assert (found.root_cause, found.hypothesis.theory) == ("One label only.", "More labels, more totals.")
-    assert [one.proposed for one in found.options] == ["Labels: Total, Sum", "Labels: Sum", "Labels: any"]
+def test_answer_has_a_root_cause_a_hypothesis_and_three_options() -> None:
+    analysis = review_answer(build_answer(), CONTEXT).analysis
+    assert analysis is not None
+    assert (analysis.root_cause, analysis.hypothesis.theory) == ("One label only.", "More labels, more totals.")
+    assert [one.proposed for one in analysis.options] == ["Labels: Total, Sum", "Labels: Sum", "Labels: any"]
 
 
-def test_a_hypothesis_may_say_more_than_a_sentence() -> None:
+def test_hypothesis_may_be_an_object() -> None:
     claim = {"theory": "t", "observation": "o", "mechanism": "m", "prediction": ["a", "b"]}
-    found = review_answer(answer(hypothesis=claim), GROUND).analysis
-    assert found is not None
-    assert found.hypothesis.prediction == ("a", "b")
-    said = "hypothesis: expected cases of this workload in its prediction, found 'z'"
-    assert reasons(answer(hypothesis={"theory": "t", "prediction": ["z"]})) == [said]
+    analysis = review_answer(build_answer(hypothesis=claim), CONTEXT).analysis
+    assert analysis is not None
+    assert analysis.hypothesis.prediction == ("a", "b")
+    reason = "hypothesis: expected cases of this workload in its prediction, found 'z'"
+    assert find_reasons(build_answer(hypothesis={"theory": "t", "prediction": ["z"]})) == [reason]
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"), [("H", "high"), ("Medium", "medium"), (" low ", "low"), (Confidence.HIGH, "high")]
+    ("written", "expected"), [("H", "high"), ("Medium", "medium"), (" low ", "low"), (Confidence.HIGH, "high")]
 )
-def test_confidence_is_understood_by_its_first_letter(written: str, meant: str) -> None:
+def test_confidence_is_parsed_by_its_first_letter(written: str, expected: str) -> None:
     text = written.value if isinstance(written, Confidence) else written
-    assert Option.model_validate(option(confidence=text)).confidence.value == meant
+    assert Option.model_validate(build_option(confidence=text)).confidence.value == expected
 
 
 OPTION = "option 1 (More labels): "
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "reason"),
     [
         ({"mechanism": ""}, "expected a mechanism (why the edit changes what comes out), found ''"),
         ({"mechanism": "it works better"}, "expected a mechanism (why the edit changes what comes out), found 'it works better'"),
@@ -106,48 +106,46 @@ OPTION = "option 1 (More labels): "
         ({"current": "Say nothing else.", "section": "Nowhere"}, "expected the current text once in prompt.md, found it 2 times: 'Say nothing else.'"),
     ],
 )  # fmt: skip
-def test_an_option_with_a_flaw_is_refused_with_the_reason(fields: dict[str, Any], said: str) -> None:
-    assert reasons(answer(option(**fields))) == [OPTION + said]
+def test_flawed_option_is_rejected_with_the_reason(fields: dict[str, Any], reason: str) -> None:
+    assert find_reasons(build_answer(build_option(**fields))) == [OPTION + reason]
 
 
-def test_options_that_are_the_same_edit_are_refused() -> None:
-    assert reasons(answer(option(), option())) == [
+def test_options_with_the_same_edit_are_rejected() -> None:
+    assert find_reasons(build_answer(build_option(), build_option())) == [
         "option 2 (More labels): expected an edit of its own, found one from above"
     ]
 
 
-def test_an_edit_that_was_tried_comes_back_only_with_new_evidence() -> None:
-    tried = TriedEdit(edit=Option.model_validate(option()).edit, failing=frozenset("ab"))
-    same = GROUND.model_copy(update={"tried": (tried,)})
-    said = "expected an edit that was not tried when the same cases failed, found one that was"
-    assert reasons(answer(), same) == [OPTION + said]
+def test_tried_edit_is_accepted_only_if_other_cases_fail() -> None:
+    tried = TriedEdit(edit=Option.model_validate(build_option()).edit, failing=frozenset("ab"))
+    same = CONTEXT.model_copy(update={"tried": (tried,)})
+    reason = "expected an edit that was not tried when the same cases failed, found one that was"
+    assert find_reasons(build_answer(), same) == [OPTION + reason]
     other = same.model_copy(update={"failing": frozenset("a")})
-    assert review_answer(answer(), other).analysis is not None
+    assert review_answer(build_answer(), other).analysis is not None
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "reason"),
     [
-        (answer() | {"options": [option()]}, "expected exactly 3 options, found 1"),
-        (answer() | {"options": [option()] * 4}, "expected exactly 3 options, found 4"),
-        (answer() | {"root_cause": ""}, "root_cause: String should have at least 1 character, found ''"),
-        (answer(option(confidence="certain")), "options.0.confidence: Input should be 'high', 'medium' or 'low', found 'certain'"),
+        (build_answer() | {"options": [build_option()]}, "expected exactly 3 options, found 1"),
+        (build_answer() | {"options": [build_option()] * 4}, "expected exactly 3 options, found 4"),
+        (build_answer() | {"root_cause": ""}, "root_cause: String should have at least 1 character, found ''"),
+        (build_answer(build_option(confidence="certain")), "options.0.confidence: Input should be 'high', 'medium' or 'low', found 'certain'"),
         ({"root_cause": "x", "options": []}, "hypothesis: Field required, found none"),
     ],
 )  # fmt: skip
-def test_an_answer_of_another_form_is_refused_with_the_reason(data: Any, said: str) -> None:
-    assert said in reasons(data)
+def test_malformed_answer_is_rejected_with_the_reason(data: Any, reason: str) -> None:
+    assert reason in find_reasons(data)
 
 
-def test_an_answer_that_is_no_object_is_refused() -> None:
-    (said,) = reasons("I edited the prompt.")
-    assert said.startswith("the answer: Input should be a valid dictionary")
+def test_answer_that_is_no_object_is_rejected() -> None:
+    (reason,) = find_reasons("I edited the prompt.")
+    assert reason.startswith("the answer: Input should be a valid dictionary")
 
 
-def test_a_flawed_answer_is_sent_back_once() -> None:
-    bad = answer(option(mechanism=""))
-    assert [review_answer(bad, GROUND, times).is_final for times in (1, 2)] == [False, True]
-    assert review_answer(answer(), GROUND, 2) == (Analysis.model_validate(answer()), (), False)
+def test_sound_answer_is_accepted() -> None:
+    assert review_answer(build_answer(), CONTEXT) == (Analysis.model_validate(build_answer()), ())
 
 
 @pytest.mark.parametrize(
@@ -162,5 +160,5 @@ def test_a_flawed_answer_is_sent_back_once() -> None:
         ({"current": "", "section": "", "proposed": "New.\n"}, PROMPT + "New.\n"),
     ],
 )  # fmt: skip
-def test_an_edit_replaces_one_place_and_its_section_tells_which(fields: dict[str, Any], expected: str) -> None:
-    assert apply_edit(PROMPT, Option.model_validate(option(**fields))) == expected
+def test_edit_replaces_one_place_in_its_section(fields: dict[str, Any], expected: str) -> None:
+    assert apply_edit(PROMPT, Option.model_validate(build_option(**fields))) == expected

@@ -15,7 +15,7 @@ def test_proofs_are_written_in_snake_case_and_read_in_both() -> None:
     assert found[0].model_dump() == snake
 
 
-def test_what_is_not_stated_is_missed() -> None:
+def test_incomplete_proof_is_rejected() -> None:
     with pytest.raises(ValidationError):
         BaselineProof.model_validate({"cases_executed": 3})
     with pytest.raises(ValidationError):

@@ -1,0 +1,85 @@
+"""Files that a command writes: the result as JSON, the report as HTML, the debrief as Markdown."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_loop.cli.runs import describe_condition
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.reporting import outcome
+from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.wording import PrintLine
+from pytest_loop.core.workload.experiment_state import ExperimentState
+from pytest_loop.errors import StateError
+from pytest_loop.settings.options import OutputSettings
+from pytest_loop.show import html
+from pytest_loop.store import disk
+from pytest_loop.store.history import History
+from pytest_loop.store.run_files import RunFiles
+from pytest_loop.workloads.debrief import render_debrief
+
+
+def build_result(files: RunFiles, state: RunState, history: History) -> dict[str, Any]:
+    """Return a run for machines: its result, the condition of its process, and damage of its files."""
+    condition = {"condition": describe_condition(state, files) or None, "damage": history.damage}
+    return outcome.build_result(state, history.events, str(files.history)) | condition
+
+
+def write_json(data: Any, path: str, print_line: PrintLine) -> None:
+    """Write JSON into a file, or to standard output for `-`."""
+    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    if path == "-":
+        sys.stdout.write(text.encode("utf-8", "replace").decode())
+        sys.stdout.flush()
+        return
+    try:
+        Path(path).write_bytes(text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise StateError(f"--loop-json: cannot write {path}: {error.strerror or error}") from None
+    print_line(f"wrote {path}")
+
+
+def check_report_path(output: OutputSettings) -> None:
+    """Raise `StateError` if the report could not be written at the end."""
+    if not output.report:
+        return
+    html.check()
+    path = Path(output.report)
+    with disk.translate_errors("write", path, "write it with --loop-report"):
+        if path.is_dir():
+            raise StateError(f"--loop-report: expected a path like report.html, found a folder: {path}")
+        if not path.parent.is_dir():
+            raise StateError(f"--loop-report: there is no folder {path.parent}: make it first")
+
+
+def write_report(
+    output: OutputSettings, state: RunState, events: Sequence[Event], print_line: PrintLine, status: str = ""
+) -> None:
+    """Write the report without secrets of the environment, and open it if `--loop-report-open` is set."""
+    check_report_path(output)
+    path = Path(output.report)
+    page = Redactor(os.environ)(html.report(state, events, status))
+    with disk.translate_errors("write", path, "write it with --loop-report"):
+        path.write_bytes(page.encode("utf-8", "replace"))
+    print_line(f"wrote {path}")
+    if output.report_open and not webbrowser.open(path.resolve().as_uri()):
+        print_line(f"no browser was found: open {path} yourself")
+
+
+def write_debrief(files: RunFiles, path: str, print_line: PrintLine) -> None:
+    """Write the debrief of an experiment, made from its events."""
+    state, history = files.read()
+    if not isinstance(state, ExperimentState):
+        raise StateError(f"--loop-debrief: expected a run of a workload, found {files.alias}, which has no cases")
+    try:
+        Path(path).write_text(render_debrief(history.events), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise StateError(f"--loop-debrief: cannot write {path}: {error.strerror or error}") from None
+    print_line(f"wrote {path}")

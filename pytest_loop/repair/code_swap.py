@@ -1,0 +1,234 @@
+"""Swap edited code into modules that are already imported. Only forks do this; nothing on disk changes."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import gc
+import sys
+import types
+from abc import ABCMeta
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import lru_cache, reduce
+from operator import or_
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, TypeAlias
+
+from pytest_loop.repair.edit_unit import EditUnit, FunctionNode
+from pytest_loop.repair.python_source import PythonSource
+from pytest_loop.repair.source_overlay import install_overlay, resolve_source
+
+# The names on the way to a code object; code objects of one name are numbered.
+_CodePath: TypeAlias = tuple[tuple[str, int], ...]
+_LruCache: Any = type(lru_cache(lambda: None))
+
+
+class LoadedCode:
+    """The loaded functions and modules of the editable files, found once before anything is forked."""
+
+    def __init__(self, sources: Sequence[PythonSource]) -> None:
+        paths = {str(source.path) for source in sources}
+        self._modules: dict[str, list[ModuleType]] = {}
+        for module in list(sys.modules.values()):
+            if (path := resolve_source(getattr(module, "__file__", None))) in paths:
+                self._modules.setdefault(path, []).append(module)
+        self._functions: dict[str, list[FunctionType]] = {}
+        self._caches: list[_LruCache] = []
+        for value in gc.get_objects():
+            if isinstance(value, FunctionType) and (path := _find_file(value)) in paths:
+                self._functions.setdefault(path, []).append(value)
+            elif isinstance(value, _LruCache) and _find_file(value.__wrapped__) in paths:
+                self._caches.append(value)
+
+    def swap_code(self, unit: EditUnit, tree: ast.stmt | ast.Module, text: str) -> None:
+        """Swap the edited unit into all modules that contain it; execute the module again if that is necessary."""
+        path = str(unit.source.path)
+        install_overlay({path: text})
+        if path in self._modules and self.swap_function(unit, tree) is None:
+            for module in self._modules[path]:
+                _execute_module(module, text)
+
+    def swap_function(self, unit: EditUnit, tree: ast.stmt | ast.Module) -> Callable[[], None] | None:
+        """Swap the code objects of a function; return a callback that undoes it, or None if it is impossible."""
+        functions = self._functions.get(str(unit.source.path), [])
+        swaps = _plan_swaps(functions, unit, tree)
+        if not swaps:
+            return None
+        originals = [(function, function.__code__) for function, _ in swaps]
+        for function, code in swaps:
+            function.__code__ = code
+
+        def undo() -> None:
+            for function, code in originals:
+                function.__code__ = code
+            for cache in self._caches:
+                cache.cache_clear()
+
+        return undo
+
+    def measure_containers(self) -> dict[tuple[str, str], int]:
+        """Return the sizes of all containers that are attributes of modules and their classes."""
+        namespaces = {module.__name__: vars(module) for modules in self._modules.values() for module in modules}
+        for name, namespace in list(namespaces.items()):
+            namespaces |= {
+                f"{name}.{key}": dict(vars(value)) for key, value in namespace.items() if isinstance(value, type)
+            }
+        return {
+            (name, key): len(value)
+            for name, namespace in namespaces.items()
+            for key, value in namespace.items()
+            if isinstance(value, dict | list | set | deque) and not key.startswith("__")
+        }
+
+
+def _find_file(function: object) -> str:
+    return resolve_source(function.__code__.co_filename) if isinstance(function, FunctionType) else ""
+
+
+def _has_same_header(old: FunctionNode, new: FunctionNode) -> bool:
+    """Return whether everything evaluated at definition time is unchanged."""
+    return type(old) is type(new) and [ast.dump(node) for node in (old.args, *old.decorator_list)] == [
+        ast.dump(node) for node in (new.args, *new.decorator_list)
+    ]
+
+
+def _plan_swaps(
+    functions: list[FunctionType], unit: EditUnit, tree: ast.stmt | ast.Module
+) -> list[tuple[FunctionType, CodeType]]:
+    """Pair the live functions with their new code; return nothing if one of them cannot take it."""
+    node = unit.function
+    if node is None or not isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
+        return []
+    if not _has_same_header(node, tree):
+        return []
+    filename = next((function.__code__.co_filename for function in functions), str(unit.source.path))
+    old = _get_original_codes(unit, node, filename)
+    new = _index_codes(_compile_function(unit.source, node, tree, filename))
+    paths = {(code.co_name, code.co_firstlineno): path for path, code in old.items()}
+    heads = {path for path in old if path and _is_head(path, old, node)}
+    swaps = []
+    for function in functions:
+        path = paths.get((function.__code__.co_name, function.__code__.co_firstlineno))
+        if path is None or not any(path[: len(head)] == head for head in heads):
+            continue
+        code = new.get(path)
+        if code is None or len(code.co_freevars) != len(function.__code__.co_freevars):
+            return []
+        swaps.append((function, code))
+    return swaps
+
+
+_ORIGINAL_CODES: dict[int, tuple[EditUnit, dict[_CodePath, CodeType]]] = {}
+
+
+def _get_original_codes(unit: EditUnit, node: FunctionNode, filename: str) -> dict[_CodePath, CodeType]:
+    """Return the code objects of a unit before the edit."""
+    if id(unit) not in _ORIGINAL_CODES:
+        _ORIGINAL_CODES[id(unit)] = unit, _index_codes(_compile_function(unit.source, node, node, filename))
+    return _ORIGINAL_CODES[id(unit)][1]
+
+
+def _is_head(path: _CodePath, codes: Mapping[_CodePath, CodeType], node: FunctionNode) -> bool:
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return codes[path].co_name == node.name and codes[path].co_firstlineno == first
+
+
+def _compile_function(source: PythonSource, old: ast.stmt, new: ast.stmt, filename: str) -> CodeType:
+    """Compile a module that contains only one function and the classes around it."""
+    flags = 0
+    for stmt in source.tree.body:
+        if isinstance(stmt, ast.ImportFrom) and stmt.module == "__future__":
+            flags = reduce(or_, (getattr(__future__, alias.name).compiler_flag for alias in stmt.names), flags)
+    module = ast.Module(body=list(_prune_body(source.tree.body, old, new)), type_ignores=[])
+    code: CodeType = compile(module, filename, "exec", flags=flags, dont_inherit=True)
+    return code
+
+
+def _prune_body(body: Sequence[ast.stmt], old: ast.stmt, new: ast.stmt) -> Iterator[ast.stmt]:
+    for stmt in body:
+        if stmt is old:
+            yield new
+            return
+        for name in ("body", "orelse", "finalbody", "handlers"):
+            inner = getattr(stmt, name, None)
+            if isinstance(inner, list) and (pruned := list(_prune_body(inner, old, new))):
+                yield _replace_body(stmt, pruned) if isinstance(stmt, ast.ClassDef) else pruned[0]
+                return
+
+
+def _replace_body(stmt: ast.ClassDef, body: list[ast.stmt]) -> ast.ClassDef:
+    result = copy(stmt)
+    result.body, result.decorator_list = body, []
+    return result
+
+
+def _index_codes(code: CodeType) -> dict[_CodePath, CodeType]:
+    """Index a code object and all code objects nested in it by their paths."""
+    index: dict[_CodePath, CodeType] = {}
+
+    def walk(outer: CodeType, path: _CodePath) -> None:
+        index[path] = outer
+        counts: dict[str, int] = {}
+        for value in outer.co_consts:
+            if isinstance(value, CodeType):
+                counts[value.co_name] = counts.get(value.co_name, -1) + 1
+                walk(value, (*path, (value.co_name, counts[value.co_name])))
+
+    walk(code, ())
+    return index
+
+
+def _execute_module(module: ModuleType, text: str) -> None:
+    """Execute the edited module in the old one's namespace; update objects that others hold in place."""
+    namespace = vars(module)
+    before = dict(namespace)
+    filename = str(module.__file__)
+    exec(compile(text, filename, "exec", dont_inherit=True), namespace)  # noqa: S102 - the edited module
+    replaced: dict[int, Any] = {}
+    for name, old in before.items():
+        new = namespace.get(name)
+        if new is old or name.startswith("__"):
+            continue
+        if getattr(old, "__module__", None) == module.__name__ and _update_in_place(old, new):
+            namespace[name] = old
+        else:
+            replaced[id(old)] = (name, old, new)
+    _rebind_imports(replaced, module)
+
+
+def _update_in_place(old: Any, new: Any) -> bool:
+    """Turn a function or class into its new version without changing its identity; return success."""
+    if isinstance(old, FunctionType) and isinstance(new, FunctionType):
+        if len(old.__code__.co_freevars) or len(new.__code__.co_freevars):
+            return False
+        old.__code__, old.__defaults__, old.__kwdefaults__ = new.__code__, new.__defaults__, new.__kwdefaults__
+        return True
+    if type(old) in (type, ABCMeta) and type(new) is type(old) and old.__bases__ == new.__bases__:
+        return _update_class(old, new)
+    return False
+
+
+def _update_class(old: type, new: type) -> bool:
+    if "__slots__" in vars(new):
+        return False
+    for name, value in vars(new).items():
+        if name in ("__dict__", "__weakref__", "__doc__", "__module__"):
+            continue
+        current = vars(old).get(name)
+        if isinstance(value, FunctionType) and isinstance(current, FunctionType) and _update_in_place(current, value):
+            continue
+        setattr(old, name, value)
+    return True
+
+
+def _rebind_imports(replaced: Mapping[int, tuple[str, Any, Any]], origin: ModuleType) -> None:
+    """Rebind names that other modules imported from this one."""
+    for module in list(sys.modules.values()):
+        if module is origin or not isinstance(module, types.ModuleType) or not getattr(module, "__file__", None):
+            continue
+        namespace = vars(module)
+        for identity, (name, old, new) in replaced.items():
+            if namespace.get(name) is old and id(old) == identity:
+                namespace[name] = new

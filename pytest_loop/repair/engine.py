@@ -1,0 +1,159 @@
+"""The search process: read a request, search in rounds, write progress and the result as JSON lines."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_loop.repair import repair_report, sandbox
+from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job
+from pytest_loop.repair.import_round import ImportFailures, ImportRound
+from pytest_loop.repair.repair_request import RepairRequest, RepairResult, SearchProgress
+from pytest_loop.repair.round_context import RoundContext
+from pytest_loop.repair.search_round import SearchRound
+
+_SHORTEST_ROUND = 1.0  # seconds
+_COLLECTION_TIMEOUT = 120.0
+
+
+class ResultWriter:
+    """Write JSON lines unbuffered to a file, or to an open descriptor given by its number."""
+
+    def __init__(self, target: str) -> None:
+        if target.isdecimal():
+            self.descriptor = int(target)
+        else:
+            self.descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.set_inheritable(self.descriptor, False)
+
+    def write(self, value: SearchProgress | RepairResult) -> None:
+        data = memoryview(value.model_dump_json().encode() + b"\n")
+        while data:
+            data = data[os.write(self.descriptor, data) :]
+
+
+class Engine:
+    """Search round after round until all tests pass or nothing helps any more.
+
+    This process imports nothing of the project: each round does that in a fork, with the edits of earlier rounds.
+    """
+
+    def __init__(self, request: RepairRequest, writer: ResultWriter) -> None:
+        self._request = request
+        self._writer = writer
+        self._is_stop_requested = False
+        self._started = time.monotonic()
+
+    def run(self) -> RepairResult:
+        """Search, write the result, and remove all temporary files."""
+        sandbox.die_with_parent()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._request_stop)
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        os.chdir(self._request.folder)
+        sys.path.insert(0, str(self._request.folder))  # as `python -m pytest` does
+        home = Path(tempfile.mkdtemp(prefix="pytest-loop-repair-")).resolve()
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(home / "hypothesis")  # its default is in the project
+        try:
+            with ForkPool(home, 1, enter=lambda _: sandbox.die_with_parent()) as pool:
+                result = repair_report.merge_results(self._run_rounds(pool, home), self._seconds)
+        finally:
+            shutil.rmtree(home, ignore_errors=True)
+        self._writer.write(result)
+        return result
+
+    @property
+    def _seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def _request_stop(self, *_: object) -> None:
+        self._is_stop_requested = True
+
+    def _run_rounds(self, pool: ForkPool, home: Path) -> list[RepairResult]:
+        """Run rounds as long as each finds an edit that fixes some of the tests but not all."""
+        results: list[RepairResult] = []
+        texts: dict[str, str] = {}
+        while True:
+            tried = sum(result.tried for result in results)
+            result = self._run_round(pool, home / f"round{len(results)}", texts, tried)
+            results.append(result)
+            if not (result.steps and result.remaining) or not self._has_time_for_round(len(results)):
+                return results
+            step = result.steps[0]
+            texts[str((self._request.folder / step.path).resolve())] = step.after
+
+    def _has_time_for_round(self, rounds: int) -> bool:
+        has_time = self._request.seconds - self._seconds > _SHORTEST_ROUND
+        return rounds < self._request.steps and has_time and not self._is_stop_requested
+
+    def _run_round(self, pool: ForkPool, home: Path, texts: dict[str, str], tried: int) -> RepairResult:
+        home.mkdir()
+        job = Job(0, SearchRound(self._make_context(home, texts, tried)).run, _COLLECTION_TIMEOUT)
+        result = self._run_in_fork(pool, job)
+        for message in result.messages:
+            if "broken" in message:
+                failures = ImportFailures.model_validate(message)
+                import_round = ImportRound(self._make_context(home, texts, tried), failures)
+                seconds = self._request.seconds + _COLLECTION_TIMEOUT
+                result = self._run_in_fork(pool, Job(0, import_round.run, seconds))
+        return self._read_result(result)
+
+    def _make_context(self, home: Path, texts: dict[str, str], tried: int) -> RoundContext:
+        remaining = {
+            "seconds": max(_SHORTEST_ROUND, self._request.seconds - self._seconds),
+            "candidates": max(1, self._request.candidates - tried),
+        }
+        request = self._request.model_copy(update=remaining)
+        return RoundContext(request, home, texts, self._forward_progress(tried), (self._writer.descriptor,))
+
+    def _run_in_fork(self, pool: ForkPool, job: Job) -> ForkResult:
+        """Run a job in a fork; pass a stop request on to it."""
+        pool.start(job)
+        is_passed_on = False
+        while not (results := list(pool.collect_results())):
+            if self._is_stop_requested and not is_passed_on:
+                pool.interrupt()
+                is_passed_on = True
+        return results[0]
+
+    def _forward_progress(self, tried: int) -> Callable[[SearchProgress], None]:
+        """Return a callback that writes a round's progress as the progress of all rounds."""
+
+        def forward(progress: SearchProgress) -> None:
+            seconds = self._seconds
+            total = tried + progress.tried
+            totals = {"tried": total, "seconds": round(seconds, 3), "per_second": round(total / seconds, 1)}
+            self._writer.write(progress.model_copy(update=totals))
+
+        return forward
+
+    def _read_result(self, fork: ForkResult) -> RepairResult:
+        """Return the result that a round sent, or one that says why there is none."""
+        for message in fork.messages:
+            if "kind" in message:
+                return RepairResult.model_validate(message)
+        if self._is_stop_requested:
+            return RepairResult(end_reason="asked")
+        if fork.is_late:
+            problem = f"collecting the tests took longer than {_COLLECTION_TIMEOUT:g} s"
+        else:
+            problem = "the process ended while the tests were collected"
+        return RepairResult(end_reason="no tests", problem=problem)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the engine: the arguments are a request file, and a file or descriptor number for the result."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if len(words) != 2:
+        sys.stderr.write("usage: python -m pytest_loop.repair ORDER.json RESULT.jsonl|DESCRIPTOR\n")
+        return 2
+    request = RepairRequest.model_validate_json(Path(words[0]).read_bytes())
+    Engine(request, ResultWriter(words[1])).run()
+    return 0

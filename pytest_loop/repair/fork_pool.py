@@ -1,0 +1,211 @@
+"""Run jobs in forks, several at once, and leave no process or file behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pytest_loop.repair import sandbox
+
+_TICK = 0.05
+_CHUNK = 1 << 16
+Send: TypeAlias = Callable[[Mapping[str, object]], None]  # sends one JSON object from a fork to its parent
+_PARENT_PIPES: list[int] = []  # this process's pipe to its parent; its own forks must not write there
+
+
+@dataclass(frozen=True)
+class Job:
+    """The work of one fork and its time limit; a message with `within` sets a new limit from then on."""
+
+    key: int
+    work: Callable[[Send], None]
+    seconds: float
+
+
+@dataclass
+class ForkResult:
+    """The messages of a fork, and whether its work came to its end."""
+
+    key: int
+    messages: list[dict[str, Any]]
+    is_finished: bool
+    is_late: bool = False
+
+
+@dataclass
+class _Fork:
+    job: Job
+    pid: int
+    pipe: int
+    home: Path
+    deadline: float
+    data: bytearray = field(default_factory=bytearray)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    is_finished: bool = False
+    is_late: bool = False
+    is_reaped: bool = False
+
+
+class ForkPool:
+    """Run at most `workers` forks at a time, each in its own process group and temporary folder.
+
+    A fork first calls `enter` with its folder, by default to enter the sandbox.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        workers: int,
+        enter: Callable[[Path], None] = sandbox.enter_sandbox,
+        private_descriptors: tuple[int, ...] = (),
+    ) -> None:
+        self._home = home
+        self._workers = workers
+        self._enter = enter
+        self._private_descriptors = private_descriptors
+        self._running: dict[int, _Fork] = {}
+        self._dying: set[int] = set()
+        self._count = 0
+        self._earlier_children = sandbox.find_children()
+        sandbox.adopt_orphans()
+
+    def __enter__(self) -> ForkPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for fork in list(self._running.values()):
+            self._end(fork)
+        self._kill_orphans()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another fork may start; not before the orphans of earlier ones are gone."""
+        if not self._running:
+            self._kill_orphans()
+        return len(self._running) < self._workers and not self._find_orphans()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._running
+
+    def start(self, job: Job) -> None:
+        self._count += 1
+        home = self._home / f"t{self._count}"
+        home.mkdir(exist_ok=True)
+        reading, writing = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # 3.12 warns of threads; a fork here runs tests and ends
+            pid = os.fork()
+        if pid == 0:
+            self._run(job, home, writing)
+        os.close(writing)
+        with suppress(OSError):
+            os.setpgid(pid, pid)
+        os.set_blocking(reading, False)
+        self._running[reading] = _Fork(job, pid, reading, home, time.monotonic() + job.seconds)
+
+    def _run(self, job: Job, home: Path, writing: int) -> None:
+        exit_code = 1
+        try:
+            os.setpgid(0, 0)
+            for descriptor in (*self._running, *self._private_descriptors, *_PARENT_PIPES):
+                with suppress(OSError):  # the project may have closed it
+                    os.close(descriptor)
+            _PARENT_PIPES[:] = [writing]
+            self._enter(home)
+
+            def send(message: Mapping[str, object] | None) -> None:
+                data = memoryview(json.dumps(message).encode() + b"\n")
+                while data:
+                    data = data[os.write(writing, data) :]
+
+            job.work(send)
+            send(None)
+            exit_code = 0
+        finally:
+            os._exit(exit_code)
+
+    def interrupt(self) -> None:
+        """Send SIGTERM to all running forks."""
+        for fork in self._running.values():
+            with suppress(OSError):
+                os.kill(fork.pid, signal.SIGTERM)
+
+    def collect_results(self, wait: float = _TICK) -> Iterator[ForkResult]:
+        """Yield the results of forks that have ended by now; look once."""
+        if self._running:
+            ready, _, _ = select.select(list(self._running), [], [], wait)
+            for pipe in ready:
+                self._read_messages(self._running[pipe])
+        now = time.monotonic()
+        for fork in list(self._running.values()):
+            fork.is_late = not fork.is_finished and now >= fork.deadline
+            fork.is_reaped = _try_reap(fork.pid)
+            if fork.is_finished or fork.is_late or fork.is_reaped:
+                self._read_messages(fork)
+                self._end(fork)
+                yield ForkResult(fork.job.key, fork.messages, fork.is_finished, fork.is_late)
+
+    def _read_messages(self, fork: _Fork) -> None:
+        with suppress(BlockingIOError):
+            while data := os.read(fork.pipe, _CHUNK):
+                fork.data += data
+        *lines, rest = fork.data.split(b"\n")
+        fork.data = bytearray(rest)
+        for line in lines:
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError):  # code under test may write to any open descriptor
+                continue
+            if message is None:
+                fork.is_finished = True
+            elif isinstance(message, dict):
+                fork.messages.append(message)
+                if "within" in message:
+                    fork.deadline = time.monotonic() + message["within"]
+
+    def _end(self, fork: _Fork) -> None:
+        with suppress(OSError):
+            os.killpg(fork.pid, signal.SIGKILL)
+        if not fork.is_reaped:
+            with suppress(OSError):
+                os.kill(fork.pid, signal.SIGKILL)
+            self._dying.add(fork.pid)
+        os.close(fork.pipe)
+        del self._running[fork.pipe]
+        try:
+            fork.home.rmdir()
+        except OSError:
+            shutil.rmtree(fork.home, ignore_errors=True)
+
+    def _find_orphans(self) -> set[int]:
+        """Return the processes that ended forks have left behind."""
+        self._dying = {pid for pid in self._dying if not _try_reap(pid)}
+        running = {fork.pid for fork in self._running.values()}
+        return sandbox.find_children() - self._earlier_children - running - self._dying
+
+    def _kill_orphans(self) -> None:
+        while pids := self._find_orphans() | self._dying:
+            for pid in pids:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+                with suppress(OSError):
+                    os.waitpid(pid, 0)
+
+
+def _try_reap(pid: int) -> bool:
+    """Reap a process if it has ended; return whether it is gone."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True

@@ -1,0 +1,100 @@
+"""The messages between the search process and its caller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pytest_loop.repair.editable_files import ALL_PYTHON_FILES
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RepairRequest(_Frozen):
+    """What to repair, and how long to try."""
+
+    folder: Path
+    pytest_arguments: tuple[str, ...] = ()
+    """What to collect, and the project's own options."""
+    allow: tuple[str, ...] = ALL_PYTHON_FILES
+    """Files that may be edited, as .gitignore patterns relative to the folder."""
+    failing: tuple[str, ...] = ()
+    """Node ids of the tests to turn green; empty: all that fail."""
+    seconds: float = Field(default=60.0, gt=0)
+    candidates: int = Field(default=100_000, ge=1)
+    seconds_after_green: float = Field(default=3.0, ge=0)
+    """How long to go on for alternatives after the first edit that turns everything green."""
+    steps: int = Field(default=8, ge=1)
+    """How many edits may follow each other if each fixes only some of the tests."""
+    seed: int = 0
+    changed: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    """Recently changed lines by file."""
+    workers: int | None = Field(default=None, ge=1)
+    localise_only: bool = False
+
+
+class SuspiciousLine(_Frozen):
+    """A line and its suspicion score."""
+
+    path: str
+    line: int
+    score: float
+
+
+class Patch(_Frozen):
+    """A plausible edit of one file, with the tests it fixed and those that still fail."""
+
+    path: str
+    line: int
+    template: str
+    description: str
+    before: str
+    after: str
+    diff: str
+    fixed: tuple[str, ...]
+    broken: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
+    tokens: int
+    score: float
+    is_deletion: bool = False
+
+
+class SearchProgress(_Frozen):
+    """How far the search is."""
+
+    kind: str = "progress"
+    tried: int
+    candidates: int
+    per_second: float
+    seconds: float
+    green: int
+
+
+class RepairResult(_Frozen):
+    """What the search found."""
+
+    kind: str = "result"
+    localised: tuple[SuspiciousLine, ...] = ()
+    patches: tuple[Patch, ...] = ()
+    """Alternative edits of the files on disk, best first."""
+    steps: tuple[Patch, ...] = ()
+    """The best edits in sequence, each on top of the ones before it."""
+    remaining: tuple[str, ...] = ()
+    """Requested tests that still fail after all steps."""
+    failing: tuple[str, ...] = ()
+    passing: int = 0
+    restricted_tests: tuple[str, ...] = ()
+    """Tests with unknown results, because the sandbox kept them from changing files of the project."""
+    tried: int = 0
+    crash_count: int = 0
+    """Trials whose process ended early: endless, out of memory, or by its own exit."""
+    candidates: int = 0
+    seconds: float = 0.0
+    templates: dict[str, int] = Field(default_factory=dict)
+    end_reason: str = ""
+    """One of: green, partly green, exhausted, time, candidates, asked, localised, nothing fails, held back,
+    no tests, nothing to edit."""
+    problem: str = ""

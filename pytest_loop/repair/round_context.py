@@ -1,0 +1,49 @@
+"""The values that one round of the search works with."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_loop.repair.editable_files import EditableFiles
+from pytest_loop.repair.fork_pool import ForkPool
+from pytest_loop.repair.python_source import PythonSource
+from pytest_loop.repair.repair_request import RepairRequest, SearchProgress
+
+
+@dataclass(frozen=True)
+class RoundContext:
+    """One round's request, temporary folder and connections.
+
+    `texts` holds edited texts of files that are unchanged on disk. Trials must not use `private_descriptors`.
+    """
+
+    request: RepairRequest
+    home: Path
+    texts: Mapping[str, str]
+    send_progress: Callable[[SearchProgress], None]
+    private_descriptors: tuple[int, ...] = ()
+    _signals: list[int] = field(default_factory=list)
+
+    def handle_stop_signal(self) -> None:
+        """Treat SIGTERM as a request to stop, instead of ending the process."""
+        signal.signal(signal.SIGTERM, lambda number, _: self._signals.append(number))
+
+    @property
+    def is_stop_requested(self) -> bool:
+        return bool(self._signals)
+
+    def make_fork_pool(self) -> ForkPool:
+        workers = self.request.workers or min(4, os.cpu_count() or 1)
+        return ForkPool(self.home, workers, private_descriptors=self.private_descriptors)
+
+    def make_editable_files(self, tests: Iterable[Path]) -> EditableFiles:
+        return EditableFiles(self.request.folder, self.request.allow, tests)
+
+    def read_sources(self, paths: Iterable[Path]) -> list[PythonSource]:
+        """Read each file once, with its edited text if there is one; leave out what is not valid Python."""
+        sources = (PythonSource.read(path, self.texts) for path in dict.fromkeys(paths))
+        return [source for source in sources if source is not None]

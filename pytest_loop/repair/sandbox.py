@@ -1,0 +1,134 @@
+"""Restrict a fork that runs edited code: no output, no signals to others, no writes outside its folder, less memory.
+
+An edit under trial may delete the wrong folder. An audit hook sees what Python does and can name it; Landlock also
+restricts C code and child programs. Where the kernel lacks Landlock, a child program is not restricted, but it ends
+with its fork.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import resource
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pytest_loop.processes import landlock
+
+REFUSAL = "a trial may not"
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+# Audit events that change files, with the positions of the changed paths among their arguments.
+_PATH_ARGUMENTS = {
+    "os.remove": (0,),
+    "os.rmdir": (0,),
+    "os.rename": (0, 1),
+    "os.truncate": (0,),
+    "os.chmod": (0,),
+    "os.chown": (0,),
+    "os.link": (1,),
+    "os.symlink": (1,),
+    "os.mkdir": (0,),
+    "os.utime": (0,),
+    "shutil.rmtree": (0,),
+    "shutil.move": (0, 1),
+    "shutil.copyfile": (1,),
+}
+_MEMORY_LIMIT = 1 << 30
+_MAX_FORKS = 40
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LIBC = ctypes.CDLL(None)
+
+
+def enter_sandbox(home: Path) -> None:
+    """Restrict this process, which was just forked and leads its own group, to its temporary folder."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    die_with_parent()
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    limit_memory(_MEMORY_LIMIT)
+    for name in ("TMPDIR", "PYTEST_DEBUG_TEMPROOT", "HYPOTHESIS_STORAGE_DIRECTORY"):
+        os.environ[name] = str(home)
+    tempfile.tempdir = str(home)
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    landlock.restrict_writes((home, Path("/dev")))
+    sys.addaudithook(AuditGuard(home))
+
+
+def limit_memory(size: int) -> None:
+    """Allow `size` bytes on top of the memory in use, and no core file."""
+    with suppress(ValueError, OSError):
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + size, resource.RLIM_INFINITY))
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def die_with_parent() -> None:
+    """End this process when its parent ends for any reason (Linux)."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of processes that a fork leaves behind, so that they can be found (Linux)."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def find_children() -> set[int]:
+    """Return the pids of this process's children (Linux)."""
+    try:
+        return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+    except OSError:
+        return set()
+
+
+def _prctl(option: int, value: int) -> None:
+    with suppress(AttributeError, OSError):
+        _LIBC.prctl(option, value, 0, 0, 0)
+
+
+class AuditGuard:
+    """An audit hook that refuses changes of files elsewhere, signals to other processes, and too many forks."""
+
+    def __init__(self, home: Path) -> None:
+        self._allowed = (str(home) + os.sep, os.devnull, "/dev/", "/proc/self/")
+        self._is_checking = False
+        self._fork_count = mmap.mmap(-1, 1)  # shared with all descendants
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            if isinstance(arguments[2], int) and arguments[2] & _WRITE_FLAGS:
+                self._check_path(arguments[0])
+        elif event in _PATH_ARGUMENTS:
+            for position in _PATH_ARGUMENTS[event]:
+                self._check_path(arguments[position])
+        elif event in ("os.kill", "os.killpg"):
+            _check_signal(event, arguments[0])
+        elif event in ("os.fork", "os.forkpty"):
+            if self._fork_count[0] >= _MAX_FORKS:
+                raise PermissionError(f"{REFUSAL} fork more than {_MAX_FORKS} times")
+            self._fork_count[0] += 1
+
+    def _check_path(self, path: object) -> None:
+        if isinstance(path, int) or self._is_checking:
+            return
+        self._is_checking = True
+        try:
+            name = os.path.realpath(os.fsdecode(path))  # type: ignore[arg-type]
+        finally:
+            self._is_checking = False
+        if not f"{name}{os.sep}".startswith(self._allowed):
+            raise PermissionError(f"{REFUSAL} change {name}")
+
+
+def _check_signal(event: str, pid: int) -> None:
+    if pid in (0, -1, os.getppid()) and not (event == "os.kill" and pid == os.getpid()):
+        raise PermissionError(f"{REFUSAL} send signals to {pid}")

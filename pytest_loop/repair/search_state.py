@@ -1,0 +1,64 @@
+"""What a search knows so far: suspicious lines, counts, and the edits that passed."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pytest_loop.repair.candidates import Candidate
+from pytest_loop.repair.suspicion import Suspect
+
+
+class RankedCandidate(NamedTuple):
+    """A candidate, its rank in the search order, and its syntax tree."""
+
+    rank: int
+    candidate: Candidate
+    tree: ast.stmt | ast.Module
+
+
+@dataclass(frozen=True)
+class PlausibleEdit:
+    """A candidate that broke nothing and fixed some tests, given by their node ids.
+
+    It is final if the remaining tests fail in another way or never reach the edited function: another edit's work.
+    """
+
+    candidate: Candidate
+    rank: int
+    fixed: tuple[str, ...]
+    remaining: tuple[str, ...] = ()
+    is_final: bool = False
+
+    @property
+    def is_green(self) -> bool:
+        return not self.remaining
+
+    @property
+    def sort_key(self) -> tuple[object, ...]:
+        """Most fixed tests first, then edits that remove no behaviour, then fewest tokens, then search order."""
+        candidate = self.candidate
+        return -len(self.fixed), candidate.is_deletion, candidate.tokens, -candidate.score, self.rank
+
+
+@dataclass
+class SearchState:
+    """The state of one round; `targets` are the tests to turn green."""
+
+    failing: tuple[str, ...] = ()
+    passing: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    restricted_tests: dict[str, str] = field(default_factory=dict)
+    """Tests that the sandbox kept from doing something, with what it refused."""
+    suspects: list[Suspect] = field(default_factory=list)
+    plausible_edits: list[PlausibleEdit] = field(default_factory=list)
+    templates: Counter[str] = field(default_factory=Counter)
+    candidate_count: int = 0
+    crash_count: int = 0
+    end_reason: str = ""
+
+    @property
+    def tried_count(self) -> int:
+        return self.templates.total()

@@ -1,0 +1,68 @@
+"""Collect hints for templates from failures: exceptions, missing names, and strings of the tests."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+from pytest_loop.repair.failure import Failure
+from pytest_loop.repair.templates import Hints
+
+_SHORTEST_STRING, _LONGEST_STRING = 2, 39
+_MAX_SIGNS = 4
+_QUOTED = re.compile(r"'([^']*)'")
+
+
+def list_exceptions(failures: Iterable[Failure]) -> tuple[str, ...]:
+    """List the exception types, each once."""
+    return tuple(dict.fromkeys(failure.error for failure in failures))
+
+
+def collect_hints(failures: Collection[Failure], names: Iterable[str], files: Iterable[Path]) -> Hints:
+    """Collect hints from failures, and from the node ids and source files of the failing tests."""
+    trees = [tree for path in dict.fromkeys(files) if (tree := _parse_file(path)) is not None]
+    strings = [string for tree in trees for string in _find_strings(tree)]
+    parameters = [name.partition("[")[2].rstrip("]") for name in names]
+    quoted = [string for failure in failures for string in _QUOTED.findall(failure.message)]
+    errors = [failure.error for failure in failures] + [name for tree in trees for name in _find_names(tree)]
+    return Hints(
+        strings=tuple(
+            dict.fromkeys(string for string in strings if _SHORTEST_STRING <= len(string) <= _LONGEST_STRING)
+        ),
+        signs=_count_signs([quoted, parameters, strings]),
+        errors=tuple(dict.fromkeys(name for name in errors if _is_exception(name))),
+        missing={failure.missing: failure.similar for failure in failures if failure.missing},
+    )
+
+
+def _count_signs(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """Return the most frequent characters that are neither letters nor digits, group by group."""
+    signs: dict[str, None] = {}
+    for strings in groups:
+        counts = Counter(sign for string in strings for sign in string if not sign.isalnum() and sign.isprintable())
+        signs |= dict.fromkeys(sign for sign, _ in counts.most_common(_MAX_SIGNS))
+    return tuple(signs)[:_MAX_SIGNS]
+
+
+def _parse_file(path: Path) -> ast.Module | None:
+    try:
+        return ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+def _find_strings(tree: ast.Module) -> Iterator[str]:
+    return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _find_names(tree: ast.Module) -> Iterator[str]:
+    return (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+
+
+def _is_exception(name: str) -> bool:
+    value = getattr(builtins, name, None)
+    return isinstance(value, type) and issubclass(value, Exception) and value is not AssertionError

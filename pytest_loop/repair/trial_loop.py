@@ -1,0 +1,149 @@
+"""Try candidates in forks, best first, until there is a reason to end."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Protocol
+
+from pytest_loop.repair.candidates import Candidate, DuplicateFilter
+from pytest_loop.repair.fork_pool import ForkPool, ForkResult, Job
+from pytest_loop.repair.repair_request import SearchProgress
+from pytest_loop.repair.round_context import RoundContext
+from pytest_loop.repair.search_state import PlausibleEdit, RankedCandidate, SearchState
+
+# After an edit that passes, only candidates with at least this share of its score are still tried.
+_SIMILAR_SCORE, _COMPARABLE_SCORE = 0.3, 0.02
+_SHARE_OF_REMAINING_TIME = 0.5
+_PROGRESS_INTERVAL = 0.5
+
+
+class Trials(Protocol):
+    """How candidates are tried: one per fork, or a batch per fork to see which deserve a fork of their own."""
+
+    @property
+    def batch_size(self) -> int: ...
+
+    def make_job(self, key: int, batch: Sequence[RankedCandidate]) -> Job: ...
+
+    def read_result(self, ranked: RankedCandidate, result: ForkResult) -> PlausibleEdit | None: ...
+
+
+class TrialLoop:
+    """Keep the forks busy with candidates; record what passes in `state`."""
+
+    def __init__(self, context: RoundContext, pool: ForkPool, state: SearchState) -> None:
+        self._context = context
+        self._request = context.request
+        self._pool = pool
+        self._state = state
+        self._started = self._last_progress = time.monotonic()
+        self._until = self._started + self._request.seconds
+        self._lowest_score = 0.0
+        self._untried: Iterator[RankedCandidate] = iter(())
+        self._retries: deque[tuple[RankedCandidate, ...]] = deque()
+        self._running: dict[int, tuple[RankedCandidate, ...]] = {}
+        self._job_count = 0
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def run(self, candidates: Sequence[Candidate], trials: Trials) -> str:
+        """Try the candidates; return why the search ended."""
+        self._state.candidate_count = len(candidates)
+        self._untried = _filter_candidates(candidates)
+        while True:
+            if reason := self._find_end_reason():
+                return reason
+            while self._pool.has_room and (batch := self._take_batch(trials.batch_size)):
+                self._start(batch, trials)
+            if self._pool.is_idle:
+                is_limit_reached = self._state.tried_count >= self._request.candidates
+                return self._success or ("candidates" if is_limit_reached else "exhausted")
+            for result in self._pool.collect_results():
+                self._handle_result(self._running.pop(result.key), result, trials)
+            self._send_progress()
+
+    def _take_batch(self, size: int) -> tuple[RankedCandidate, ...]:
+        """Return candidates to retry, else the next best ones; empty if all were tried."""
+        if self._retries:
+            return self._retries.popleft()
+        number = min(size, self._request.candidates - self._state.tried_count)
+        batch = tuple(
+            ranked for ranked in islice(self._untried, number) if ranked.candidate.score >= self._lowest_score
+        )
+        self._state.templates.update(ranked.candidate.template for ranked in batch)
+        return batch
+
+    def _start(self, batch: tuple[RankedCandidate, ...], trials: Trials) -> None:
+        self._job_count += 1
+        self._running[self._job_count] = batch
+        self._pool.start(trials.make_job(self._job_count, batch))
+
+    def _handle_result(self, batch: tuple[RankedCandidate, ...], result: ForkResult, trials: Trials) -> None:
+        """Record the result of a single trial; queue what a batch found promising or did not reach."""
+        self._state.crash_count += not result.is_finished
+        if len(batch) == 1:
+            self._record_edit(trials.read_result(batch[0], result))
+            return
+        begun = {message["begun"] for message in result.messages if "begun" in message}
+        promising = {message["worth"] for message in result.messages if "worth" in message}
+        rest = tuple(ranked for ranked in batch if ranked.rank not in begun)
+        self._retries.extend((ranked,) for ranked in batch if ranked.rank in promising)
+        if rest:
+            self._retries.append(rest)
+
+    def _record_edit(self, edit: PlausibleEdit | None) -> None:
+        """Record an edit that passed, and shorten the search: soon after a complete fix, in time after a partial."""
+        if edit is None:
+            return
+        is_first = not self._state.plausible_edits
+        self._state.plausible_edits.append(edit)
+        score, seconds = edit.candidate.score, self._request.seconds_after_green
+        if edit.is_green or (edit.is_final and self._request.steps > 1):
+            self._shorten_search(score * _SIMILAR_SCORE, seconds)
+        elif is_first and self._request.steps > 1:
+            remaining = (self._until - time.monotonic()) * _SHARE_OF_REMAINING_TIME
+            self._shorten_search(score * _COMPARABLE_SCORE, max(seconds, remaining))
+
+    def _shorten_search(self, lowest_score: float, seconds: float) -> None:
+        self._lowest_score = max(self._lowest_score, lowest_score)
+        self._until = min(self._until, time.monotonic() + seconds)
+
+    def _find_end_reason(self) -> str:
+        if self._context.is_stop_requested:
+            return "asked"
+        return "" if time.monotonic() < self._until else (self._success or "time")
+
+    @property
+    def _success(self) -> str:
+        if any(edit.is_green for edit in self._state.plausible_edits):
+            return "green"
+        return "partly green" if self._state.plausible_edits and self._request.steps > 1 else ""
+
+    def _send_progress(self) -> None:
+        if time.monotonic() - self._last_progress >= _PROGRESS_INTERVAL:
+            self._last_progress = time.monotonic()
+            self._context.send_progress(self._make_progress())
+
+    def _make_progress(self) -> SearchProgress:
+        seconds, tried = self.seconds, self._state.tried_count
+        return SearchProgress(
+            tried=tried,
+            candidates=self._state.candidate_count,
+            per_second=round(tried / seconds, 1) if seconds else 0.0,
+            seconds=round(seconds, 3),
+            green=sum(edit.is_green for edit in self._state.plausible_edits),
+        )
+
+
+def _filter_candidates(candidates: Sequence[Candidate]) -> Iterator[RankedCandidate]:
+    """Yield the candidates that parse and differ from all earlier ones."""
+    duplicates = DuplicateFilter()
+    for rank, candidate in enumerate(candidates):
+        tree = duplicates.parse_if_new(candidate)
+        if tree is not None:
+            yield RankedCandidate(rank, candidate, tree)

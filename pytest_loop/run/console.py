@@ -1,0 +1,42 @@
+"""The terminal of the user: messages and questions."""
+
+from __future__ import annotations
+
+import select
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TextIO
+
+YES = ("y", "yes")
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Console:
+    """A stream for messages, and standard input for answers."""
+
+    stream: TextIO
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a user at a terminal can answer."""
+        return bool(sys.stdin and sys.stdin.isatty())
+
+    def print_line(self, line: str) -> None:
+        print(line, file=self.stream, flush=True)
+
+    def confirm(self, question: str) -> bool:
+        """Ask a yes-or-no question; without a terminal the answer is no."""
+        answer = self.read_answer(f"{question} [y/N] ") if self.can_ask else None
+        return answer is not None and answer.lower() in YES
+
+    def read_answer(self, question: str, is_needed: Callable[[], bool] = lambda: True) -> str | None:
+        """Return the line typed after a question; None at the end of input, or if the answer is not needed any more."""
+        self.stream.write(question)
+        self.stream.flush()
+        while not select.select([sys.stdin], [], [], _POLL_SECONDS)[0]:
+            if not is_needed():
+                return None
+        line = sys.stdin.readline()
+        return line.strip() if line else None

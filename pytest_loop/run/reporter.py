@@ -1,0 +1,92 @@
+"""Shows a run while it works: events, questions, its end, and what a build server displays."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.core.reporting.closing_verdict import render_status_block
+from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.run.console import Console
+from pytest_loop.settings.settings import Settings
+from pytest_loop.show import github_annotations, summary
+from pytest_loop.show import run as show
+from pytest_loop.show.live_view import LiveView, choose_style
+from pytest_loop.store.run_files import RunFiles
+
+# Events after which other loops read where this one stands.
+_STATUS_EVENTS = frozenset((Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
+# Events that are shown at every verbosity.
+_DECISIVE_EVENTS = frozenset(
+    (
+        Kind.EVALUATION_DONE,
+        Kind.BASELINE_DONE,
+        Kind.PHASE_SWITCHED,
+        Kind.PHASE_ERROR,
+        Kind.REGRESSION_DETECTED,
+        Kind.PLATEAU_REACHED,
+    )
+)
+
+
+@dataclass
+class RunReporter:
+    """The live display of one run, and the messages around it."""
+
+    settings: Settings
+    console: Console
+    redact: Redactor
+    live: LiveView = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.live = LiveView(
+            self.console.stream, choose_style(os.environ, self.settings.verbosity, self.settings.color)
+        )
+
+    def report_event(self, event: Event, state: RunState) -> None:
+        """Show an event in as many lines as the verbosity allows."""
+        if self.settings.verbosity > 0:
+            self.live.write(next(show.history_lines([event])).rstrip())
+        write = self.live.write if event.kind in _DECISIVE_EVENTS else self.live.explain
+        for line in show.event_lines(event, state):
+            write(line)
+        if self.settings.output.status_block and event.kind in _STATUS_EVENTS:
+            self.live.write("\n".join(render_status_block(state, show.following(state))))
+        self.live.update(state)
+
+    def report_end(self, state: RunState, files: RunFiles) -> None:
+        """Show the result, with annotations and a summary where a build server displays them."""
+        self.live.close()
+        for line in show.end_lines(state):
+            self.console.print_line(line)
+        if github_annotations.is_on_github(os.environ):
+            folder = github_annotations.find_folder_in_checkout(self.settings.root, os.environ)
+            for line in github_annotations.render_annotations(state, folder):
+                self.console.print_line(self.redact(line))
+        if os.environ.get(summary.VARIABLE):
+            text = self.redact(summary.summary(state, files.read_history().events))
+            if problem := summary.append(text, os.environ):
+                self.console.print_line(problem)
+
+    @contextlib.contextmanager
+    def mute_commands(self) -> Iterator[None]:
+        """Keep GitHub from obeying commands in the output of tests and agents."""
+        nonce = secrets.token_hex(16)
+        if github_annotations.is_on_github(os.environ):
+            self.console.print_line(github_annotations.format_mute_command(nonce))
+        try:
+            yield
+        finally:
+            if github_annotations.is_on_github(os.environ):
+                self.console.print_line(github_annotations.format_unmute_command(nonce))
+
+    def ask(self, question: str, is_needed: Callable[[], bool]) -> str | None:
+        """Ask the user with the live display hidden; None at the end of input."""
+        self.live.hide()
+        return self.console.read_answer(question, is_needed)

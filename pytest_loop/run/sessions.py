@@ -1,0 +1,53 @@
+"""Makes the sessions of this process."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from pytest_loop.core.text.wording import PrintLine
+from pytest_loop.session.bytecode import BytecodeCache
+from pytest_loop.session.history import SessionHistory
+from pytest_loop.session.runner import Launcher, SubprocessSession
+from pytest_loop.session.warm.launcher import make_launcher
+from pytest_loop.settings.settings import Settings
+
+
+@dataclass
+class SessionFactory:
+    """Makes sessions that share a fork server, a bytecode cache and the results that can be reused."""
+
+    settings: Settings
+    print_line: PrintLine
+    bytecode: BytecodeCache | None = None
+    _launcher: Launcher | None = None
+    _history: SessionHistory = field(default_factory=SessionHistory)
+
+    def make(self, arguments: tuple[str, ...], started_at: float) -> SubprocessSession:
+        """Return a session with these arguments, whose output is dropped, for a run that exists since `started_at`."""
+        judging = self.settings.judging
+        if self._launcher is None:
+            self._launcher = make_launcher(judging.session, arguments, self.settings.root, started_at, self._print)
+        return SubprocessSession(
+            arguments,
+            self.settings.folder,
+            judging.session_timeout,
+            os.environ,
+            lambda _data: None,
+            bytecode=self.bytecode,
+            launcher=self._launcher,
+            history=self._history,
+        )
+
+    def cache_bytecode(self, *, is_new: bool) -> BytecodeCache:
+        """Keep the bytecode of the project in a cache of the run from now on."""
+        self.bytecode = BytecodeCache(self.settings.root, is_new=is_new)
+        return self.bytecode
+
+    def _print(self, line: str) -> None:
+        self.print_line(line)  # looked up late: a live display may have replaced it
+
+    def close(self) -> None:
+        for resource in (self._launcher, self.bytecode):
+            if resource is not None:
+                resource.close()

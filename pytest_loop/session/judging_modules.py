@@ -1,0 +1,25 @@
+"""The modules that judge: sessions of a run import them before any code of the project, which could replace them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+_MODULES = (
+    "pytest_loop.rules.binding",
+    "pytest_loop.rules.markdown_document",
+    "pytest_loop.rules.toml_lines",
+    "pytest_loop.session.canary",
+    "pytest_loop.session.channel",
+    "pytest_loop.session.judge",
+    "pytest_loop.session.ordering",
+    "pytest_loop.session.record",
+    "pytest_loop.session.reports",
+    "pytest_loop.show.report_status",
+    "pytest_loop.show.score_section",
+)
+
+
+def load_judging_modules() -> None:
+    """Import the modules that judge."""
+    for name in _MODULES:
+        import_module(name)

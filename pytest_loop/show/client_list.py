@@ -1,0 +1,36 @@
+"""The list of installed agent clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pytest_loop.core.model.clients import Client
+
+_ABILITIES = (
+    ("reports_tokens", "tokens"),
+    ("reports_cost", "cost"),
+    ("takes_schema", "JSON by schema"),
+    ("goes_on", "goes on in its conversation"),
+)
+
+
+def render_client_lines(clients: Iterable[Client]) -> Iterator[str]:
+    """Render version and abilities of each installed client, then the missing ones and the built-in agent."""
+    clients = list(clients)
+    installed = [client for client in clients if client.path]
+    width = max((len(client.name) for client in installed), default=0)
+    for client in installed:
+        abilities = [words for field, words in _ABILITIES if getattr(client, field)] or ["reports nothing"]
+        yield f"{client.name:<{width}}  {_format_version(client)}: {', '.join(abilities)}"
+    missing = ", ".join(client.name for client in clients if not client.path)
+    if missing:
+        yield f"not installed: {missing}"
+    yield "always here: builtin, which needs no model and mends the Python files of a project"
+
+
+def _format_version(client: Client) -> str:
+    if client.version is None:
+        return f"version unknown (checked with {client.checked})"
+    if client.version == client.checked:
+        return client.version
+    return f"{client.version} (checked with {client.checked})"

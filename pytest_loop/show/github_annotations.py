@@ -1,0 +1,88 @@
+"""Annotations on failing lines for GitHub Actions: a few, covering as many causes as possible."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from pytest_loop.core.judging.critique import build_critique
+from pytest_loop.core.model.evaluation import Assessment, Issue, RuleResult
+from pytest_loop.core.model.rules import Finding
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.text.lengths import shorten
+
+MAX_ANNOTATIONS = 10
+LONGEST_TITLE = 120
+LONGEST_MESSAGE = 500
+_LOCATION = re.compile(r"(.+?):(\d+)(?::\d+)?")
+
+
+def is_on_github(environment: Mapping[str, str]) -> bool:
+    """Return whether this process runs in GitHub Actions."""
+    return environment.get("GITHUB_ACTIONS") == "true"
+
+
+def find_folder_in_checkout(root: Path, environment: Mapping[str, str]) -> str:
+    """Return the project's folder in the checkout, to which the paths of annotations are relative."""
+    top = environment.get("GITHUB_WORKSPACE")
+    return root.relative_to(top).as_posix() if top and root.is_relative_to(top) else "."
+
+
+def format_mute_command(nonce: str) -> str:
+    """Return the line from which on GitHub ignores commands in the log, whatever tests and agents print."""
+    return f"::stop-commands::{nonce}"
+
+
+def format_unmute_command(nonce: str) -> str:
+    """Return the line that ends this; without the nonce it cannot be printed."""
+    return f"::{nonce}::"
+
+
+def render_annotations(state: RunState, folder: str = ".") -> Iterator[str]:
+    """Render annotations of the last evaluation: first one of each cause, then others, each place once."""
+    assessment = state.evaluation
+    if assessment is None:
+        return
+    issues = {issue.rule_id: issue for issue in build_critique(state.criteria, assessment).issues}
+    blocking = frozenset(complaint.id for complaint in assessment.failed)
+    places: dict[str, RuleResult] = {}
+    for result in _sort_results(assessment, blocking, tuple(issues)):
+        where = result.findings[0].where if result.findings else ""
+        places.setdefault(_format_place(where, folder) or result.id, result)
+    for place, result in islice(places.items(), MAX_ANNOTATIONS):
+        level = "error" if result.id in blocking else "warning"
+        title = f"title={_escape_property(shorten(result.id, LONGEST_TITLE))}"
+        properties = title if place == result.id else f"{place},{title}"
+        yield f"::{level} {properties}::{_escape(_format_message(result, issues.get(result.id)))}"
+
+
+def _sort_results(assessment: Assessment, blocking: frozenset[str], first: tuple[str, ...]) -> list[RuleResult]:
+    """Sort unmet rules: blocking ones first, then by their order in the critique."""
+    ranks = {name: rank for rank, name in enumerate(first)}
+    unmet = [result for result in assessment.rule_results if result.id in assessment.unmet]
+    return sorted(unmet, key=lambda result: (result.id not in blocking, ranks.get(result.id, len(ranks))))
+
+
+def _format_place(where: str, folder: str) -> str:
+    if not where:
+        return ""
+    match = _LOCATION.fullmatch(where)
+    path = (Path(folder) / (match[1] if match else where)).as_posix()
+    return f"file={_escape_property(path)}" + (f",line={match[2]}" if match else "")
+
+
+def _format_message(result: RuleResult, issue: Issue | None) -> str:
+    first = result.findings[0] if result.findings else None
+    text = str(Finding(expected=first.expected, found=first.found)) if first else result.details
+    others = f" ({issue.others} more fail for the same cause)" if issue and issue.others else ""
+    return shorten(text or "it fails", LONGEST_MESSAGE) + others
+
+
+def _escape(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escape_property(text: str) -> str:
+    return _escape(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,113 @@
+"""Parse the answers of evaluators, and compare an output with the expected one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from difflib import unified_diff
+from itertools import islice
+from typing import Any, NamedTuple
+
+from pytest_loop.core.workload.measurement import Remark
+from pytest_loop.errors import CheckError
+from pytest_loop.rules.checks.check import format_value
+
+MOST_LINES = 40
+_TAIL = 12
+
+
+class EvaluatorAnswer(NamedTuple):
+    """The answer of one evaluator, or of several combined."""
+
+    passed: bool
+    score: float | None = None
+    critiques: tuple[Remark, ...] = ()
+
+
+def parse_answer(command: str, exit_code: int, stdout: str, stderr: str = "") -> EvaluatorAnswer:
+    """Parse the answer of an evaluator: JSON with `passed` on its standard output, else its exit code.
+
+    With `passed: true` and an exit code other than 0 the case fails. JSON of another form is an error of the evaluator
+    (`CheckError`), not a failure of the case.
+    """
+    data = _parse_json(stdout)
+    verdict = _read_verdict(command, data or {})
+    score = _read_score(command, data or {})
+    critiques = _read_remarks(data or {})
+    passed = exit_code == 0 and verdict is not False
+    if not passed and not critiques:
+        output = stderr if data is not None else f"{stdout}\n{stderr}"
+        tail = "\n".join(output.strip().splitlines()[-_TAIL:])
+        said = "says that it did not pass" if verdict is False else f"ended with {exit_code}"
+        critiques = (Remark(message=f"`{command}` {said}\n{tail}".strip()),)
+    return EvaluatorAnswer(passed, score, critiques)
+
+
+def _parse_json(text: str) -> dict[str, Any] | None:
+    """Return the printed object: the whole text, or its last line below a log."""
+    for part in (text, *text.strip().splitlines()[-1:]):
+        data = _try_json(part)
+        if isinstance(data, dict):
+            return data
+    return None
+
+
+def _try_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _read_verdict(command: str, data: dict[str, Any]) -> bool | None:
+    verdict = data.get("passed")
+    if "passed" in data and not isinstance(verdict, bool):
+        raise CheckError(f"expected true or false for `passed` from `{command}`, found {format_value(verdict)}")
+    return verdict
+
+
+def _read_score(command: str, data: dict[str, Any]) -> float | None:
+    score = data.get("score")
+    if score is None:
+        return None
+    if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 1:
+        raise CheckError(f"expected a number from 0 to 1 for `score` from `{command}`, found {format_value(score)}")
+    return float(score)
+
+
+def _read_remarks(data: dict[str, Any]) -> tuple[Remark, ...]:
+    """Return the critiques as remarks, whatever their form is."""
+    critiques = data.get("critiques") or []
+    return tuple(map(_build_remark, critiques if isinstance(critiques, list) else [critiques]))
+
+
+def _build_remark(critique: Any) -> Remark:
+    if not isinstance(critique, dict):
+        return Remark(message=critique if isinstance(critique, str) else format_value(critique))
+    names = ("message", "severity", "location")
+    fields = {name: str(critique[name]) for name in names if critique.get(name) is not None}
+    return Remark(**{"message": format_value(critique), **fields})
+
+
+def combine_answers(answers: Sequence[EvaluatorAnswer]) -> EvaluatorAnswer:
+    """Combine several answers: all must pass, the lowest score counts, and all critiques stay."""
+    scores = [answer.score for answer in answers if answer.score is not None]
+    critiques = tuple(remark for answer in answers for remark in answer.critiques)
+    return EvaluatorAnswer(all(answer.passed for answer in answers), min(scores, default=None), critiques)
+
+
+def compare_output(output: bytes, expected: bytes, name: str) -> str:
+    """Return a few lines of diff, or an empty text if the output is as expected.
+
+    If both are JSON, their data is compared, whatever the order of keys.
+    """
+    if output == expected:
+        return ""
+    texts = [data.decode("utf-8", "replace").replace("\r\n", "\n") for data in (expected, output)]
+    data = [_try_json(text) for text in texts]
+    if texts[0] == texts[1] or (None not in data and data[0] == data[1]):
+        return ""
+    before, after = (text.splitlines() for text in texts)
+    lines = unified_diff(before, after, f"expected/{name}", f"output/{name}", "", "", 2, "")
+    shown = list(islice(lines, MOST_LINES + 1))
+    return "\n".join([*shown[:MOST_LINES], *["..."] * (len(shown) > MOST_LINES)]) or "only in the end of the file"

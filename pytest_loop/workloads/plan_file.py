@@ -1,0 +1,90 @@
+"""The plan that a person wrote before an experiment: hypotheses in order, and the roles of cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pytest_loop.errors import ManifestError, Problem
+from pytest_loop.rules.syntax import ContentError, read_text
+from pytest_loop.workloads.manifest import Text, load_file
+
+Degree = Literal["high", "medium", "low"]
+_RANKS = ("high", "medium", "low")
+_PROSE_SUFFIXES = (".md", ".txt")
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class PlannedHypothesis(_Form):
+    """A hypothesis to be tested, with its priority and confidence."""
+
+    theory: Text
+    observation: str = ""
+    mechanism: str = ""
+    prediction: list[Text] = Field(default_factory=list)
+    priority: Degree = "medium"
+    confidence: Degree = "medium"
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return _RANKS.index(self.priority), _RANKS.index(self.confidence)
+
+    def __str__(self) -> str:
+        sentences = [self.theory, self.observation, self.mechanism and f"Mechanism: {self.mechanism}"]
+        sentences.append(f"Predicted: {', '.join(self.prediction)}" if self.prediction else "")
+        text = " ".join(sentence.removesuffix(".") + "." for sentence in sentences if sentence)
+        return f"({self.priority} priority, {self.confidence} confidence) {text}"
+
+
+class Exclusion(_Form):
+    """An excluded case, and the reason."""
+
+    case: Text
+    reason: Text
+
+
+class Success(_Form):
+    """Levels of success."""
+
+    minimum: str = ""
+    target: str = ""
+    stretch: str = ""
+
+
+class Plan(_Form):
+    """A plan; `words` is a plan in prose, which goes to the composer unchanged."""
+
+    problem: str = ""
+    hypotheses: list[PlannedHypothesis] = Field(default_factory=list)
+    focus: list[Text] = Field(default_factory=list)
+    guards: list[Text] = Field(default_factory=list)
+    exclusions: list[Exclusion] = Field(default_factory=list)
+    success: Success = Field(default_factory=Success)
+    words: str = ""
+
+    def __str__(self) -> str:
+        return "\n".join(filter(None, self._list_lines()))
+
+    def _list_lines(self) -> Iterator[str]:
+        yield self.problem
+        for number, hypothesis in enumerate(sorted(self.hypotheses, key=lambda planned: planned.rank), 1):
+            yield f"{number}. {hypothesis}"
+        for level, text in self.success.model_dump().items():
+            yield f"{level.capitalize()}: {text}" if text else ""
+        yield self.words
+
+
+def read_plan(path: Path, root: Path) -> Plan:
+    """Read a plan: structured in YAML, JSON or TOML, prose in Markdown or text."""
+    if path.suffix.lower() not in _PROSE_SUFFIXES:
+        return load_file(path, root, Plan, "hypotheses").model
+    try:
+        return Plan(words=read_text(path).strip())
+    except ContentError as error:
+        raise ManifestError([Problem(path.name, error.line, str(error))]) from None

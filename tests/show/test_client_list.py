@@ -1,0 +1,36 @@
+"""The lines about installed agents."""
+
+from __future__ import annotations
+
+from pytest_loop.core.model.clients import Client
+from pytest_loop.show.client_list import render_client_lines
+
+OURS = "always here: builtin, which needs no model and mends the Python files of a project"
+
+
+def test_each_installed_client_has_a_line_and_the_others_share_one() -> None:
+    clients = [
+        Client(
+            name="codex", checked="0.163.0", path="/bin/codex", version="0.163.0", reports_tokens=True, goes_on=True
+        ),
+        Client(
+            name="claude", checked="2.1.325", path="/bin/claude", version="2.2.0", reports_cost=True, takes_schema=True
+        ),
+        Client(name="goose", checked="1.34.0", path="/bin/goose"),
+        Client(name="aider", checked="0.86.2"),
+        Client(name="qwen", checked="0.24.4"),
+    ]
+    assert list(render_client_lines(clients)) == [
+        "codex   0.163.0: tokens, goes on in its conversation",
+        "claude  2.2.0 (checked with 2.1.325): cost, JSON by schema",
+        "goose   version unknown (checked with 1.34.0): reports nothing",
+        "not installed: aider, qwen",
+        OURS,
+    ]
+
+
+def test_no_missing_line_if_all_clients_are_installed() -> None:
+    assert list(
+        render_client_lines([Client(name="aider", checked="0.86.2", path="/a", version="0.86.2", reports_cost=True)])
+    ) == ["aider  0.86.2: cost", OURS]
+    assert list(render_client_lines([])) == [OURS]
