@@ -13,7 +13,7 @@ from side_by_side import arguments, table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from pytest_loop.show.html import report
+from pytest_loop.show.html.report_page import render_report
 from tests.browser.chromium import VARIABLE, Page, start_chromium
 from tests.show.runs import Told, large
 
@@ -41,7 +41,7 @@ def main() -> None:
 def _written(path: Path, told: Told) -> tuple[float, float]:
     """How long it took to make, and its size in megabytes."""
     started = time.perf_counter()
-    data = report(told.state, told.events).encode("utf-8", "replace")
+    data = render_report(told.state, told.events).encode("utf-8", "replace")
     seconds = time.perf_counter() - started
     path.write_bytes(data)
     return seconds, len(data) / 1e6

@@ -42,7 +42,7 @@ def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunS
         event = reopen(state, settings, can_review=console.can_ask or settings.start.yes)
         if event is None:
             console.print_line(f"{files.alias} is over: {state.status.value}, {state.stop.reason}")
-            console.print_line(f"go on: {show.go_on(state)}")
+            console.print_line(f"go on: {show.format_resume_command(state)}")
             files.release()
             return state, files
         state = select_machine(state).apply(state, event)

@@ -161,7 +161,7 @@ class Start:
                 state, allow, draft.context.project, says_when_done=draft.context.says_when_done
             )
             state = state.replace(draft=readiness.confirmed_draft)
-            self._print(show.draft_lines(state, draft.find_origins(state)))
+            self._print(show.render_draft(state, draft.find_origins(state)))
             self._print(readiness.render_lines())
             self._print(draft.context.render_notes())
             state = self._confirm(state, readiness.question)
@@ -181,7 +181,7 @@ class Start:
             state, self.project = experiment.begin(files, session, agents)
             self.sessions.cache_bytecode(is_new=True)
             state = EXPERIMENT_MACHINE.begin(state)
-            self._print(workload.draft_lines(state))
+            self._print(workload.render_experiment_draft(state))
             state = self._confirm(state, "start?")
         except BaseException:
             self._discard(files)

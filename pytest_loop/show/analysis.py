@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.reporting.iteration_records import IterationRecord, build_analysis
-from pytest_loop.show.run import table
+from pytest_loop.show.run import render_table
 
 _HEAD = ["iteration", "phase", "quality", "change", "verified", "tokens", "cost", "seconds"]
 _WORDS = {
@@ -17,12 +17,12 @@ _WORDS = {
 }
 
 
-def analysis_lines(state: RunState, records: Sequence[IterationRecord]) -> Iterator[str]:
+def render_iterations(state: RunState, records: Sequence[IterationRecord]) -> Iterator[str]:
     """Render the iterations as a table if there are several, the best one, and the trajectory."""
     if len(records) < 2:
         return
     yield ""
-    yield from table([_HEAD, *map(_build_row, records)])
+    yield from render_table([_HEAD, *map(_build_row, records)])
     analysis = build_analysis(state, records)
     if analysis["best_iteration"] is not None:
         worse = ", and the last is worse" if analysis["degradation_detected"] else ""
@@ -47,7 +47,7 @@ def _build_row(record: IterationRecord) -> list[str]:
     ]
 
 
-def tendency(state: RunState, records: Sequence[IterationRecord]) -> str:
+def describe_trajectory(state: RunState, records: Sequence[IterationRecord]) -> str:
     """Describe the trajectory, and whether the last iteration is worse than the best; empty if too little is known."""
     analysis = build_analysis(state, records)
     sentences = [f"{_WORDS[analysis['trajectory']].capitalize()}."] if analysis["trajectory"] else []

@@ -14,7 +14,7 @@ from pytest_loop.core.text.wording import list_names
 SHOWN_NAMES = 3
 
 
-def closing_lines(state: RunState) -> Iterator[str]:
+def render_closing(state: RunState) -> Iterator[str]:
     """Render the verdict, and the passed rules by their kind of proof."""
     word, because = decide_closing(state)
     yield f"verdict: {word.value}, because {because}"
@@ -27,7 +27,7 @@ def _list_rules(state: RunState, kind: Proof) -> str:
     return list_names(names, SHOWN_NAMES)
 
 
-def breaker_line(state: RunState) -> str:
+def render_breakers(state: RunState) -> str:
     """Render how often each breaker has counted, and its limit."""
     counts = [f"{name} {times} of {limit}" for name, (times, limit) in count_repetitions(state).items() if limit]
     return f"breakers: {', '.join(counts)}" if counts else "breakers: all are off"

@@ -34,7 +34,7 @@ from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import limit_lines, list_names
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.show import workload
-from pytest_loop.show.closing import closing_lines
+from pytest_loop.show.closing import render_closing
 
 SHOWN_RULES = 12
 SHOWN_NAMES = 8
@@ -42,7 +42,7 @@ SHOWN_FINDINGS = 5
 _SUMMARY_FIELDS = ("case", "score", "passed", "reason", "artifact_hash", "exit_signal", "truth", "action", "theory")
 
 
-def draft_lines(state: RunState, origins: dict[str, str]) -> Iterator[str]:
+def render_draft(state: RunState, origins: dict[str, str]) -> Iterator[str]:
     """Render the draft of a run on one screen."""
     levels = {phase.value: float(level.threshold) for phase, level in state.criteria.phase.items()}
     yield f"task        {shorten(state.task.prompt, 100)}"
@@ -76,10 +76,10 @@ def _format_rule(rule: RunRule, origin: str) -> str:
     return f"  {weight}  {shorten(rule.id, 60)}{description}" + (f"  [{kinds}]" if kinds else "")
 
 
-def event_lines(event: Event, state: RunState) -> Iterator[str]:
+def render_event(event: Event, state: RunState) -> Iterator[str]:
     """Render the lines of an event; most events have none."""
     if isinstance(state, ExperimentState):
-        yield from workload.event_lines(event, state)
+        yield from workload.render_experiment_event(event, state)
         return
     match event.payload:
         case EvaluationDone():
@@ -119,7 +119,7 @@ def _render_evaluation(state: RunState) -> Iterator[str]:
     yield from limit_lines(findings, SHOWN_FINDINGS, "  ... and {} more findings")
 
 
-def end_lines(state: RunState) -> Iterator[str]:
+def render_end(state: RunState) -> Iterator[str]:
     """Render the final report; a stop without success ends in an escalation."""
     status = get_artifact_status(state)
     evaluation = state.evaluation
@@ -132,12 +132,12 @@ def end_lines(state: RunState) -> Iterator[str]:
         last = f", last_evaluated_score: {evaluation.score:.3g}" if evaluation else ""
         yield f"final_score: unavailable (the artifact is {status.value}){last}"
     if isinstance(state, ExperimentState):
-        yield from workload.end_lines(state.experiment)
+        yield from workload.render_experiment_end(state.experiment)
     elif evaluation and evaluation.held_out is not None:
         scores = f"{evaluation.held_out:.3g}, all of them {evaluation.score:.3g}"
         yield f"held out: the rules that no agent has seen score {scores}"
     yield f"used: {_format_usage(state)}"
-    yield from closing_lines(state)
+    yield from render_closing(state)
     if not state.stop.passed:
         yield from _render_escalation(state)
 
@@ -163,10 +163,10 @@ def _render_escalation(state: RunState) -> Iterator[str]:
     if state.last_error:
         yield f"last error: {shorten(state.last_error, 300)}"
     yield f"question: {ask_question(state, parse_reason(state.stop.reason))}"
-    yield f"go on: {go_on(state)}"
+    yield f"go on: {format_resume_command(state)}"
 
 
-def go_on(state: RunState) -> str:
+def format_resume_command(state: RunState) -> str:
     """Return the command that continues the run, or that starts a new one."""
     resume = f"pytest --loop-resume={state.task_alias}"
     if not state.is_over:
@@ -182,22 +182,22 @@ def go_on(state: RunState) -> str:
     return f"pytest {new} (a new run; this one is {state.status.value})"
 
 
-def following(state: RunState) -> str:
+def describe_next_step(state: RunState) -> str:
     """Describe the next step in a few words."""
     if state.is_over:
-        return "nothing" if state.stop.passed else go_on(state)
+        return "nothing" if state.stop.passed else format_resume_command(state)
     first = select_machine(state).next_commands(state)[0]
     return f"the end: {first.reason.value}" if first.reason else f"{first.kind.value} of iteration {state.iteration}"
 
 
-def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def render_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Render rows in columns that are as wide as needed."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def status_rows(states: Iterable[tuple[RunState, str]], *, is_detailed: bool) -> list[list[str]]:
+def build_status_rows(states: Iterable[tuple[RunState, str]], *, is_detailed: bool) -> list[list[str]]:
     """Build one row for each run and its status; `is_detailed` adds the columns of `--loop-status`."""
     head = [
         "alias",
@@ -218,7 +218,7 @@ def status_rows(states: Iterable[tuple[RunState, str]], *, is_detailed: bool) ->
     return rows
 
 
-def history_lines(events: Iterable[Event]) -> Iterator[str]:
+def render_history(events: Iterable[Event]) -> Iterator[str]:
     """Render one line for each event."""
     for event in events:
         place = f"{event.ts}  {event.iteration:>3} {event.phase.value}"

@@ -18,20 +18,20 @@ from pytest_loop.core.model.vocabulary import parse_reason
 from pytest_loop.core.reporting.outcome import ask_question, describe_pattern
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count, limit_lines, list_names
-from pytest_loop.show.run import go_on
+from pytest_loop.show.run import format_resume_command
 from pytest_loop.show.score_section import format_score
 
 VARIABLE = "GITHUB_STEP_SUMMARY"
 # With these limits a summary stays far below the megabyte that GitHub accepts.
-MOST_ROUNDS = 20
-MOST_NAMES = 5
-MOST_BLOCKING = 10
-LONGEST_NAME = 160
-LONGEST_TEXT = 400
+MAX_ROUNDS = 20
+MAX_NAMES = 5
+MAX_BLOCKERS = 10
+MAX_NAME = 160
+MAX_TEXT = 400
 
 
 @dataclass(frozen=True)
-class Round:
+class EvaluationEntry:
     """One evaluation, and the rules that were fixed since the one before."""
 
     iteration: int
@@ -39,25 +39,25 @@ class Round:
     fixed: tuple[str, ...] = ()
 
 
-def rounds(events: Iterable[Event]) -> list[Round]:
+def list_evaluations(events: Iterable[Event]) -> list[EvaluationEntry]:
     """List the evaluations of a run; a void one fixes nothing, and nothing is compared with it."""
-    rounds: list[Round] = []
+    rounds: list[EvaluationEntry] = []
     unmet: frozenset[str] = frozenset()
     for event in events:
         if not isinstance(event.payload, EvaluationDone):
             continue
         assessment = event.payload.in_phase(event.phase)
         fixed = () if assessment.void else tuple(sorted(unmet - assessment.unmet))
-        rounds.append(Round(event.iteration, assessment, fixed))
+        rounds.append(EvaluationEntry(event.iteration, assessment, fixed))
         unmet = unmet if assessment.void else assessment.unmet
     return rounds
 
 
-def summary(state: RunState, events: Iterable[Event]) -> str:
+def render_summary(state: RunState, events: Iterable[Event]) -> str:
     """Render the whole summary."""
     blocks = (
         _render_head(state),
-        _render_scores(rounds(events)),
+        _render_scores(list_evaluations(events)),
         _render_blockers(state),
         _render_findings(state),
         _render_end(state),
@@ -65,7 +65,7 @@ def summary(state: RunState, events: Iterable[Event]) -> str:
     return "\n\n".join("\n".join(lines) for block in blocks if (lines := list(block))) + "\n"
 
 
-def append(text: str, environment: Mapping[str, str]) -> str:
+def append_summary(text: str, environment: Mapping[str, str]) -> str:
     """Append to the file that GitHub shows, if there is one; return an error message, which ends no run."""
     if not environment.get(VARIABLE):
         return ""
@@ -77,7 +77,7 @@ def append(text: str, environment: Mapping[str, str]) -> str:
     return ""
 
 
-def code(text: str, limit: int = LONGEST_NAME) -> str:
+def format_code(text: str, limit: int = MAX_NAME) -> str:
     """Format a text as a code span, fenced by more backticks than it contains in a row."""
     inside = shorten(text, limit) or " "
     fence = "`" * (max(map(len, re.findall("`+", inside)), default=0) + 1)
@@ -86,20 +86,21 @@ def code(text: str, limit: int = LONGEST_NAME) -> str:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    return list_names([code(name) for name in names], MOST_NAMES)
+    return list_names([format_code(name) for name in names], MAX_NAMES)
 
 
 def _render_head(state: RunState) -> Iterator[str]:
     yield f"## pytest-loop: {state.status.value}"
     yield ""
-    why = f" because of {code(state.stop.reason)}" if state.stop.reason else ""
+    why = f" because of {format_code(state.stop.reason)}" if state.stop.reason else ""
     where = f"iteration {state.iteration} of {state.max_iterations}, phase {state.phase.value}"
-    yield f"{code(state.task_alias)} is {state.status.value}{why} in {where}. The task: {code(state.task.prompt)}"
+    task = format_code(state.task.prompt)
+    yield f"{format_code(state.task_alias)} is {state.status.value}{why} in {where}. The task: {task}"
 
 
-def _render_scores(rounds: Sequence[Round]) -> Iterator[str]:
+def _render_scores(rounds: Sequence[EvaluationEntry]) -> Iterator[str]:
     """Render the table, which has no foreign text."""
-    shown = rounds[-MOST_ROUNDS:]
+    shown = rounds[-MAX_ROUNDS:]
     if shown:
         yield "| iteration | phase | score | verdict | rules that pass | fixed | broken |"
         yield "|---:|:---:|---:|:---:|---:|---:|---:|"
@@ -128,11 +129,13 @@ def _render_blockers(state: RunState) -> Iterator[str]:
         return
     yield f"### What blocks: {format_count(len(failed), 'rule')}"
     yield ""
-    yield from limit_lines([_describe_failure(complaint) for complaint in failed], MOST_BLOCKING)
+    yield from limit_lines([_describe_failure(complaint) for complaint in failed], MAX_BLOCKERS)
 
 
 def _describe_failure(complaint: Complaint) -> str:
-    return f"- {code(complaint.id)}" + (f": {code(complaint.message, LONGEST_TEXT)}" if complaint.message else "")
+    return f"- {format_code(complaint.id)}" + (
+        f": {format_code(complaint.message, MAX_TEXT)}" if complaint.message else ""
+    )
 
 
 def _render_findings(state: RunState) -> Iterator[str]:
@@ -141,12 +144,12 @@ def _render_findings(state: RunState) -> Iterator[str]:
         return
     yield "### The judge was tampered with"
     yield ""
-    yield from limit_lines([_describe_finding(finding) for finding in findings], MOST_BLOCKING)
+    yield from limit_lines([_describe_finding(finding) for finding in findings], MAX_BLOCKERS)
 
 
 def _describe_finding(finding: SealFinding) -> str:
     words = (finding.kind, finding.path or finding.rule, finding.detail)
-    return f"- {' '.join(code(word, LONGEST_TEXT) for word in words if word)}"
+    return f"- {' '.join(format_code(word, MAX_TEXT) for word in words if word)}"
 
 
 def _render_end(state: RunState) -> Iterator[str]:
@@ -156,5 +159,5 @@ def _render_end(state: RunState) -> Iterator[str]:
     yield ""
     if state.is_over:
         yield f"- pattern: {describe_pattern(state)}"
-        yield f"- question: {code(ask_question(state, parse_reason(state.stop.reason)), LONGEST_TEXT)}"
-    yield f"- go on: {code(go_on(state), LONGEST_TEXT)}"
+        yield f"- question: {format_code(ask_question(state, parse_reason(state.stop.reason)), MAX_TEXT)}"
+    yield f"- go on: {format_code(format_resume_command(state), MAX_TEXT)}"

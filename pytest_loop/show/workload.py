@@ -33,7 +33,7 @@ _TRUTHS = {
 }
 
 
-def draft_lines(state: ExperimentState) -> Iterator[str]:
+def render_experiment_draft(state: ExperimentState) -> Iterator[str]:
     """Render the draft of an experiment on one screen."""
     experiment = state.experiment
     policy = experiment.policy
@@ -61,7 +61,7 @@ def _count_roles(experiment: Experiment) -> str:
     return f" ({', '.join(counts)})" if counts else ""
 
 
-def event_lines(event: Event, state: ExperimentState) -> Iterator[str]:
+def render_experiment_event(event: Event, state: ExperimentState) -> Iterator[str]:
     """Render the lines of an event; most events have none."""
     match event.payload:
         case CalibrationDone() as payload:
@@ -141,7 +141,7 @@ def _render_decision(payload: OptionChosen) -> Iterator[str]:
         yield f"  {finding.kind}: {shorten(finding.path)}: {shorten(finding.detail)}"
 
 
-def end_lines(experiment: Experiment) -> Iterator[str]:
+def render_experiment_end(experiment: Experiment) -> Iterator[str]:
     """Render the result of an experiment."""
     if not experiment.visible_measurements:
         return

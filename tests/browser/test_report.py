@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.show.html import report
+from pytest_loop.show.html.report_page import render_report
 from tests.browser.chromium import Page
 from tests.show.runs import HOSTILE, Told, hostile, large, small
 
@@ -26,7 +26,7 @@ def open_report(browser: Page, tmp_path: Path) -> Iterator[Open]:
     path = tmp_path / "report.html"
 
     def open_(told: Told, size: tuple[int, int] = DESKTOP, scheme: str = "light") -> Page:
-        path.write_bytes(report(told.state, told.events).encode("utf-8", "replace"))
+        path.write_bytes(render_report(told.state, told.events).encode("utf-8", "replace"))
         browser.errors.clear()
         browser.requests.clear()
         browser.set_size(*size)

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from pytest_loop.core.reporting.iteration_records import build_records
-from pytest_loop.show.analysis import analysis_lines
+from pytest_loop.show.analysis import render_iterations
 from tests.show.runs import Told
 
 NAMES = [f"r{number}" for number in range(4)]
 
 
 def lines(told: Told) -> list[str]:
-    return list(analysis_lines(told.state, build_records(told.state, told.events)))
+    return list(render_iterations(told.state, build_records(told.state, told.events)))
 
 
 def test_single_iteration_has_no_table() -> None:

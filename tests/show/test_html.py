@@ -23,12 +23,12 @@ from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Stop, Task
 from pytest_loop.core.model.vocabulary import Kind, Reason, Status, Target
 from pytest_loop.core.reporting.iteration_records import build_records
-from pytest_loop.show.analysis import tendency
-from pytest_loop.show.html import MISSING, ReportError, report
-from pytest_loop.show.html.grid import OMITTED, grid, plain
-from pytest_loop.show.html.story import edits
-from pytest_loop.show.html.verdict import verdict
-from pytest_loop.show.summary import rounds
+from pytest_loop.show.analysis import describe_trajectory
+from pytest_loop.show.html.report_page import MISSING, ReportError, render_report
+from pytest_loop.show.html.grid import OMITTED, build_grid, reveal_lines
+from pytest_loop.show.html.story import list_edits
+from pytest_loop.show.html.verdict import build_verdict
+from pytest_loop.show.summary import list_evaluations
 from tests.event_factory import make_event
 from tests.show.runs import HOSTILE, MOMENT, Told, hostile, large, small
 
@@ -74,7 +74,7 @@ class Page(HTMLParser):
 
 
 def page(told: Told, status: str = "") -> Page:
-    return Page(report(told.state, told.events, status))
+    return Page(render_report(told.state, told.events, status))
 
 
 def rows(one: Page) -> dict[str, str]:
@@ -106,7 +106,7 @@ def test_completed_run_has_no_escalation_and_no_resume_command() -> None:
 
 
 def test_score_and_distance_add_up_to_the_threshold() -> None:
-    shown = verdict(Told(*"abcdefghi").judged("abcd").state)
+    shown = build_verdict(Told(*"abcdefghi").judged("abcd").state)
     assert (shown.score, shown.gap, shown.threshold) == ("0.555", "0.245", "0.8")
 
 
@@ -116,7 +116,7 @@ def test_every_stop_reason_is_explained(reason: Reason | str | None) -> None:
     word = getattr(reason, "value", reason) or ""
     status = find_row(reason).status if isinstance(reason, Reason) else Status.STOPPED if reason else Status.RUNNING
     stop = state.stop.model_copy(update={"reason": word, "passed": status is Status.COMPLETED})
-    shown = verdict(state.model_copy(update={"status": status, "stop": stop}))
+    shown = build_verdict(state.model_copy(update={"status": status, "stop": stop}))
     assert shown.reason == word
     assert shown.words.endswith(".") == bool(word)
 
@@ -235,11 +235,11 @@ def test_oldest_texts_are_omitted_if_there_is_no_room() -> None:
     for number in range(5):
         said = Finding(expected="", found=f"{number}" * 50, detail="x" * 90)
         told.judged({"a": said}).refined(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b")
-    data = grid(told.state, rounds(told.events), told.events, room=450, limit=4)
+    data = build_grid(told.state, list_evaluations(told.events), told.events, room=450, limit=4)
     assert data["earlier"] == 1
     assert data["rules"][0]["says"] == [-1, 1, 2, 1, 1, 1, 0, 1]
     assert [each[0][0][3] for each in data["says"]] == ["x" * 90, "x" * 90, OMITTED]
-    assert [one.is_left_out for one in edits(told.events, (), room=80)] == [False, False, True, True, True]
+    assert [one.is_left_out for one in list_edits(told.events, (), room=80)] == [False, False, True, True, True]
 
 
 # -- changes, words, cost
@@ -276,7 +276,7 @@ def test_edit_without_a_diff_shows_the_known_facts(payload: dict[str, Any], said
 
 
 def ledger(told: Told) -> list[str]:
-    source = report(told.state, told.events)
+    source = render_report(told.state, told.events)
     body = source[source.index('id="cost"') :]
     found = re.findall(r"<tr[^>]*>(.*?)</tr>", body[: body.index("</table>")], re.DOTALL)
     return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in found][1:]
@@ -363,14 +363,14 @@ def test_trajectory_is_shown_from_three_scores_on(scores: tuple[int, ...], said:
     told = Told(*names)
     for passing in scores:
         told.judged(names[passing:]).refined()
-    assert tendency(told.state, build_records(told.state, told.events)) == said
+    assert describe_trajectory(told.state, build_records(told.state, told.events)) == said
 
 
 # -- one page that needs nothing else
 
 
 def test_page_is_self_contained_and_runs_only_its_own_script() -> None:
-    source = report(small().state, small().events)
+    source = render_report(small().state, small().events)
     assert not re.findall(r"https?:|src=|@import|url\(|<link|<iframe", source)
     one = Page(source)
     scripts = one.inside("script")
@@ -381,7 +381,7 @@ def test_page_is_self_contained_and_runs_only_its_own_script() -> None:
 
 
 def test_tables_sections_and_drawings_are_labelled() -> None:
-    source = report(small().state, small().events)
+    source = render_report(small().state, small().events)
     assert source.count("<section") == len(re.findall(r'<section aria-labelledby="(\w+)"', source))
     for name in re.findall(r'aria-labelledby="([\w -]+)"', source):
         assert all(f'id="{each}"' in source for each in name.split())
@@ -390,14 +390,14 @@ def test_tables_sections_and_drawings_are_labelled() -> None:
 
 
 def test_page_equals_the_golden_file() -> None:
-    source = report(small().state, small().events)
+    source = render_report(small().state, small().events)
     shown = source[source.index("<body>") : source.rindex("<script>")]
     assert shown == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_page_with_many_rules_and_iterations_is_small() -> None:
     told = large(200, 20)
-    source = report(told.state, told.events)
+    source = render_report(told.state, told.events)
     assert len(source) < 8 * 1024**2 * (200 * 20) / (2_000 * 50) + 100_000
     assert len(Page(source).data["rules"]) == 200
 
@@ -406,7 +406,7 @@ def test_missing_jinja_is_reported_with_the_install_command(monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "jinja2", None)
     told = small()
     with pytest.raises(ReportError, match=re.escape(MISSING)):
-        report(told.state, told.events)
+        render_report(told.state, told.events)
 
 
 # -- nothing in it is obeyed
@@ -422,13 +422,13 @@ HARMLESS = page(hostile("x")).tags
 )
 @example("".join(HOSTILE))
 def test_foreign_text_never_becomes_markup(text: str) -> None:
-    source = report((told := hostile(text)).state, told.events).encode("utf-8", "replace").decode()
+    source = render_report((told := hostile(text)).state, told.events).encode("utf-8", "replace").decode()
     one = Page(source)
     assert one.tags == HARMLESS
     assert not re.findall(r"[^\n\t -~\u0080-\U0010ffff]|[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]", source)
-    shown = " ".join(plain(f"s{text}").encode("utf-8", "replace").decode().split())
+    shown = " ".join(reveal_lines(f"s{text}").encode("utf-8", "replace").decode().split())
     assert shown in one.text
-    assert one.data["rules"][0]["id"] == plain(f"r{text}")
+    assert one.data["rules"][0]["id"] == reveal_lines(f"r{text}")
 
 
 @pytest.mark.parametrize(
@@ -441,10 +441,10 @@ def test_nonsensical_events_do_not_break_the_page(payload: dict[str, Any]) -> No
         for kind in (*(kind.value for kind in Kind), "unheard_of")
         if kind != "run_started"
     ]
-    one = Page(report(RUN_MACHINE.begin(state), events))
+    one = Page(render_report(RUN_MACHINE.begin(state), events))
     assert "PRODUCE unknown unknown unknown unknown" in one.text
 
 
 @pytest.mark.parametrize("reason", Reason)
 def test_every_stop_reason_has_a_sentence(reason: Reason) -> None:
-    assert verdict(Told("a").state.model_copy(update={"stop": Stop(reason=reason.value)})).words
+    assert build_verdict(Told("a").state.model_copy(update={"stop": Stop(reason=reason.value)})).words

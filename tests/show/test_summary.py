@@ -22,7 +22,7 @@ from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Stop, Task
 from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.show.summary import VARIABLE, append, code, rounds, summary
+from pytest_loop.show.summary import VARIABLE, append_summary, format_code, list_evaluations, render_summary
 
 HOSTILE = [
     "<script>alert(1)</script>", "[click](https://evil.example)", "![x](https://evil.example/x.png)", "`` ` ```", "`",
@@ -77,7 +77,7 @@ class Told:
 
     @property
     def text(self) -> str:
-        return summary(self.state, self.events)
+        return render_summary(self.state, self.events)
 
 
 def inline(text: str) -> list[Token]:
@@ -147,18 +147,18 @@ def test_void_evaluation_fixes_nothing_and_shows_findings() -> None:
     told = (
         Told("a", "b").judged(["a", "b"]).next().judged(void=True, findings=[finding, {"kind": "canary", "rule": "a"}])
     )
-    assert [one.fixed for one in rounds(told.events)] == [(), ()]
+    assert [one.fixed for one in list_evaluations(told.events)] == [(), ()]
     assert "| 2 | A | 1 | void | 2 of 2 | 0 | 0 |\n" in told.text
     assert (
         "### The judge was tampered with\n\n- `changed` `tests/conftest.py` `it was put back`\n- `canary` `a`\n"
         in told.text
     )
-    assert [one.fixed for one in rounds(told.next().judged(["a"]).events)] == [(), (), ("b",)]
+    assert [one.fixed for one in list_evaluations(told.next().judged(["a"]).events)] == [(), (), ("b",)]
 
 
 def test_foreign_evaluations_are_omitted() -> None:
     told = Told("a").happens("evaluation_done", {"score": "high"}).judged(["a"])
-    assert len(rounds(told.events)) == 1
+    assert len(list_evaluations(told.events)) == 1
 
 
 def test_score_is_never_rounded_up() -> None:
@@ -172,7 +172,11 @@ def test_score_is_never_rounded_up() -> None:
 @example("`")
 @example("a``b`")
 def test_code_span_holds_exactly_its_text(text: str) -> None:
-    found = [token for token in inline(f"- {code(text)}: {code(text)}") if token.type not in ("text", "list_item_open")]
+    found = [
+        token
+        for token in inline(f"- {format_code(text)}: {format_code(text)}")
+        if token.type not in ("text", "list_item_open")
+    ]
     spans = [token for token in found if token.type == "code_inline"]
     assert [token.content for token in spans] == [shorten(text, 160) or " "] * 2
     assert {token.tag for token in found} <= {"code", "ul", "li", "p"}
@@ -218,16 +222,16 @@ def test_summary_is_never_long() -> None:
 def test_summary_is_appended_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "summary.md"
     path.write_text("before\n", encoding="utf-8")
-    assert append("# one \ud800\n", {VARIABLE: str(path)}) == ""
-    assert append("# two\n", {VARIABLE: str(path)}) == ""
+    assert append_summary("# one \ud800\n", {VARIABLE: str(path)}) == ""
+    assert append_summary("# two\n", {VARIABLE: str(path)}) == ""
     assert path.read_text(encoding="utf-8") == "before\n# one ?\n\n# two\n\n"
 
 
 @pytest.mark.parametrize("environment", [{}, {VARIABLE: ""}])
 def test_nothing_is_written_outside_of_github(environment: dict[str, str]) -> None:
-    assert append("# one\n", environment) == ""
+    assert append_summary("# one\n", environment) == ""
 
 
 def test_summary_that_cannot_be_written_returns_a_message(tmp_path: Path) -> None:
-    assert append("x", {VARIABLE: str(tmp_path)}) == "the job summary could not be written: Is a directory"
-    assert append("x", {VARIABLE: "a\0b"}) == "the job summary could not be written: embedded null byte"
+    assert append_summary("x", {VARIABLE: str(tmp_path)}) == "the job summary could not be written: Is a directory"
+    assert append_summary("x", {VARIABLE: "a\0b"}) == "the job summary could not be written: embedded null byte"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.show.run import end_lines, go_on, history_lines
-from pytest_loop.show.workload import draft_lines, event_lines
-from pytest_loop.show.workload import end_lines as closing_lines
+from pytest_loop.show.run import format_resume_command, render_end, render_history
+from pytest_loop.show.workload import render_experiment_draft, render_experiment_event
+from pytest_loop.show.workload import render_experiment_end as closing_lines
 from tests.core.laboratory import ExperimentStory
 from tests.event_factory import make_event
 
@@ -18,7 +18,7 @@ def told(story: ExperimentStory) -> list[str]:
     state = story.first_state
     for event in story.events[1:]:
         state = story.machine.apply(state, event)
-        lines += event_lines(event, state)
+        lines += render_experiment_event(event, state)
     return lines
 
 
@@ -29,7 +29,7 @@ def ended(story: ExperimentStory) -> ExperimentStory:
 
 def test_draft_counts_the_roles_of_cases() -> None:
     story = ExperimentStory(hidden="c", guards="a", agents=("codex",), judge="claude", on_regression="accept")
-    assert list(draft_lines(story.state)) == [
+    assert list(render_experiment_draft(story.state)) == [
         "workload    letters (loop.manifest.json)",
         "task        x",
         "cases       3 (1 held out, 1 guards)",
@@ -40,7 +40,7 @@ def test_draft_counts_the_roles_of_cases() -> None:
         "limits      10 iterations, 25 USD",
     ]
     plain = ExperimentStory()
-    assert "cases       3" in list(draft_lines(plain.state))
+    assert "cases       3" in list(render_experiment_draft(plain.state))
 
 
 def test_regression_and_infrastructure_error_are_shown() -> None:
@@ -65,13 +65,13 @@ def test_regression_and_infrastructure_error_are_shown() -> None:
         "letters: baseline 1/4 passing (25%), 1 not measured, now 2/4 passing (50%), 1 not measured, net +1",
         "hypotheses: 0 of 1 confirmed",
     ]
-    assert go_on(story.state) == "pytest --loop-resume=it -o loop_on_regression=accept"
+    assert format_resume_command(story.state) == "pytest --loop-resume=it -o loop_on_regression=accept"
 
 
 def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
     still = ended(ExperimentStory().measures("F..", "F..", "F.."))
     assert "  PLATEAU: 2 times no better than the best; decided: stop" in told(still)
-    assert go_on(still.state) == "pytest --loop-resume=it -o loop_on_plateau=continue"
+    assert format_resume_command(still.state) == "pytest --loop-resume=it -o loop_on_plateau=continue"
     broken = ExperimentStory().measures("F..")
     broken.happens(Kind.PHASE_ERROR, step="CRITIQUE", reason="no\nmechanism")
     assert told(broken)[-1] == "CRITIQUE went wrong: no mechanism"
@@ -80,7 +80,9 @@ def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
     assert told(failed) == [*[f"  try {number}: no key" for number in (1, 2, 3)], "Calibration with a: failed"]
     assert list(closing_lines(failed.experiment)) == []
     over = ended(failed).state
-    assert go_on(over).startswith("pytest --loop-manifest loop.manifest.json (a new run; this one is failed)")
+    assert format_resume_command(over).startswith(
+        "pytest --loop-manifest loop.manifest.json (a new run; this one is failed)"
+    )
 
 
 def test_tampering_and_skipped_edits_are_shown() -> None:
@@ -105,7 +107,7 @@ def test_gap_of_held_out_cases_is_shown() -> None:
     assert list(closing_lines(story.experiment))[-1] == (
         "held out: 0/1 passing that no composer has seen, a gap of 100 points"
     )
-    assert "letters: baseline 2/3 passing (67%), now 3/3 passing (100%), net +1" in list(end_lines(story.state))
+    assert "letters: baseline 2/3 passing (67%), now 3/3 passing (100%), net +1" in list(render_end(story.state))
 
 
 def test_options_show_the_cases_they_may_break() -> None:
@@ -127,9 +129,9 @@ def test_options_show_the_cases_they_may_break() -> None:
 
 def test_other_events_have_no_lines_and_history_shows_key_fields() -> None:
     story = ended(ExperimentStory(on_regression="accept", max_iterations=2).measures(".FF", "F.."))
-    assert list(event_lines(story.events[0], story.state)) == []
+    assert list(render_experiment_event(story.events[0], story.state)) == []
     empty = ExperimentStory()
-    assert list(event_lines(make_event(empty.state, "baseline_done", {}, "now"), empty.state)) == []
-    lines = "\n".join(history_lines(story.events))
+    assert list(render_experiment_event(make_event(empty.state, "baseline_done", {}, "now"), empty.state)) == []
+    lines = "\n".join(render_history(story.events))
     for gist in ("1/3 passing (33%)", "truth=rejected", "action=accept regressions=a", "theory=t1"):
         assert gist in lines

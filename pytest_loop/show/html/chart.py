@@ -11,7 +11,7 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.show.score_section import format_score
-from pytest_loop.show.summary import Round
+from pytest_loop.show.summary import EvaluationEntry
 
 HEIGHT = 270
 NARROWEST = 340
@@ -58,14 +58,14 @@ class Chart:
     description: str
 
 
-def label(rounds: Sequence[Round], index: int) -> str:
+def format_label(rounds: Sequence[EvaluationEntry], index: int) -> str:
     """Return the number of an iteration, with its phase if it was judged in both."""
     number = rounds[index].iteration
     is_alone = sum(item.iteration == number for item in rounds[max(0, index - 2) : index + 3]) == 1
     return str(number) if is_alone else f"{number}{rounds[index].assessment.phase.value}"
 
 
-def chart(state: RunState, rounds: Sequence[Round], events: Sequence[Event]) -> Chart | None:
+def build_chart(state: RunState, rounds: Sequence[EvaluationEntry], events: Sequence[Event]) -> Chart | None:
     """Build the drawing, or return None if nothing was judged."""
     if not rounds:
         return None
@@ -96,7 +96,7 @@ def _compute_y(score: float) -> float:
     return round(_TOP + (1 - score) * (HEIGHT - _TOP - _BOTTOM), 1)
 
 
-def _build_point(x: float, rounds: Sequence[Round], index: int, *, is_best: bool, is_labelled: bool) -> Point:
+def _build_point(x: float, rounds: Sequence[EvaluationEntry], index: int, *, is_best: bool, is_labelled: bool) -> Point:
     iteration, assessment = rounds[index].iteration, rounds[index].assessment
     verdict = "void" if assessment.void else "passes" if assessment.passed else "fails"
     score = f"score {format_score(assessment.score)}, {verdict}"
@@ -104,7 +104,7 @@ def _build_point(x: float, rounds: Sequence[Round], index: int, *, is_best: bool
     return Point(
         x=round(x, 1),
         y=_compute_y(assessment.score),
-        label=label(rounds, index) if is_labelled else "",
+        label=format_label(rounds, index) if is_labelled else "",
         description=f"iteration {iteration}, phase {assessment.phase.value}: {score}, {rules}",
         is_passed=assessment.passed,
         is_void=assessment.void,
@@ -112,7 +112,7 @@ def _build_point(x: float, rounds: Sequence[Round], index: int, *, is_best: bool
     )
 
 
-def _find_best(state: RunState, rounds: Sequence[Round]) -> int | None:
+def _find_best(state: RunState, rounds: Sequence[EvaluationEntry]) -> int | None:
     """Return the index of the best evaluation as recorded in the state."""
     if state.progress.best is None:
         return None
@@ -122,7 +122,7 @@ def _find_best(state: RunState, rounds: Sequence[Round]) -> int | None:
 
 
 def _find_switch(
-    rounds: Sequence[Round], events: Sequence[Event], positions: Sequence[float], step: float
+    rounds: Sequence[EvaluationEntry], events: Sequence[Event], positions: Sequence[float], step: float
 ) -> float | None:
     """Return the position between the last evaluation of A and the first of B."""
     count = sum(item.assessment.phase is Phase.A for item in rounds)
@@ -140,7 +140,7 @@ def _list_thresholds(state: RunState, switch: float | None, end: float) -> Itera
         yield Line(switch, end, _compute_y(second), f"B {second:g}")
 
 
-def _describe(rounds: Sequence[Round], best: int | None) -> str:
+def _describe(rounds: Sequence[EvaluationEntry], best: int | None) -> str:
     scores = list_names([f"{format_score(item.assessment.score)} in iteration {item.iteration}" for item in rounds], 20)
     highest = f" The best is iteration {rounds[best].iteration}." if best is not None else ""
     return f"Score over {len(rounds)} evaluations: {scores}.{highest}"

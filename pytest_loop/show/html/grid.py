@@ -17,8 +17,8 @@ from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import clip_text
 from pytest_loop.core.text.sanitizer import reveal_hidden
-from pytest_loop.show.html.chart import label
-from pytest_loop.show.summary import Round
+from pytest_loop.show.html.chart import format_label
+from pytest_loop.show.summary import EvaluationEntry
 
 MAX_ROUNDS = 200
 MAX_FINDINGS = 5
@@ -30,12 +30,12 @@ _SCARCE = 0.35  # room is scarce if less than this share is left
 _ORDER = {FAILED: 0, WARNED: 1, TRACKED: 2, OPEN: 3}
 
 
-def plain(text: str) -> str:
+def reveal_lines(text: str) -> str:
     """Write the hidden characters of a text as codes."""
     return "\n".join(map(reveal_hidden, text.split("\n")))
 
 
-def escaped_size(text: str) -> int:
+def measure_escaped_size(text: str) -> int:
     """Return the size of a text on the page, where some characters take six bytes."""
     return len(text.encode("utf-8", "replace")) + 5 * sum(map(text.count, "<>&'"))
 
@@ -59,14 +59,18 @@ class _Pool:
         """Return the index of the entry for a key, or -1 if there is no room for it."""
         if key not in self.indexes:
             entry = build() if self.room > 0 else None
-            self.room -= escaped_size(json.dumps(entry, ensure_ascii=False))
+            self.room -= measure_escaped_size(json.dumps(entry, ensure_ascii=False))
             self.indexes[key] = len(self.entries) if self.room >= 0 else -1
             self.entries += [entry] if self.room >= 0 else []
         return self.indexes[key]
 
 
-def grid(
-    state: RunState, rounds: Sequence[Round], events: Iterable[Event], room: int = ROOM, limit: int = MAX_ROUNDS
+def build_grid(
+    state: RunState,
+    rounds: Sequence[EvaluationEntry],
+    events: Iterable[Event],
+    room: int = ROOM,
+    limit: int = MAX_ROUNDS,
 ) -> dict[str, Any]:
     """Build the data of the last `limit` evaluations within `room` bytes."""
     first = max(0, len(rounds) - limit)
@@ -84,7 +88,7 @@ def grid(
     return {
         "rounds": [
             {
-                "label": label(rounds, first + number),
+                "label": format_label(rounds, first + number),
                 "iteration": item.iteration,
                 "phase": item.assessment.phase.value,
                 "void": item.assessment.void,
@@ -115,11 +119,11 @@ def _build_unknown_rules(state: RunState, results: Iterable[dict[str, RuleResult
 
 
 def _build_row(
-    rule: RunRule, rounds: Sequence[Round], results: Sequence[dict[str, RuleResult]], indexes: Sequence[int]
+    rule: RunRule, rounds: Sequence[EvaluationEntry], results: Sequence[dict[str, RuleResult]], indexes: Sequence[int]
 ) -> dict[str, Any]:
     pairs = zip(rounds, results, strict=True)
     row = {
-        "id": plain(rule.id),
+        "id": reveal_lines(rule.id),
         "severity": rule.severity.value,
         "weight": float(rule.weight),
         "phase": rule.phase.value,
@@ -159,7 +163,7 @@ def _build_finding(finding: Finding, has_room: bool) -> list[str]:
 
 
 def _clean(text: str) -> str:
-    return plain(clip_text(text, MAX_TEXT))
+    return reveal_lines(clip_text(text, MAX_TEXT))
 
 
 def _list_critiques(events: Iterable[Event]) -> dict[tuple[int, str], Critique]:
@@ -177,13 +181,13 @@ def _index_issues(critique: Critique | None, pool: _Pool) -> dict[str, int]:
     for issue in critique.issues if critique else ():
         index = pool.add(issue, partial(_build_issue, issue))
         if index >= 0:
-            indexes = {plain(name): index for name in (issue.rule_id, *issue.also)} | indexes
+            indexes = {reveal_lines(name): index for name in (issue.rule_id, *issue.also)} | indexes
     return indexes
 
 
 def _build_issue(issue: Issue) -> dict[str, Any]:
     return {
-        "rule": plain(issue.rule_id),
+        "rule": reveal_lines(issue.rule_id),
         "problem": _clean(issue.problem),
         "fix": _clean(issue.fix_instruction),
         "effect": _clean(issue.expected_effect),

@@ -12,7 +12,7 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EditPayload, PhaseError, RefinementDone, StepPayload
 from pytest_loop.core.model.run_state import HASH_SHOWN, Usage
 from pytest_loop.core.model.vocabulary import Kind, Step
-from pytest_loop.show.html.grid import escaped_size
+from pytest_loop.show.html.grid import measure_escaped_size
 
 ROOM = 2 * 1024 * 1024
 UNKNOWN = "unknown"
@@ -48,14 +48,14 @@ class Edit:
     is_same: bool
 
 
-def edits(events: Iterable[Event], agents: Sequence[str], room: int = ROOM) -> list[Edit]:
+def list_edits(events: Iterable[Event], agents: Sequence[str], room: int = ROOM) -> list[Edit]:
     """List all edits, with their diffs as far as there is room on the page."""
     edits = []
     for event in events:
         payload = event.payload
         if not isinstance(payload, EditPayload):
             continue
-        room -= escaped_size(payload.diff)
+        room -= measure_escaped_size(payload.diff)
         parts = tuple(_split_diff(payload.diff))
         before = (payload.previous_artifact_hash or "") if isinstance(payload, RefinementDone) else ""
         after = payload.artifact_hash or ""
@@ -109,7 +109,7 @@ class Remark:
     is_error: bool
 
 
-def remarks(events: Iterable[Event]) -> list[Remark]:
+def list_remarks(events: Iterable[Event]) -> list[Remark]:
     """List all reports of agents and all errors of steps."""
     remarks = []
     for event in events:
@@ -145,7 +145,7 @@ class Ledger:
     cost: str
 
 
-def ledger(events: Sequence[Event], agents: Sequence[str]) -> Ledger:
+def build_ledger(events: Sequence[Event], agents: Sequence[str]) -> Ledger:
     """Build the ledger of all steps; `agents` are those of the run."""
     steps = [event for event in events if event.completes or event.kind is Kind.PHASE_ERROR]
     entries = [_build_entry(event, next_event, agents) for event, next_event in zip_longest(steps, steps[1:])]

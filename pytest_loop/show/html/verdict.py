@@ -49,7 +49,7 @@ class VerdictPanel:
     held_out: str | None = None
 
 
-def verdict(state: RunState) -> VerdictPanel:
+def build_verdict(state: RunState) -> VerdictPanel:
     """Build the panel from the last evaluation."""
     head = (_TITLES[state.status], state.stop.reason, _explain_stop(state), _DOUBTS[get_artifact_status(state)])
     evaluation = state.evaluation
