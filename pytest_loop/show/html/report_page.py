@@ -16,14 +16,14 @@ from pytest_loop.core.reporting.closing_verdict import decide_closing
 from pytest_loop.core.reporting.iteration_records import build_records
 from pytest_loop.core.reporting.outcome import ask_question, describe_pattern
 from pytest_loop.errors import LoopError
-from pytest_loop.show.analysis import describe_trajectory
-from pytest_loop.show.html.chart import build_chart
-from pytest_loop.show.html.grid import build_grid, reveal_lines
-from pytest_loop.show.html.story import UNKNOWN, build_ledger, list_edits, list_remarks
-from pytest_loop.show.html.verdict import build_verdict
-from pytest_loop.show.run import format_resume_command
+from pytest_loop.show.html.agent_work import UNKNOWN, build_ledger, list_edits, list_remarks
+from pytest_loop.show.html.rule_grid import build_grid, reveal_lines
+from pytest_loop.show.html.score_chart import build_chart
+from pytest_loop.show.html.verdict_panel import build_verdict
+from pytest_loop.show.job_summary import list_evaluations
+from pytest_loop.show.run_tables import describe_trajectory
+from pytest_loop.show.run_text import format_resume_command
 from pytest_loop.show.score_section import format_score
-from pytest_loop.show.summary import list_evaluations
 
 FOLDER = Path(__file__).parent
 MISSING = "the report needs Jinja2: pip install 'pytest-agent-loop[report]'"

@@ -17,8 +17,8 @@ from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import clip_text
 from pytest_loop.core.text.sanitizer import reveal_hidden
-from pytest_loop.show.html.chart import format_label
-from pytest_loop.show.summary import EvaluationEntry
+from pytest_loop.show.html.score_chart import format_label
+from pytest_loop.show.job_summary import EvaluationEntry
 
 MAX_ROUNDS = 200
 MAX_FINDINGS = 5

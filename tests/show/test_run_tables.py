@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pytest_loop.core.reporting.iteration_records import build_records
-from pytest_loop.show.analysis import render_iterations
+from pytest_loop.show.run_tables import render_iterations
 from tests.show.runs import Told
 
 NAMES = [f"r{number}" for number in range(4)]

@@ -18,7 +18,7 @@ from pytest_loop.core.model.vocabulary import parse_reason
 from pytest_loop.core.reporting.outcome import ask_question, describe_pattern
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count, limit_lines, list_names
-from pytest_loop.show.run import format_resume_command
+from pytest_loop.show.run_text import format_resume_command
 from pytest_loop.show.score_section import format_score
 
 VARIABLE = "GITHUB_STEP_SUMMARY"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.show.run import format_resume_command, render_end, render_history
-from pytest_loop.show.workload import render_experiment_draft, render_experiment_event
-from pytest_loop.show.workload import render_experiment_end as closing_lines
+from pytest_loop.show.experiment_text import render_experiment_draft, render_experiment_event
+from pytest_loop.show.experiment_text import render_experiment_end as closing_lines
+from pytest_loop.show.run_tables import render_history
+from pytest_loop.show.run_text import format_resume_command, render_end
 from tests.core.laboratory import ExperimentStory
 from tests.event_factory import make_event
 

@@ -23,12 +23,12 @@ from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Stop, Task
 from pytest_loop.core.model.vocabulary import Kind, Reason, Status, Target
 from pytest_loop.core.reporting.iteration_records import build_records
-from pytest_loop.show.analysis import describe_trajectory
+from pytest_loop.show.html.agent_work import list_edits
 from pytest_loop.show.html.report_page import MISSING, ReportError, render_report
-from pytest_loop.show.html.grid import OMITTED, build_grid, reveal_lines
-from pytest_loop.show.html.story import list_edits
-from pytest_loop.show.html.verdict import build_verdict
-from pytest_loop.show.summary import list_evaluations
+from pytest_loop.show.html.rule_grid import OMITTED, build_grid, reveal_lines
+from pytest_loop.show.html.verdict_panel import build_verdict
+from pytest_loop.show.job_summary import list_evaluations
+from pytest_loop.show.run_tables import describe_trajectory
 from tests.event_factory import make_event
 from tests.show.runs import HOSTILE, MOMENT, Told, hostile, large, small
 

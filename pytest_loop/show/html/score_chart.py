@@ -10,8 +10,8 @@ from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.text.wording import list_names
+from pytest_loop.show.job_summary import EvaluationEntry
 from pytest_loop.show.score_section import format_score
-from pytest_loop.show.summary import EvaluationEntry
 
 HEIGHT = 270
 NARROWEST = 340

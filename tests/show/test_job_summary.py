@@ -22,7 +22,7 @@ from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Stop, Task
 from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.show.summary import VARIABLE, append_summary, format_code, list_evaluations, render_summary
+from pytest_loop.show.job_summary import VARIABLE, append_summary, format_code, list_evaluations, render_summary
 
 HOSTILE = [
     "<script>alert(1)</script>", "[click](https://evil.example)", "![x](https://evil.example/x.png)", "`` ` ```", "`",

@@ -1,27 +1,27 @@
-"""A run as text: the draft, one block per iteration, the end, and the tables of the commands."""
+"""A run as text: the draft, one block per iteration, and the end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from enum import Enum
+from collections.abc import Iterator
 
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.events.experiment_payloads import MeasurementDone, RegressionDetected
 from pytest_loop.core.events.run_payloads import (
     CritiqueDone,
     EditPayload,
     EvaluationDone,
-    Payload,
     PhaseError,
     PhaseSwitched,
 )
 from pytest_loop.core.judging.critique import render_critique
+from pytest_loop.core.machine.breakers import count_repetitions
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.machine.stop_reasons import find_row
+from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import HASH_SHOWN, RunState
 from pytest_loop.core.model.vocabulary import Reason, Target, parse_reason
+from pytest_loop.core.reporting.closing_verdict import count_evidence, decide_closing, list_judged_rules
 from pytest_loop.core.reporting.outcome import (
     ArtifactStatus,
     ask_question,
@@ -33,13 +33,12 @@ from pytest_loop.core.reporting.outcome import (
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import limit_lines, list_names
 from pytest_loop.core.workload.experiment_state import ExperimentState
-from pytest_loop.show import workload
-from pytest_loop.show.closing import render_closing
+from pytest_loop.show import experiment_text
 
 SHOWN_RULES = 12
 SHOWN_NAMES = 8
+SHOWN_EVIDENCE = 3
 SHOWN_FINDINGS = 5
-_SUMMARY_FIELDS = ("case", "score", "passed", "reason", "artifact_hash", "exit_signal", "truth", "action", "theory")
 
 
 def render_draft(state: RunState, origins: dict[str, str]) -> Iterator[str]:
@@ -79,7 +78,7 @@ def _format_rule(rule: RunRule, origin: str) -> str:
 def render_event(event: Event, state: RunState) -> Iterator[str]:
     """Render the lines of an event; most events have none."""
     if isinstance(state, ExperimentState):
-        yield from workload.render_experiment_event(event, state)
+        yield from experiment_text.render_experiment_event(event, state)
         return
     match event.payload:
         case EvaluationDone():
@@ -132,12 +131,12 @@ def render_end(state: RunState) -> Iterator[str]:
         last = f", last_evaluated_score: {evaluation.score:.3g}" if evaluation else ""
         yield f"final_score: unavailable (the artifact is {status.value}){last}"
     if isinstance(state, ExperimentState):
-        yield from workload.render_experiment_end(state.experiment)
+        yield from experiment_text.render_experiment_end(state.experiment)
     elif evaluation and evaluation.held_out is not None:
         scores = f"{evaluation.held_out:.3g}, all of them {evaluation.score:.3g}"
         yield f"held out: the rules that no agent has seen score {scores}"
     yield f"used: {_format_usage(state)}"
-    yield from render_closing(state)
+    yield from _render_closing(state)
     if not state.stop.passed:
         yield from _render_escalation(state)
 
@@ -190,52 +189,20 @@ def describe_next_step(state: RunState) -> str:
     return f"the end: {first.reason.value}" if first.reason else f"{first.kind.value} of iteration {state.iteration}"
 
 
-def render_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Render rows in columns that are as wide as needed."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+def _render_closing(state: RunState) -> Iterator[str]:
+    """Render the verdict, and the passed rules by their kind of proof."""
+    word, because = decide_closing(state)
+    yield f"verdict: {word.value}, because {because}"
+    for kind, (passed, total) in count_evidence(state).items():
+        yield f"  {kind.value:<12} {passed} of {total} pass: {_list_rules(state, kind)}"
 
 
-def build_status_rows(states: Iterable[tuple[RunState, str]], *, is_detailed: bool) -> list[list[str]]:
-    """Build one row for each run and its status; `is_detailed` adds the columns of `--loop-status`."""
-    head = [
-        "alias",
-        "status",
-        "iteration",
-        *(["phase", "current_step"] if is_detailed else []),
-        "last_score",
-        "updated_at",
-    ]
-    rows = [[*head, "seconds"] if is_detailed else head]
-    for state, status in states:
-        row = [state.task_alias, status, str(state.iteration)]
-        row += [state.phase.value, state.current_step.value] if is_detailed else []
-        row += [f"{state.last_score:.3g}", state.updated_at]
-        limit = state.max_completed_phase_seconds
-        row += [f"{state.completed_phase_seconds:.0f}/{limit or 'none'}"] if is_detailed else []
-        rows.append(row)
-    return rows
+def _list_rules(state: RunState, kind: Proof) -> str:
+    names = [shorten(rule.id, 60) for rule, proof in list_judged_rules(state) if proof is kind]
+    return list_names(names, SHOWN_EVIDENCE)
 
 
-def render_history(events: Iterable[Event]) -> Iterator[str]:
-    """Render one line for each event."""
-    for event in events:
-        place = f"{event.ts}  {event.iteration:>3} {event.phase.value}"
-        yield f"{place} {event.event:<18}  {_summarize_payload(event.payload)}"
-
-
-def _summarize_payload(payload: Payload) -> str:
-    """Return the most important fields of a payload, also of other tools."""
-    parts = [payload.metrics] if isinstance(payload, MeasurementDone) else []
-    for name in _SUMMARY_FIELDS:
-        value = getattr(payload, name, None)
-        if value not in (None, ""):
-            text = str(value.value if isinstance(value, Enum) else value)
-            text = text[:HASH_SHOWN] if name == "artifact_hash" else text
-            parts.append(f"{name}={shorten(text, 80)}")
-    if isinstance(payload, CritiqueDone) and payload.issues:
-        parts.append(f"issues={len(payload.issues)}")
-    if isinstance(payload, RegressionDetected):
-        parts.append(f"regressions={','.join(payload.regressions)}")
-    return " ".join(parts)
+def render_breakers(state: RunState) -> str:
+    """Render how often each breaker has counted, and its limit."""
+    counts = [f"{name} {times} of {limit}" for name, (times, limit) in count_repetitions(state).items() if limit]
+    return f"breakers: {', '.join(counts)}" if counts else "breakers: all are off"

@@ -12,7 +12,7 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EditPayload, PhaseError, RefinementDone, StepPayload
 from pytest_loop.core.model.run_state import HASH_SHOWN, Usage
 from pytest_loop.core.model.vocabulary import Kind, Step
-from pytest_loop.show.html.grid import measure_escaped_size
+from pytest_loop.show.html.rule_grid import measure_escaped_size
 
 ROOM = 2 * 1024 * 1024
 UNKNOWN = "unknown"
