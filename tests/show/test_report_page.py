@@ -116,9 +116,9 @@ def test_every_stop_reason_is_explained(reason: Reason | str | None) -> None:
     word = getattr(reason, "value", reason) or ""
     status = find_row(reason).status if isinstance(reason, Reason) else Status.STOPPED if reason else Status.RUNNING
     stop = state.stop.model_copy(update={"reason": word, "passed": status is Status.COMPLETED})
-    shown = build_verdict(state.model_copy(update={"status": status, "stop": stop}))
-    assert shown.reason == word
-    assert shown.words.endswith(".") == bool(word)
+    stopped = state.model_copy(update={"status": status, "stop": stop})
+    assert (f"<code>{word}</code></p>" in render_report(stopped, small().events)) == bool(word)
+    assert build_verdict(stopped).words.endswith(".") == bool(word)
 
 
 @pytest.mark.parametrize(

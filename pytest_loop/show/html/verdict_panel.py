@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pytest_loop.core.machine.stop_reasons import find_row
-from pytest_loop.core.model.evaluation import Complaint
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Reason, Status
 from pytest_loop.core.reporting.outcome import ArtifactStatus, get_artifact_status
@@ -28,30 +27,22 @@ _DOUBTS = {
 
 @dataclass(frozen=True)
 class VerdictPanel:
-    """The top of the report; numbers are None if nothing was judged."""
+    """Texts at the top of the report; scores are empty if nothing was judged."""
 
     title: str
-    reason: str
     words: str
     doubt: str
-    phase: str = ""
-    score: str | None = None
-    threshold: str | None = None
-    gap: str | None = None
-    share: float = 0.0
+    score: str = ""
+    threshold: str = ""
+    gap: str = ""
     mark: float = 0.0
-    passing: int = 0
     total: int = 0
-    is_void: bool = False
-    blocking: tuple[Complaint, ...] = ()
-    warnings: tuple[Complaint, ...] = ()
-    assumptions: tuple[str, ...] = ()
-    held_out: str | None = None
+    held_out: str = ""
 
 
 def build_verdict(state: RunState) -> VerdictPanel:
     """Build the panel from the last evaluation."""
-    head = (_TITLES[state.status], state.stop.reason, _explain_stop(state), _DOUBTS[get_artifact_status(state)])
+    head = (_TITLES[state.status], _explain_stop(state), _DOUBTS[get_artifact_status(state)])
     evaluation = state.evaluation
     if evaluation is None:
         return VerdictPanel(*head)
@@ -59,19 +50,12 @@ def build_verdict(state: RunState) -> VerdictPanel:
     score = format_score(evaluation.score)
     return VerdictPanel(
         *head,
-        phase=evaluation.phase.value,
         score=score,
         threshold=format_decimal(threshold),
-        gap=format_decimal(threshold - Fraction(score)) if Fraction(repr(evaluation.score)) < threshold else None,
-        share=evaluation.score,
+        gap=format_decimal(threshold - Fraction(score)) if Fraction(repr(evaluation.score)) < threshold else "",
         mark=float(threshold),
-        passing=evaluation.passing,
         total=evaluation.total or len(state.criteria.get_active_rules(evaluation.phase)),
-        is_void=evaluation.void,
-        blocking=evaluation.failed,
-        warnings=evaluation.warnings,
-        assumptions=evaluation.assumptions,
-        held_out=None if evaluation.held_out is None else format_score(evaluation.held_out),
+        held_out="" if evaluation.held_out is None else format_score(evaluation.held_out),
     )
 
 
