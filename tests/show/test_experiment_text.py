@@ -1,4 +1,4 @@
-"""What a person hears of an experiment."""
+"""The text of an experiment."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.core.laboratory import ExperimentStory
 from tests.event_factory import make_event
 
 
-def told(story: ExperimentStory) -> list[str]:
-    """All lines of an experiment, each event as the state was when it happened."""
+def render_lines(story: ExperimentStory) -> list[str]:
+    """Render all events of an experiment, each with the state at its time."""
     lines: list[str] = []
     state = story.first_state
     for event in story.events[1:]:
@@ -23,7 +23,7 @@ def told(story: ExperimentStory) -> list[str]:
     return lines
 
 
-def ended(story: ExperimentStory) -> ExperimentStory:
+def end(story: ExperimentStory) -> ExperimentStory:
     story.to_the_end()
     return story
 
@@ -45,8 +45,8 @@ def test_draft_counts_the_roles_of_cases() -> None:
 
 
 def test_regression_and_infrastructure_error_are_shown() -> None:
-    story = ended(ExperimentStory(4).measures(".FFE", "F..E"))
-    assert told(story) == [
+    story = end(ExperimentStory(4).measures(".FFE", "F..E"))
+    assert render_lines(story) == [
         "Calibration with a: the pipeline works",
         "Baseline | 1/4 passing (25%), 1 not measured",
         "  failing: b, c",
@@ -70,17 +70,17 @@ def test_regression_and_infrastructure_error_are_shown() -> None:
 
 
 def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
-    still = ended(ExperimentStory().measures("F..", "F..", "F.."))
-    assert "  PLATEAU: 2 times no better than the best; decided: stop" in told(still)
+    still = end(ExperimentStory().measures("F..", "F..", "F.."))
+    assert "  PLATEAU: 2 times no better than the best; decided: stop" in render_lines(still)
     assert format_resume_command(still.state) == "pytest --loop-resume=it -o loop_on_plateau=continue"
     broken = ExperimentStory().measures("F..")
     broken.happens(Kind.PHASE_ERROR, step="CRITIQUE", reason="no\nmechanism")
-    assert told(broken)[-1] == "CRITIQUE went wrong: no mechanism"
+    assert render_lines(broken)[-1] == "CRITIQUE went wrong: no mechanism"
     failed = ExperimentStory()
     failed.does(Kind.CALIBRATION_DONE, passed=False, errors=["no\nkey"] * 3)
-    assert told(failed) == [*[f"  try {number}: no key" for number in (1, 2, 3)], "Calibration with a: failed"]
+    assert render_lines(failed) == [*[f"  try {number}: no key" for number in (1, 2, 3)], "Calibration with a: failed"]
     assert list(closing_lines(failed.experiment)) == []
-    over = ended(failed).state
+    over = end(failed).state
     assert format_resume_command(over).startswith(
         "pytest --loop-manifest loop.manifest.json (a new run; this one is failed)"
     )
@@ -89,7 +89,7 @@ def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
 def test_tampering_and_skipped_edits_are_shown() -> None:
     sign: dict[str, Any] = {"kind": "sealed", "path": "judge.py", "detail": "was changed, and was put back"}
     story = ExperimentStory().measures("F..", void=True, findings=[sign])
-    assert told(story)[-3:] == [
+    assert render_lines(story)[-3:] == [
         "Baseline | 2/3 passing (67%) | VOID",
         "  failing: a",
         "  sealed: judge.py: was changed, and was put back",
@@ -97,14 +97,14 @@ def test_tampering_and_skipped_edits_are_shown() -> None:
     story.until(Kind.REFINEMENT_DONE)
     skip = {"chosen": None, "reason": "skipped by a person"}
     story.happens(Kind.REFINEMENT_DONE, decision=skip, option=None, findings=[sign])
-    assert told(story)[-2:] == [
+    assert render_lines(story)[-2:] == [
         "  decided: no edit (skipped by a person)",
         "  sealed: judge.py: was changed, and was put back",
     ]
 
 
 def test_gap_of_held_out_cases_is_shown() -> None:
-    story = ended(ExperimentStory(4, hidden="d").measures("F..F", "...F"))
+    story = end(ExperimentStory(4, hidden="d").measures("F..F", "...F"))
     assert list(closing_lines(story.experiment))[-1] == (
         "held out: 0/1 passing that no composer has seen, a gap of 100 points"
     )
@@ -125,11 +125,11 @@ def test_options_show_the_cases_they_may_break() -> None:
         for number in (1, 2, 3)
     ]
     story.happens(Kind.CRITIQUE_DONE, analysis={"root_cause": "r", "hypothesis": "t", "options": options})
-    assert told(story)[-2:] == ["  3. o3 [p.md, Total]", "     improves a, may break b; risk: some"]
+    assert render_lines(story)[-2:] == ["  3. o3 [p.md, Total]", "     improves a, may break b; risk: some"]
 
 
 def test_other_events_have_no_lines_and_history_shows_key_fields() -> None:
-    story = ended(ExperimentStory(on_regression="accept", max_iterations=2).measures(".FF", "F.."))
+    story = end(ExperimentStory(on_regression="accept", max_iterations=2).measures(".FF", "F.."))
     assert list(render_experiment_event(story.events[0], story.state)) == []
     empty = ExperimentStory()
     assert list(render_experiment_event(make_event(empty.state, "baseline_done", {}, "now"), empty.state)) == []

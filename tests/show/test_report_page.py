@@ -1,4 +1,4 @@
-"""The report: what it tells, that unknown stays unknown, that it needs nothing else, and that nothing in it is obeyed."""
+"""The report is complete, self-contained, and never interprets foreign text."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from pytest_loop.show.html.verdict_panel import build_verdict
 from pytest_loop.show.job_summary import list_evaluations
 from pytest_loop.show.run_tables import describe_trajectory
 from tests.event_factory import make_event
-from tests.show.runs import HOSTILE, MOMENT, Told, hostile, large, small
+from tests.show.runs import HOSTILE, MOMENT, RunStory, build_hostile_run, build_large_run, build_small_run
 
 GOLDEN = Path(__file__).parent / "golden" / "report.html"
 
 
 class Page(HTMLParser):
-    """A page as a browser takes it apart: elements in their order, the text of each, and the data."""
+    """A parsed page: elements in order, the text of each, and the data."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -65,7 +65,7 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """What a person reads."""
+        """The visible text."""
         return " ".join(" ".join(text for tag, text in self.texts if tag not in ("script", "style")).split())
 
     @property
@@ -73,218 +73,220 @@ class Page(HTMLParser):
         return json.loads(next(text for text in self.inside("script") if text.startswith("{")))
 
 
-def page(told: Told, status: str = "") -> Page:
-    return Page(render_report(told.state, told.events, status))
+def render_page(story: RunStory, status: str = "") -> Page:
+    return Page(render_report(story.state, story.events, status))
 
 
-def rows(one: Page) -> dict[str, str]:
-    return {rule["id"]: rule["cells"] for rule in one.data["rules"]}
+def read_rows(page: Page) -> dict[str, str]:
+    return {rule["id"]: rule["cells"] for rule in page.data["rules"]}
 
 
-# -- what it tells
+# -- content
 
 
 def test_verdict_and_distance_come_first() -> None:
-    one = page(small())
-    assert [text for tag, text in one.texts if tag in ("h1", "h2")] == [
+    page = render_page(build_small_run())
+    assert [text for tag, text in page.texts if tag in ("h1", "h2")] == [
         "Stopped without success", "What blocks", "Warnings: 1", "Score", "Rules", "Changes", "Time and cost",
         "What agents said", "Escalation", "Go on",
     ]  # fmt: skip
-    assert "As many iterations as were allowed are done. iteration_limit" in one.text
-    assert "score 0.625 of 0.9 in phase B distance 0.275 to the threshold rules that pass 2 of 4" in one.text
-    assert "What blocks b.speed 3 s" in one.text
+    assert "As many iterations as were allowed are done. iteration_limit" in page.text
+    assert "score 0.625 of 0.9 in phase B distance 0.275 to the threshold rules that pass 2 of 4" in page.text
+    assert "What blocks b.speed 3 s" in page.text
 
 
 def test_completed_run_has_no_escalation_and_no_resume_command() -> None:
-    told = Told("a", "b").judged(["a"]).refined().judged().happens(Kind.PHASE_SWITCHED).ended("threshold_reached")
-    one = page(told)
-    assert one.inside("h1") == ["Completed"]
-    assert "score 1 of 0.9 in phase B distance none the threshold is reached" in one.text
-    assert "Escalation" not in one.inside("h2")
-    assert "Nothing is left to do." in one.text
-    assert "What blocks" not in one.text
+    story = RunStory("a", "b").evaluate(["a"]).refine().evaluate().add(Kind.PHASE_SWITCHED).end("threshold_reached")
+    page = render_page(story)
+    assert page.inside("h1") == ["Completed"]
+    assert "score 1 of 0.9 in phase B distance none the threshold is reached" in page.text
+    assert "Escalation" not in page.inside("h2")
+    assert "Nothing is left to do." in page.text
+    assert "What blocks" not in page.text
 
 
 def test_score_and_distance_add_up_to_the_threshold() -> None:
-    shown = build_verdict(Told(*"abcdefghi").judged("abcd").state)
+    shown = build_verdict(RunStory(*"abcdefghi").evaluate("abcd").state)
     assert (shown.score, shown.gap, shown.threshold) == ("0.555", "0.245", "0.8")
 
 
 @pytest.mark.parametrize("reason", [*Reason, None, "enough"])
 def test_every_stop_reason_is_explained(reason: Reason | str | None) -> None:
-    state = small().state
+    state = build_small_run().state
     word = getattr(reason, "value", reason) or ""
     status = find_row(reason).status if isinstance(reason, Reason) else Status.STOPPED if reason else Status.RUNNING
     stop = state.stop.model_copy(update={"reason": word, "passed": status is Status.COMPLETED})
     stopped = state.model_copy(update={"status": status, "stop": stop})
-    assert (f"<code>{word}</code></p>" in render_report(stopped, small().events)) == bool(word)
+    assert (f"<code>{word}</code></p>" in render_report(stopped, build_small_run().events)) == bool(word)
     assert build_verdict(stopped).words.endswith(".") == bool(word)
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("story", "text"),
     [
-        (Told("a", target=Target.ARTIFACT), "There is nothing to judge yet."),
-        (Told("a", artifact_hash="ab" * 32), "What there is has not been judged yet."),
-        (Told("a").judged(["a"]).refined(), "the score is that of the version before."),
-        (Told("a").judged(["a"], void=True), "The last evaluation is void"),
+        (RunStory("a", target=Target.ARTIFACT), "There is nothing to judge yet."),
+        (RunStory("a", artifact_hash="ab" * 32), "What there is has not been judged yet."),
+        (RunStory("a").evaluate(["a"]).refine(), "the score is that of the version before."),
+        (RunStory("a").evaluate(["a"], void=True), "The last evaluation is void"),
     ],
     ids=["not created", "not judged", "stale", "void"],
 )
-def test_outdated_score_is_marked(told: Told, said: str) -> None:
-    assert said in page(told).text
+def test_outdated_score_is_marked(story: RunStory, text: str) -> None:
+    assert text in render_page(story).text
 
 
 def test_open_run_shows_its_status_and_resume_command() -> None:
-    one = page(Told("a"), "running (crashed)")
-    assert "Not over yet" in one.inside("h1")
-    assert "score unknown nothing was judged" in one.text
-    assert "status running (crashed)" in one.text
-    assert "Nothing was judged yet." in one.text
-    assert "No agent has changed anything." in one.text
-    assert one.inside("pre") == ["pytest --loop-resume=green"]
+    page = render_page(RunStory("a"), "running (crashed)")
+    assert "Not over yet" in page.inside("h1")
+    assert "score unknown nothing was judged" in page.text
+    assert "status running (crashed)" in page.text
+    assert "Nothing was judged yet." in page.text
+    assert "No agent has changed anything." in page.text
+    assert page.inside("pre") == ["pytest --loop-resume=green"]
 
 
 def test_chart_marks_thresholds_phase_switch_and_best_and_has_a_text() -> None:
-    one = page(small())
-    labels = one.inside("text")
+    page = render_page(build_small_run())
+    labels = page.inside("text")
     assert [label for label in labels if label in ("A 0.8", "B 0.9", "phase A", "best", "2A", "2B")] == [
         "phase A", "A 0.8", "B 0.9", "2A", "best", "2B",
     ]  # fmt: skip
-    assert one.inside("desc") == [
+    assert page.inside("desc") == [
         "Score over 3 evaluations: 0 in iteration 1, 1 in iteration 2, 0.625 in iteration 2. The best is iteration 2."
     ]
-    assert "iteration 2, phase B: score 0.625, fails, 2 of 4 rules pass, the best" in one.inside("title")
+    assert "iteration 2, phase B: score 0.625, fails, 2 of 4 rules pass, the best" in page.inside("title")
 
 
 def test_run_with_phase_b_only_has_one_threshold() -> None:
-    labels = page(Told("a", phase=Phase.B).judged(["a"])).inside("text")
+    labels = render_page(RunStory("a", phase=Phase.B).evaluate(["a"])).inside("text")
     assert [label for label in labels if label in ("A 0.8", "B 0.9")] == ["B 0.9"]
 
 
 def test_chart_of_a_long_run_drops_labels() -> None:
-    told = Told("a")
+    story = RunStory("a")
     for _ in range(59):
-        told.judged(["a"]).refined()
-    one = page(told.judged(["a"]))
-    labels = [text for text in one.inside("text") if text.isdigit() and int(text) > 1]
+        story.evaluate(["a"]).refine()
+    page = render_page(story.evaluate(["a"]))
+    labels = [text for text in page.inside("text") if text.isdigit() and int(text) > 1]
     assert labels[:2] == ["3", "5"]
-    assert "20 more" not in one.inside("desc")[0]
-    assert "and 40 more" in one.inside("desc")[0]
+    assert "20 more" not in page.inside("desc")[0]
+    assert "and 40 more" in page.inside("desc")[0]
 
 
 def test_void_evaluation_and_signs_of_tampering_are_shown() -> None:
     sign = SealFinding(kind="sealed", path="tests/test_a.py", detail="was changed, and was put back")
-    told = Told("a").judged(["a"], void=True, findings=[sign.model_dump()]).refined().judged()
-    one = page(told)
-    assert "iteration 1: sealed: tests/test_a.py was changed, and was put back" in one.text
-    assert any("void" in text for text in one.inside("title"))
-    assert one.data["rounds"][0]["void"]
+    story = RunStory("a").evaluate(["a"], void=True, findings=[sign.model_dump()]).refine().evaluate()
+    page = render_page(story)
+    assert "iteration 1: sealed: tests/test_a.py was changed, and was put back" in page.text
+    assert any("void" in text for text in page.inside("title"))
+    assert page.data["rounds"][0]["void"]
 
 
 def test_grid_lists_failing_rules_first_with_their_findings() -> None:
-    one = page(small())
-    assert rows(one) == {"b.speed": "  F", "b.style": "  W", "a.totals": "F..", "a.names": "F.."}
-    by_id = {rule["id"]: rule for rule in one.data["rules"]}
-    assert one.data["says"][by_id["a.totals"]["says"][0]] == [
+    page = render_page(build_small_run())
+    assert read_rows(page) == {"b.speed": "  F", "b.style": "  W", "a.totals": "F..", "a.names": "F.."}
+    by_id = {rule["id"]: rule for rule in page.data["rules"]}
+    assert page.data["says"][by_id["a.totals"]["says"][0]] == [
         [["12", "11", "shop.py:3", "    def total():\n>       return 11"]],
         0,
     ]
-    issue = one.data["issues"][one.data["rounds"][0]["issues"]["a.totals"]]
+    issue = page.data["issues"][page.data["rounds"][0]["issues"]["a.totals"]]
     assert issue["fix"] == "Make this true: Totals are right"
-    assert [each["label"] for each in one.data["rounds"]] == ["1", "2A", "2B"]
+    assert [each["label"] for each in page.data["rounds"]] == ["1", "2A", "2B"]
     assert by_id["a.totals"]["description"] == "Totals are right"
 
 
 def test_repeated_finding_is_stored_once() -> None:
-    told = Told("a", "b")
-    for said in ("no", "no", "never", "no"):
-        told.judged({"a": said}).refined()
-    one = page(told)
-    assert one.data["rules"][0]["says"] == [0, 2, 1, 1, 0, 1]
-    assert [each[0][0][1] for each in one.data["says"]] == ["no", "never"]
+    story = RunStory("a", "b")
+    for text in ("no", "no", "never", "no"):
+        story.evaluate({"a": text}).refine()
+    page = render_page(story)
+    assert page.data["rules"][0]["says"] == [0, 2, 1, 1, 0, 1]
+    assert [each[0][0][1] for each in page.data["says"]] == ["no", "never"]
 
 
 def test_info_rules_and_rules_that_are_not_judged_have_their_own_cells() -> None:
     rules: list[RunRule | str] = [RunRule(id="i", description="i", severity=Severity.INFO, weight=0), "x"]
-    told = Told(*rules).judged({"i": "no"})
-    told.events.append(make_event(told.state, "critique_done", {"issues": [{"rule_id": 5}]}, MOMENT))  # another tool's
-    assert rows(page(told)) == {"i": "i", "x": "."}
+    story = RunStory(*rules).evaluate({"i": "no"})
+    story.events.append(
+        make_event(story.state, "critique_done", {"issues": [{"rule_id": 5}]}, MOMENT)
+    )  # another tool's
+    assert read_rows(render_page(story)) == {"i": "i", "x": "."}
     result = {"id": "x", "verdict": "na", "details": "nobody has confirmed it"}
     passed = {"id": "y", "verdict": "pass"}
-    one = page(Told("x", "y").judged(rule_results=[result, passed]))
-    assert rows(one) == {"x": "-", "y": "."}
-    assert [rule["says"] for rule in one.data["rules"]] == [[0, 1], []]
+    page = render_page(RunStory("x", "y").evaluate(rule_results=[result, passed]))
+    assert read_rows(page) == {"x": "-", "y": "."}
+    assert [rule["says"] for rule in page.data["rules"]] == [[0, 1], []]
 
 
 def test_complaints_of_other_tools_are_shown() -> None:
-    told = Told("known").happens(
+    story = RunStory("known").add(
         Kind.EVALUATION_DONE,
         score=0.5,
         passed=False,
         failed=[{"id": "foreign", "message": "is wrong"}],
         warnings=[{"id": "known", "severity": "warn"}],
     )
-    one = page(told)
-    assert rows(one) == {"foreign": "F", "known": "W"}
-    assert one.data["says"][one.data["rules"][0]["says"][0]] == [[["", "is wrong", "", ""]], 0]
+    page = render_page(story)
+    assert read_rows(page) == {"foreign": "F", "known": "W"}
+    assert page.data["says"][page.data["rules"][0]["says"][0]] == [[["", "is wrong", "", ""]], 0]
 
 
 def test_oldest_texts_are_omitted_if_there_is_no_room() -> None:
-    told = Told("a")
+    story = RunStory("a")
     for number in range(5):
-        said = Finding(expected="", found=f"{number}" * 50, detail="x" * 90)
-        told.judged({"a": said}).refined(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b")
-    data = build_grid(told.state, list_evaluations(told.events), told.events, room=450, limit=4)
+        text = Finding(expected="", found=f"{number}" * 50, detail="x" * 90)
+        story.evaluate({"a": text}).refine(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b")
+    data = build_grid(story.state, list_evaluations(story.events), story.events, room=450, limit=4)
     assert data["earlier"] == 1
     assert data["rules"][0]["says"] == [-1, 1, 2, 1, 1, 1, 0, 1]
     assert [each[0][0][3] for each in data["says"]] == ["x" * 90, "x" * 90, OMITTED]
-    assert [one.is_left_out for one in list_edits(told.events, (), room=80)] == [False, False, True, True, True]
+    assert [page.is_left_out for page in list_edits(story.events, (), room=80)] == [False, False, True, True, True]
 
 
-# -- changes, words, cost
+# -- edits, reports, cost
 
 
 def test_added_and_removed_lines_are_marked() -> None:
-    one = page(small())
-    assert one.inside("del") == ["---- 11\n-    return 11"]
-    assert one.inside("ins") == ["+    return 12\n+++ 12"]
-    assert one.inside("b")[-1] == "--- a/shop.py\n+++ b/shop.py\n@@ -1,3 +1,3 @@"
-    assert "REFINE in iteration 1 by scripted: +2 −2" in one.text  # noqa: RUF001 - a minus sign
+    page = render_page(build_small_run())
+    assert page.inside("del") == ["---- 11\n-    return 11"]
+    assert page.inside("ins") == ["+    return 12\n+++ 12"]
+    assert page.inside("b")[-1] == "--- a/shop.py\n+++ b/shop.py\n@@ -1,3 +1,3 @@"
+    assert "REFINE in iteration 1 by scripted: +2 −2" in page.text  # noqa: RUF001 - a minus sign
 
 
 def test_truncated_diff_of_several_files_is_parsed() -> None:
     diff = "--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n-a\n[... 8 more lines of this diff left out ...]\n--- a/y\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n\\ No newline"
-    one = page(Told("a").judged(["a"]).refined(diff=diff))
-    assert one.inside("del") == ["-a", "-b"]
+    page = render_page(RunStory("a").evaluate(["a"]).refine(diff=diff))
+    assert page.inside("del") == ["-a", "-b"]
 
 
 @pytest.mark.parametrize(
-    ("payload", "said"),
+    ("payload", "text"),
     [
         ({}, "The change was not written down: 6b86b273 became d4735e3a."),
         ({"artifact_hash": ""}, "The change was not written down: 6b86b273 became unknown."),
         ({"artifact_hash": hashlib.sha256(b"1").hexdigest()}, "nothing has changed"),
     ],
 )
-def test_edit_without_a_diff_shows_the_known_facts(payload: dict[str, Any], said: str) -> None:
-    told = Told("a").judged(["a"]).refined()
-    at = next(number for number, event in enumerate(told.events) if event.event == "refinement_done")
-    edit = told.events[at]
-    told.events[at] = edit.model_copy(update={"payload": edit.payload.model_copy(update=payload)})
-    assert said in page(told).text
+def test_edit_without_a_diff_shows_the_known_facts(payload: dict[str, Any], text: str) -> None:
+    story = RunStory("a").evaluate(["a"]).refine()
+    at = next(number for number, event in enumerate(story.events) if event.event == "refinement_done")
+    edit = story.events[at]
+    story.events[at] = edit.model_copy(update={"payload": edit.payload.model_copy(update=payload)})
+    assert text in render_page(story).text
 
 
-def ledger(told: Told) -> list[str]:
-    source = render_report(told.state, told.events)
+def read_ledger(story: RunStory) -> list[str]:
+    source = render_report(story.state, story.events)
     body = source[source.index('id="cost"') :]
-    found = re.findall(r"<tr[^>]*>(.*?)</tr>", body[: body.index("</table>")], re.DOTALL)
-    return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in found][1:]
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body[: body.index("</table>")], re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]+>", " ", row).split()) for row in rows][1:]
 
 
 def test_unknown_usage_is_shown_as_unknown_not_zero() -> None:
-    told = Told("a").judged(["a"]).refined()
-    assert ledger(told) == [
+    story = RunStory("a").evaluate(["a"]).refine()
+    assert read_ledger(story) == [
         "all steps 3.5 s unknown unknown",
         "1 A EVALUATE - 1.5 s - -",
         "1 A CRITIQUE - 2 ms - -",
@@ -294,11 +296,13 @@ def test_unknown_usage_is_shown_as_unknown_not_zero() -> None:
 
 
 def test_reported_usage_is_summed_and_partial_sums_are_marked() -> None:
-    told = Told("a", agents=("one", "two")).judged(["a"]).refined(agent="one", usage={"tokens": 0, "cost_usd": 0.0})
-    assert ledger(told)[0] == "all steps 3.5 s 0 0 USD"
-    told.judged(["a"]).refined(usage={"tokens": 1500, "cost_usd": 0.25}).judged(["a"]).refined(usage={"tokens": 1})
-    assert ledger(told)[0] == "all steps 10.5 s 1,501 at least 0.25 USD"
-    assert [row for row in ledger(told) if "REFINE" in row] == [
+    story = (
+        RunStory("a", agents=("one", "two")).evaluate(["a"]).refine(agent="one", usage={"tokens": 0, "cost_usd": 0.0})
+    )
+    assert read_ledger(story)[0] == "all steps 3.5 s 0 0 USD"
+    story.evaluate(["a"]).refine(usage={"tokens": 1500, "cost_usd": 0.25}).evaluate(["a"]).refine(usage={"tokens": 1})
+    assert read_ledger(story)[0] == "all steps 10.5 s 1,501 at least 0.25 USD"
+    assert [row for row in read_ledger(story) if "REFINE" in row] == [
         "1 A REFINE one 2.0 s 0 0 USD",
         "2 A REFINE unknown 2.0 s 1,500 0.25 USD",
         "3 A REFINE unknown 2.0 s 1 unknown",
@@ -306,10 +310,10 @@ def test_reported_usage_is_summed_and_partial_sums_are_marked() -> None:
 
 
 def test_usage_of_judges_is_shown() -> None:
-    told = Told(RunRule(id="a", description="a", check="It reads well"), agents=("one", "two"))
-    told.happens(Kind.CHECKS_PREPARED, checks=[{"rule_id": "a"}], seconds=0.5, agent="claude")
-    told.judged(["a"], seconds=None, agent="claude").refined(usage={"tokens": 5}).judged(usage={"cost_usd": 1})
-    assert [row for row in ledger(told)[1:] if "EVALUATE" in row or "PREPARE" in row] == [
+    story = RunStory(RunRule(id="a", description="a", check="It reads well"), agents=("one", "two"))
+    story.add(Kind.CHECKS_PREPARED, checks=[{"rule_id": "a"}], seconds=0.5, agent="claude")
+    story.evaluate(["a"], seconds=None, agent="claude").refine(usage={"tokens": 5}).evaluate(usage={"cost_usd": 1})
+    assert [row for row in read_ledger(story)[1:] if "EVALUATE" in row or "PREPARE" in row] == [
         "1 A PREPARE claude 500 ms unknown unknown",
         "1 A EVALUATE claude unknown unknown unknown",
         "2 A EVALUATE unknown 1.5 s unknown 1 USD",
@@ -317,38 +321,38 @@ def test_usage_of_judges_is_shown() -> None:
 
 
 def test_parallel_steps_are_timed_once() -> None:
-    told = Told(RunRule(id="a", description="a", check="It reads well"), target=Target.ARTIFACT)
-    told.happens(Kind.PLAN_CREATED, plan=["Write it"], seconds=0.0)
-    told.happens(Kind.ARTIFACT_CREATED, artifact_hash="ab" * 32, seconds=0.0)
-    told.happens(Kind.CHECKS_PREPARED, checks=[], seconds=4.0)
-    assert "1 A PRODUCE scripted with PREPARE unknown unknown" in ledger(told)
+    story = RunStory(RunRule(id="a", description="a", check="It reads well"), target=Target.ARTIFACT)
+    story.add(Kind.PLAN_CREATED, plan=["Write it"], seconds=0.0)
+    story.add(Kind.ARTIFACT_CREATED, artifact_hash="ab" * 32, seconds=0.0)
+    story.add(Kind.CHECKS_PREPARED, checks=[], seconds=4.0)
+    assert "1 A PRODUCE scripted with PREPARE unknown unknown" in read_ledger(story)
 
 
 def test_reports_of_agents_and_errors_are_shown() -> None:
-    told = small()
-    assert "looked for the sum\nmended one line" in page(told).inside("pre")
-    told = Told("a").judged(["a"]).happens(Kind.CRITIQUE_DONE, issues=[])
-    told.happens(Kind.PHASE_ERROR, step="REFINE", reason="no answer", agent="scripted", seconds=3)
-    told.happens(Kind.PHASE_ERROR, step="REFINE", reason="no answer again", final=True).ended("phase_error")
-    one = page(told)
-    assert one.inside("h1") == ["Failed"]
-    assert "REFINE in iteration 1 by scripted: it went wrong no answer" in one.text
-    assert "last error no answer again" in one.text
-    assert "1 A REFINE (went wrong) scripted 3.0 s unknown unknown" in ledger(told)
+    story = build_small_run()
+    assert "looked for the sum\nmended one line" in render_page(story).inside("pre")
+    story = RunStory("a").evaluate(["a"]).add(Kind.CRITIQUE_DONE, issues=[])
+    story.add(Kind.PHASE_ERROR, step="REFINE", reason="no answer", agent="scripted", seconds=3)
+    story.add(Kind.PHASE_ERROR, step="REFINE", reason="no answer again", final=True).end("phase_error")
+    page = render_page(story)
+    assert page.inside("h1") == ["Failed"]
+    assert "REFINE in iteration 1 by scripted: it went wrong no answer" in page.text
+    assert "last error no answer again" in page.text
+    assert "1 A REFINE (went wrong) scripted 3.0 s unknown unknown" in read_ledger(story)
 
 
 def test_claim_assumption_and_held_out_score_are_shown() -> None:
-    told = Told("a").judged(["a"], assumptions=["c.by.hand"], held_out=0.5)
-    told.happens(Kind.CRITIQUE_DONE, issues=[])
-    told.happens(Kind.REFINEMENT_DONE, blocked={"rule": "a", "reason": "it contradicts b"})
-    one = page(told.ended("blocked"))
-    assert "the agent's word a cannot be met: it contradicts b" in one.text
-    assert "Waits for a person c.by.hand" in one.text
-    assert "held out 0.5 by rules that no agent has seen" in one.text
+    story = RunStory("a").evaluate(["a"], assumptions=["c.by.hand"], held_out=0.5)
+    story.add(Kind.CRITIQUE_DONE, issues=[])
+    story.add(Kind.REFINEMENT_DONE, blocked={"rule": "a", "reason": "it contradicts b"})
+    page = render_page(story.end("blocked"))
+    assert "the agent's word a cannot be met: it contradicts b" in page.text
+    assert "Waits for a person c.by.hand" in page.text
+    assert "held out 0.5 by rules that no agent has seen" in page.text
 
 
 @pytest.mark.parametrize(
-    ("scores", "said"),
+    ("scores", "text"),
     [
         ((0, 4), ""),
         ((4, 0), "The last iteration is worse than iteration 1."),
@@ -358,30 +362,30 @@ def test_claim_assumption_and_held_out_score_are_shown() -> None:
         ((4, 8, 4, 8, 4), "The score went up and down. The last iteration is worse than iteration 2."),
     ],
 )
-def test_trajectory_is_shown_from_three_scores_on(scores: tuple[int, ...], said: str) -> None:
+def test_trajectory_is_shown_from_three_scores_on(scores: tuple[int, ...], text: str) -> None:
     names = [f"r{number}" for number in range(9)]
-    told = Told(*names)
+    story = RunStory(*names)
     for passing in scores:
-        told.judged(names[passing:]).refined()
-    assert describe_trajectory(told.state, build_records(told.state, told.events)) == said
+        story.evaluate(names[passing:]).refine()
+    assert describe_trajectory(story.state, build_records(story.state, story.events)) == text
 
 
-# -- one page that needs nothing else
+# -- a self-contained page
 
 
 def test_page_is_self_contained_and_runs_only_its_own_script() -> None:
-    source = render_report(small().state, small().events)
+    source = render_report(build_small_run().state, build_small_run().events)
     assert not re.findall(r"https?:|src=|@import|url\(|<link|<iframe", source)
-    one = Page(source)
-    scripts = one.inside("script")
+    page = Page(source)
+    scripts = page.inside("script")
     assert len(scripts) == 2
     digest = base64.b64encode(hashlib.sha256(scripts[1].encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    assert policy in one.attributes
+    assert policy in page.attributes
 
 
 def test_tables_sections_and_drawings_are_labelled() -> None:
-    source = render_report(small().state, small().events)
+    source = render_report(build_small_run().state, build_small_run().events)
     assert source.count("<section") == len(re.findall(r'<section aria-labelledby="(\w+)"', source))
     for name in re.findall(r'aria-labelledby="([\w -]+)"', source):
         assert all(f'id="{each}"' in source for each in name.split())
@@ -390,29 +394,29 @@ def test_tables_sections_and_drawings_are_labelled() -> None:
 
 
 def test_page_equals_the_golden_file() -> None:
-    source = render_report(small().state, small().events)
+    source = render_report(build_small_run().state, build_small_run().events)
     shown = source[source.index("<body>") : source.rindex("<script>")]
     assert shown == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_page_with_many_rules_and_iterations_is_small() -> None:
-    told = large(200, 20)
-    source = render_report(told.state, told.events)
+    story = build_large_run(200, 20)
+    source = render_report(story.state, story.events)
     assert len(source) < 8 * 1024**2 * (200 * 20) / (2_000 * 50) + 100_000
     assert len(Page(source).data["rules"]) == 200
 
 
 def test_missing_jinja_is_reported_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    told = small()
+    story = build_small_run()
     with pytest.raises(ReportError, match=re.escape(MISSING)):
-        render_report(told.state, told.events)
+        render_report(story.state, story.events)
 
 
-# -- nothing in it is obeyed
+# -- foreign text
 
 
-HARMLESS = page(hostile("x")).tags
+HARMLESS = render_page(build_hostile_run("x")).tags
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -422,13 +426,13 @@ HARMLESS = page(hostile("x")).tags
 )
 @example("".join(HOSTILE))
 def test_foreign_text_never_becomes_markup(text: str) -> None:
-    source = render_report((told := hostile(text)).state, told.events).encode("utf-8", "replace").decode()
-    one = Page(source)
-    assert one.tags == HARMLESS
+    source = render_report((story := build_hostile_run(text)).state, story.events).encode("utf-8", "replace").decode()
+    page = Page(source)
+    assert page.tags == HARMLESS
     assert not re.findall(r"[^\n\t -~\u0080-\U0010ffff]|[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]", source)
     shown = " ".join(reveal_lines(f"s{text}").encode("utf-8", "replace").decode().split())
-    assert shown in one.text
-    assert one.data["rules"][0]["id"] == reveal_lines(f"r{text}")
+    assert shown in page.text
+    assert page.data["rules"][0]["id"] == reveal_lines(f"r{text}")
 
 
 @pytest.mark.parametrize(
@@ -441,10 +445,10 @@ def test_nonsensical_events_do_not_break_the_page(payload: dict[str, Any]) -> No
         for kind in (*(kind.value for kind in Kind), "unheard_of")
         if kind != "run_started"
     ]
-    one = Page(render_report(RUN_MACHINE.begin(state), events))
-    assert "PRODUCE unknown unknown unknown unknown" in one.text
+    page = Page(render_report(RUN_MACHINE.begin(state), events))
+    assert "PRODUCE unknown unknown unknown unknown" in page.text
 
 
 @pytest.mark.parametrize("reason", Reason)
 def test_every_stop_reason_has_a_sentence(reason: Reason) -> None:
-    assert build_verdict(Told("a").state.model_copy(update={"stop": Stop(reason=reason.value)})).words
+    assert build_verdict(RunStory("a").state.model_copy(update={"stop": Stop(reason=reason.value)})).words
