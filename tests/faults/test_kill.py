@@ -32,7 +32,8 @@ def _story(project: Path, start: list[str], point: Point | None, *, quick: bool 
 def _gist(told: Told) -> dict[str, Any]:
     """What has to be the same; times are not."""
     names = ("score", "passed", "artifact_hash", "previous_artifact_hash", "exit_signal", "usage", "reason", "plan")
-    kept = ("status", "stop", "iteration", "phase", "last_score", "usage", "best", "artifact_hash", "evaluations")
+    kept = ("status", "stop", "iteration", "phase", "last_score")
+    progress = ("usage", "best", "artifact_hash", "evaluations")
     return {
         "events": [
             (
@@ -45,6 +46,7 @@ def _gist(told: Told) -> dict[str, Any]:
             for one in told["events"]
         ],
         "state": {name: told["state"][name] for name in kept} if told["state"] else None,
+        "progress": {name: told["state"]["progress"][name] for name in progress} if told["state"] else None,
         "artifact": told["artifact"],
         "files": told["files"],
     }

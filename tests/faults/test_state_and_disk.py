@@ -127,7 +127,8 @@ def _summarize(report: Report) -> tuple[Any, ...]:
         if event["event"] != Kind.RUN_ADOPTED.value
     ]
     state = report["state"]
-    return events, state["status"], state["usage"], state["evaluations"], report["artifact"], report["files"]
+    progress = state["progress"]
+    return events, state["status"], progress["usage"], progress["evaluations"], report["artifact"], report["files"]
 
 
 def _is_clear_message(text: str, error: str) -> bool:
@@ -397,7 +398,7 @@ def test_run_is_resumed_after_damage_to_one_file(
     for name, (_, message) in RECOVERABLE.items():
         assert message in reports[name]["said"][0], name
         assert reports[name]["artifact"] == undisturbed["artifact"], name
-        assert reports[name]["state"]["evaluations"] == 4, name
+        assert reports[name]["state"]["progress"]["evaluations"] == 4, name
 
 
 def test_run_that_cannot_be_resumed_gives_the_reason_and_changes_nothing(

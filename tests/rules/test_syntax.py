@@ -49,10 +49,11 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     ],
 )
 def test_what_cannot_be_read_has_a_line_and_a_reason(kind: str, text: str, line: int, message: str) -> None:
-    with pytest.raises(ContentError) as caught:
-        parse(text, kind)
-    assert str(caught.value).startswith(message)
-    assert caught.value.line == line
+    for read in (parse, parse_with_lines):
+        with pytest.raises(ContentError) as caught:
+            read(text, kind)
+        assert str(caught.value).startswith(message)
+        assert caught.value.line == line
 
 
 def test_aliases_that_stay_small_are_welcome() -> None:

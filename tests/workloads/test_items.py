@@ -1,4 +1,4 @@
-"""A manifest is collected as a test module is: in one process, and with workers."""
+"""Manifests and cases as pytest items, in one process and with workers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def outcomes(result: pytest.RunResult) -> dict[str, int]:
     return {name: count for name, count in result.parseoutcomes().items() if name != "warnings"}
 
 
-def test_each_case_is_an_item_and_a_failing_one_says_how_it_differs(
+def test_each_case_is_an_item_and_a_failure_shows_the_difference(
     make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
     make()
@@ -67,7 +67,7 @@ def test_the_last_failed_case_is_run_again(make: Make, pytester: pytest.Pytester
     assert (result.ret, outcomes(result)) == (0, {"passed": 1})
 
 
-def test_a_broken_command_is_an_error_and_no_failure(
+def test_a_command_that_breaks_is_an_error_not_a_failure(
     make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
     make({"run.py": "import sys; sys.exit('no key for the model')"})
@@ -77,7 +77,7 @@ def test_a_broken_command_is_an_error_and_no_failure(
     result.stdout.fnmatch_lines(["no key for the model"])
 
 
-def test_no_output_file_is_an_error_also_where_an_old_one_lies_about(make: Make, pytester: pytest.Pytester) -> None:
+def test_a_missing_output_file_is_an_error_even_if_an_old_one_exists(make: Make, pytester: pytest.Pytester) -> None:
     make({"run.py": "", "out/cases/a.txt": "ONE\n"})
     result = pytester.runpytest("-k", "a.txt")
     assert outcomes(result) == {"errors": 1, "deselected": 1}
@@ -85,7 +85,7 @@ def test_no_output_file_is_an_error_also_where_an_old_one_lies_about(make: Make,
 
 
 @pytest.mark.parametrize(("needed", "expected"), [(3, {"passed": 1}), (4, {"errors": 1})])
-def test_the_infrastructure_gets_three_tries(
+def test_an_infrastructure_error_is_tried_three_times(
     make: Make, pytester: pytest.Pytester, needed: int, expected: dict[str, int]
 ) -> None:
     make({"flaky.py": FLAKY}, runCommand=f"{PYTHON} flaky.py {{case}} {{output}} {needed}", casePaths=["cases/a.txt"])
@@ -93,14 +93,14 @@ def test_the_infrastructure_gets_three_tries(
     assert (pytester.path / "count").read_text() == "3"
 
 
-def test_a_program_that_is_not_installed_is_tried_once(make: Make, pytester: pytest.Pytester) -> None:
+def test_a_missing_program_is_tried_once(make: Make, pytester: pytest.Pytester) -> None:
     make(runCommand="no-such-program {case}")
     result = pytester.runpytest("-k", "a.txt")
     result.stdout.fnmatch_lines(["cannot run 'no-such-program': no such command is installed here"])
     assert outcomes(result) == {"errors": 1, "deselected": 1}
 
 
-def test_a_command_that_takes_too_long_is_ended_and_an_error(make: Make, pytester: pytest.Pytester) -> None:
+def test_a_command_that_exceeds_its_timeout_is_an_error(make: Make, pytester: pytest.Pytester) -> None:
     make({"run.py": "import time; time.sleep(60)"})
     result = pytester.runpytest("-o", "loop_case_timeout=0.2", "-k", "a.txt")
     assert outcomes(result) == {"errors": 1, "deselected": 1}
@@ -126,7 +126,7 @@ def test_a_build_that_fails_is_an_error_of_every_case(
 
 
 def counted(make: Make, pytester: pytest.Pytester, **fields: object) -> Callable[..., list[str]]:
-    """Runs sessions, and gives the cases that were run in each."""
+    """Run sessions, and return the cases that ran in each."""
     log = pytester.path / "run.log"
     make({**NOTES, "run.py": NOTES["note.py"] + "open(sys.argv[3], 'w').write(open(sys.argv[2]).read())\n"},
          runCommand=f"{PYTHON} run.py run {{case}} {{output}}", **fields)  # fmt: skip
@@ -140,12 +140,12 @@ def counted(make: Make, pytester: pytest.Pytester, **fields: object) -> Callable
     return session
 
 
-def test_results_are_kept_for_workers_and_by_them(make: Make, pytester: pytest.Pytester) -> None:
+def test_workers_share_cached_results(make: Make, pytester: pytest.Pytester) -> None:
     session = counted(make, pytester)
     assert [session("-n2"), session(), session("-n2")] == [["a.txt", "b.txt"], [], []]
 
 
-def test_a_result_is_kept_until_something_changes_that_it_depends_on(make: Make, pytester: pytest.Pytester) -> None:
+def test_a_cached_result_is_used_until_an_input_changes(make: Make, pytester: pytest.Pytester) -> None:
     session = counted(make, pytester)
     assert [session(), session()] == [["a.txt", "b.txt"], []]
     for path, again in (
@@ -161,7 +161,7 @@ def test_a_result_is_kept_until_something_changes_that_it_depends_on(make: Make,
     assert [session(), session("--cache-clear")] == [[], ["a.txt", "b.txt"]]
 
 
-def test_a_kept_failure_is_still_a_failure_and_says_that_it_is_kept(make: Make, pytester: pytest.Pytester) -> None:
+def test_a_cached_failure_is_still_a_failure_and_is_marked(make: Make, pytester: pytest.Pytester) -> None:
     make()
     pytester.runpytest()
     result = pytester.runpytest()
@@ -169,27 +169,25 @@ def test_a_kept_failure_is_still_a_failure_and_says_that_it_is_kept(make: Make, 
     result.stdout.fnmatch_lines(["kept from before: *--cache-clear*"])
 
 
-def test_errors_of_the_infrastructure_are_not_kept(make: Make, pytester: pytest.Pytester) -> None:
+def test_infrastructure_errors_are_not_cached(make: Make, pytester: pytest.Pytester) -> None:
     make({"flaky.py": FLAKY}, runCommand=f"{PYTHON} flaky.py {{case}} {{output}} 4", casePaths=["cases/a.txt"])
     assert outcomes(pytester.runpytest()) == {"errors": 1}
     assert outcomes(pytester.runpytest()) == {"passed": 1}
 
 
-def test_the_strategy_force_keeps_nothing_and_tells_the_command_so(make: Make, pytester: pytest.Pytester) -> None:
+def test_the_strategy_force_caches_nothing_and_is_passed_to_the_command(make: Make, pytester: pytest.Pytester) -> None:
     session = counted(make, pytester, cacheStrategy="force")
     assert session() == session() == ["a.txt", "b.txt"]
     rows = (pytester.path / "run.log").read_text().splitlines()
     assert [row.split()[-1] for row in rows] == ["--force", "--force"]
 
 
-def test_without_a_cache_every_case_is_run(make: Make, pytester: pytest.Pytester) -> None:
+def test_every_case_is_run_without_a_cache(make: Make, pytester: pytest.Pytester) -> None:
     session = counted(make, pytester)
     assert session("-p", "no:cacheprovider") == session("-p", "no:cacheprovider") == ["a.txt", "b.txt"]
 
 
-def test_a_bad_manifest_is_one_error_and_the_other_tests_still_run(
-    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
-) -> None:
+def test_tests_run_beside_an_invalid_manifest(make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     make(maxIterations=0, extra=1)
     pytester.makepyfile("def test_it(): pass")
     result = pytester.runpytest(*workers)
@@ -198,18 +196,14 @@ def test_a_bad_manifest_is_one_error_and_the_other_tests_still_run(
     result.stdout.fnmatch_lines(["loop.manifest.json:*: expected one of *, found the unknown key `extra`"])
 
 
-def test_cases_whose_reviewer_is_an_agent_are_skipped_where_there_is_none(
-    make: Make, pytester: pytest.Pytester
-) -> None:
+def test_cases_reviewed_by_an_agent_are_skipped_without_one(make: Make, pytester: pytest.Pytester) -> None:
     make({"review.md": "Is it fine?"}, expectedPaths=None, agents={"reviewer": {"promptFile": "review.md"}})
     result = pytester.runpytest("-rs")
     assert outcomes(result) == {"skipped": 2}
     result.stdout.fnmatch_lines(["*nobody here can review it: name an agent with --loop-judge"])
 
 
-def test_a_reviewer_judges_where_an_agent_is_named(
-    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
-) -> None:
+def test_a_case_is_reviewed_by_the_named_agent(make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     judge = "import json\ndef judge(request):\n    return json.dumps({'passed': 'cases/a.txt' in request.prompt, 'reason': 'it is not a'})\n"
     make(
         {"review.md": "Is {case} fine?", "judges.py": judge},
@@ -236,14 +230,16 @@ def test_the_result_of_a_case_is_in_its_report(make: Make, pytester: pytest.Pyte
     )
 
 
-def test_cases_stand_beside_rules_and_tests(make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_cases_are_collected_beside_rules_and_tests(
+    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
     make({"it.rules.yaml": "artifact: prompt.md\nrules: [{id: a.x.y, description: d, check: {contains: Copy}}]\n"})
     pytester.makepyfile("def test_it(): pass")
     result = pytester.runpytest(*workers)
     assert (result.ret, outcomes(result)) == (1, {"passed": 3, "failed": 1})
 
 
-def test_a_run_mends_what_the_pipeline_imports_whatever_was_kept_before(make: Make, pytester: pytest.Pytester) -> None:
+def test_a_run_ignores_cached_results(make: Make, pytester: pytest.Pytester) -> None:
     agent = "from pathlib import Path\ndef work(request):\n    Path('style.py').write_text('written = str.upper\\n')\n    return 'done'\n"
     code = "import pathlib, style, sys\npathlib.Path(sys.argv[2]).write_text(style.written(open(sys.argv[1]).read()))\n"
     make({"run.py": code, "style.py": "written = str\n", "agent.py": agent, "pytest.ini": "[pytest]\n"})

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, LoopError
@@ -125,9 +125,7 @@ def run_check(check: Any, context: Context) -> tuple[Finding, ...]:
             return (Finding(expected="the check to pass", found=answer),)
         return (answer,) if isinstance(answer, Finding) else tuple(answer)
     except ContentError as error:
-        where = ""
-        if context.artifact:
-            where = f"{context.documents.display_path(context.resolve_artifact())}:{error.line}"
+        where = f"{context.documents.display_path(context.resolve_artifact())}:{error.line}"
         return (Finding(expected=error.expected, found=error.found, where=where),)
     except AssertionError as error:
         return (Finding(expected="the check to pass", found=str(error) or "a failed assertion"),)
@@ -152,12 +150,11 @@ def _wrap_text(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-_TEXT_SCHEMA = {"type": "string", "minLength": 1}
+Text = Annotated[str, Field(min_length=1)]
 TextList = Annotated[
-    list[Annotated[str, Field(min_length=1)]],
+    list[Text],
     Field(min_length=1),
-    BeforeValidator(_wrap_text),
-    WithJsonSchema({"anyOf": [_TEXT_SCHEMA, {"type": "array", "items": _TEXT_SCHEMA, "minItems": 1}]}),
+    BeforeValidator(_wrap_text, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]),
 ]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]

@@ -17,7 +17,7 @@ from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError
 from pytest_loop.processes import child
 from pytest_loop.rules import patterns
-from pytest_loop.rules.checks.check import Check, Context, Inputs, Seconds, StrictModel, TextList, format_value
+from pytest_loop.rules.checks.check import Check, Context, Inputs, Seconds, StrictModel, Text, TextList, format_value
 from pytest_loop.rules.checks.data_checks import OPERATORS, Comparison, JmesPath, Number, run_query
 
 DEFAULT_TIMEOUT = 60.0
@@ -108,7 +108,7 @@ class _CommandCheck(Check):
 class Command(_CommandCheck):
     """A command ends with `expect_exit`, and its output matches `expect_output` where that is given."""
 
-    command: Annotated[str, Field(min_length=1)]
+    command: Text
     expect_output: patterns.Pattern | None = None
 
     @property
@@ -128,7 +128,7 @@ class Command(_CommandCheck):
 class Measured(StrictModel):
     """A command, where its output holds the number, and what the number must be."""
 
-    command: Annotated[str, Field(min_length=1)]
+    command: Text
     pattern: patterns.Pattern | None = Field(
         default=None, description="the number is the first group, or the whole match"
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field, model_validator
 
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.rules import patterns
-from pytest_loop.rules.checks.check import ContentCheck, Context, Count, TextList, format_value
+from pytest_loop.rules.checks.check import ContentCheck, Context, Count, Text, TextList, format_value
 from pytest_loop.rules.document import Document
 from pytest_loop.rules.syntax import ContentError
 
@@ -42,33 +42,39 @@ class _Scope:
 
 
 class _SearchCheck(ContentCheck):
-    """Search for every text or pattern under the kind's key, whose name is that of the subclass's field."""
+    """Search for texts or patterns, which subclasses have in a field named like their kind."""
 
     section: str | None = Field(default=None, description="look only below this Markdown heading")
     ignore_case: bool = False
 
-    key: ClassVar[str]
+    kind: ClassVar[str]
     noun: ClassVar[str]
+    is_pattern: ClassVar[bool] = False
 
-    @abstractmethod
-    def _search(self, scope: _Scope, term: str, limit: int) -> list[int]:
-        """Return at most `limit` offsets of a term."""
-
-    @abstractmethod
-    def _judge(self, scope: _Scope, term: str) -> list[Finding]:
-        """Return the problems with one term."""
+    @model_validator(mode="after")
+    def _validate_patterns(self) -> Any:
+        if self.is_pattern:
+            for pattern in self._terms:
+                patterns.validate_pattern(pattern)
+        return self
 
     @property
     def _terms(self) -> list[str]:
-        return getattr(self, self.key)  # type: ignore[no-any-return]
+        return getattr(self, self.kind)  # type: ignore[no-any-return]
+
+    @abstractmethod
+    def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
+        """Return the problems with one term."""
 
     def run(self, context: Context) -> Iterable[Finding]:
         scope = _Scope(context.document(), self.section)
-        return [finding for term in self._terms for finding in self._judge(scope, term)]
+        return [finding for term in self._terms for finding in self._find_problems(scope, term)]
 
-
-class _TextSearch(_SearchCheck):
     def _search(self, scope: _Scope, term: str, limit: int) -> list[int]:
+        """Return at most `limit` offsets of a term."""
+        if self.is_pattern:
+            matches = patterns.find_matches(term, scope.text, limit=limit, ignore_case=self.ignore_case)
+            return [match.start for match in matches]
         text, term = (scope.casefolded, term.casefold()) if self.ignore_case else (scope.text, term)
         offsets: list[int] = []
         start = 0
@@ -78,23 +84,11 @@ class _TextSearch(_SearchCheck):
         return offsets
 
 
-class _PatternSearch(_SearchCheck):
-    @model_validator(mode="after")
-    def _validate_patterns(self) -> Any:
-        for pattern in self._terms:
-            patterns.validate_pattern(pattern)
-        return self
-
-    def _search(self, scope: _Scope, term: str, limit: int) -> list[int]:
-        matches = patterns.find_matches(term, scope.text, limit=limit, ignore_case=self.ignore_case)
-        return [match.start for match in matches]
-
-
-class _Required(_SearchCheck):
+class _RequiredTerms(_SearchCheck):
     min_matches: Count = 1
     max_matches: Count | None = None
 
-    def _judge(self, scope: _Scope, term: str) -> list[Finding]:
+    def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
         most = self.max_matches
         offsets = self._search(scope, term, max(self.min_matches, 1) if most is None else most + 1)
         expected = f"{self.noun} {format_value(term)}"
@@ -108,45 +102,47 @@ class _Required(_SearchCheck):
         return []
 
 
-class _Forbidden(_SearchCheck):
-    def _judge(self, scope: _Scope, term: str) -> list[Finding]:
+class _ForbiddenTerms(_SearchCheck):
+    def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
         expected = f"no {self.noun} {format_value(term)}"
         offsets = self._search(scope, term, MAX_PLACES)
         return [Finding(expected=expected, found="it", where=scope.locate(offset)) for offset in offsets]
 
 
-class Contains(_TextSearch, _Required):
+class Contains(_RequiredTerms):
     """Every text stands in the artifact."""
 
-    key: ClassVar[str] = "contains"
+    kind: ClassVar[str] = "contains"
     noun: ClassVar[str] = "the text"
 
     contains: TextList
 
 
-class Absent(_TextSearch, _Forbidden):
+class Absent(_ForbiddenTerms):
     """None of the texts stands in the artifact."""
 
-    key: ClassVar[str] = "absent"
+    kind: ClassVar[str] = "absent"
     noun: ClassVar[str] = "text"
 
     absent: TextList
 
 
-class Matches(_PatternSearch, _Required):
+class Matches(_RequiredTerms):
     """Every regular expression matches in the artifact; `^` and `$` are the ends of lines."""
 
-    key: ClassVar[str] = "matches"
+    kind: ClassVar[str] = "matches"
     noun: ClassVar[str] = "a match of"
+    is_pattern: ClassVar[bool] = True
 
     matches: TextList
 
 
-class NotMatches(_PatternSearch, _Forbidden):
+class NotMatches(_ForbiddenTerms):
     """None of the regular expressions matches in the artifact."""
 
-    key: ClassVar[str] = "not_matches"
+    kind: ClassVar[str] = "not_matches"
     noun: ClassVar[str] = "match of"
+    is_pattern: ClassVar[bool] = True
 
     not_matches: TextList
 
@@ -156,7 +152,7 @@ class Search(ContentCheck):
 
     model_config = ConfigDict(extra="allow")
 
-    search: Annotated[str, Field(min_length=1)]
+    search: Text
     negate: bool = False
     min_matches: Count = 1
     flags: str = ""
@@ -164,8 +160,8 @@ class Search(ContentCheck):
     def run(self, context: Context) -> Iterable[Finding]:
         is_text = patterns.find_pattern_error(self.search) is not None
         options: dict[str, Any] = {"ignore_case": "i" in self.flags.casefold()}
-        kind: type[_SearchCheck] = Absent if is_text else NotMatches
+        model: type[_SearchCheck] = Absent if is_text else NotMatches
         if not self.negate:
-            kind = Contains if is_text else Matches
+            model = Contains if is_text else Matches
             options["min_matches"] = self.min_matches
-        return kind.model_validate({kind.key: [self.search], **options}).run(context)
+        return model.model_validate({model.kind: [self.search], **options}).run(context)

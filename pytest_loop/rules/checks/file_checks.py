@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.rules.checks.check import Check, Context, StrictModel
@@ -28,8 +28,11 @@ def _wrap(value: Any) -> Any:
 
 
 Glob = Annotated[str, AfterValidator(_validate_glob)]
-_GLOBS_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
-Globs = Annotated[list[Glob], Field(min_length=1), BeforeValidator(_wrap), WithJsonSchema(_GLOBS_SCHEMA)]
+Globs = Annotated[
+    list[Glob],
+    Field(min_length=1),
+    BeforeValidator(_wrap, json_schema_input_type=str | Annotated[list[str], Field(min_length=1)]),
+]
 
 
 class FileCount(Range):

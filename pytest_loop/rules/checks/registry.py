@@ -2,65 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.rules.checks.check import Check, format_value
+from pytest_loop.rules.checks.command_checks import Command, Executable, Metric
 from pytest_loop.rules.checks.composite_checks import AllOf, AnyOf, Not
-from pytest_loop.rules.checks.python_checks import Tests
-from pytest_loop.rules.checks.review_checks import Sentence
+from pytest_loop.rules.checks.content_checks import Absent, Contains, Matches, NotMatches, Search
+from pytest_loop.rules.checks.data_checks import JsonSchema, Query
+from pytest_loop.rules.checks.file_checks import Files
+from pytest_loop.rules.checks.python_checks import Python, Tests
+from pytest_loop.rules.checks.review_checks import Judge, Manual, Sentence
+from pytest_loop.rules.checks.structure_checks import Links, Parses, Sections, Size
 from pytest_loop.rules.validation_messages import FieldProblem, describe_errors
 
 Kinds = Mapping[str, type[BaseModel]]
 
 
-class _LazyKinds(Mapping[str, type[BaseModel]]):
-    """Kinds by name; the module of a kind is imported when a rule first uses it."""
-
-    def __init__(self, **places: str) -> None:
-        self._places = places
-        self._models: dict[str, type[BaseModel]] = {}
-
-    def __getitem__(self, name: str) -> type[BaseModel]:
-        if name not in self._models:
-            module, _, model = self._places[name].partition(".")
-            self._models[name] = getattr(import_module(f"pytest_loop.rules.checks.{module}"), model)
-        return self._models[name]
-
-    def __contains__(self, name: object) -> bool:  # Mapping's own would import the module
-        return name in self._places
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-
-BUILT_IN_KINDS: Kinds = _LazyKinds(
-    command="command_checks.Command",
-    metric="command_checks.Metric",
-    contains="content_checks.Contains",
-    absent="content_checks.Absent",
-    matches="content_checks.Matches",
-    not_matches="content_checks.NotMatches",
-    sections="structure_checks.Sections",
-    parses="structure_checks.Parses",
-    json_schema="data_checks.JsonSchema",
-    query="data_checks.Query",
-    files="file_checks.Files",
-    size="structure_checks.Size",
-    links="structure_checks.Links",
-    python="python_checks.Python",
-    tests="python_checks.Tests",
-    judge="review_checks.Judge",
-    manual="review_checks.Manual",
-)
-FOREIGN_KINDS: Kinds = _LazyKinds(executable="command_checks.Executable", content="content_checks.Search")
+BUILT_IN_KINDS: Kinds = {
+    "command": Command,
+    "metric": Metric,
+    "contains": Contains,
+    "absent": Absent,
+    "matches": Matches,
+    "not_matches": NotMatches,
+    "sections": Sections,
+    "parses": Parses,
+    "json_schema": JsonSchema,
+    "query": Query,
+    "files": Files,
+    "size": Size,
+    "links": Links,
+    "python": Python,
+    "tests": Tests,
+    "judge": Judge,
+    "manual": Manual,
+}
+FOREIGN_KINDS: Kinds = {"executable": Executable, "content": Search}
 COMPOSITE_KINDS: dict[str, type[AllOf | AnyOf | Not]] = {"all": AllOf, "any": AnyOf, "not": Not}
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Annotated, ClassVar
-
-from pydantic import Field
+from typing import ClassVar
 
 from pytest_loop.core.model.rules import Finding, Proof
 from pytest_loop.errors import CheckError, NotJudgedError
-from pytest_loop.rules.checks.check import Answer, Check, Context, Inputs
-
-Words = Annotated[str, Field(min_length=1)]
+from pytest_loop.rules.checks.check import Answer, Check, Context, Inputs, Text
 
 
 class Judge(Check):
@@ -20,7 +16,7 @@ class Judge(Check):
     is_slow: ClassVar[bool] = True
     proof: ClassVar[Proof] = Proof.REVIEW
 
-    judge: Words
+    judge: Text
 
     def depends_on(self, context: Context) -> Inputs | None:
         return context.depend_on_artifact()
@@ -43,7 +39,7 @@ class Manual(Check):
 
     proof: ClassVar[Proof] = Proof.ASSUMPTION
 
-    manual: Words
+    manual: Text
 
     def run(self, context: Context) -> Iterable[Finding]:
         if context.is_confirmed:
@@ -57,7 +53,7 @@ class Sentence(Check):
     is_slow: ClassVar[bool] = True
     proof: ClassVar[Proof] = Proof.REVIEW
 
-    sentence: Words
+    sentence: Text
 
     def depends_on(self, context: Context) -> Inputs | None:
         return context.depend_on_artifact() if context.ask is not None else None

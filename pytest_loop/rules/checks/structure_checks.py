@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.errors import CheckError
-from pytest_loop.rules.checks.check import ContentCheck, Context, Count, Inputs, StrictModel
+from pytest_loop.rules.checks.check import ContentCheck, Context, Count, Inputs, StrictModel, Text
 from pytest_loop.rules.document import Document, find_syntax_error
 from pytest_loop.rules.markdown_document import Section
 from pytest_loop.rules.syntax import ContentError
@@ -20,7 +20,7 @@ from pytest_loop.rules.syntax import ContentError
 class Heading(StrictModel):
     """A section that must exist: its heading, how many words it needs, which heading stands before it."""
 
-    heading: Annotated[str, Field(min_length=1)]
+    heading: Text
     words: Count | None = None
     after: str | None = None
 
@@ -29,28 +29,12 @@ def _wrap_heading(value: Any) -> Any:
     return {"heading": value} if isinstance(value, str) else value
 
 
-_HEADING_SCHEMA = {
-    "anyOf": [
-        {"type": "string", "minLength": 1},
-        {
-            "type": "object",
-            "properties": {
-                "heading": {"type": "string", "minLength": 1},
-                "words": {"type": "integer", "minimum": 0},
-                "after": {"type": "string"},
-            },
-            "required": ["heading"],
-            "additionalProperties": False,
-        },
-    ]
-}
-
-
 class Sections(ContentCheck):
     """The headings exist and their sections say something: at least one word, or `words`."""
 
     sections: Annotated[
-        list[Annotated[Heading, BeforeValidator(_wrap_heading), WithJsonSchema(_HEADING_SCHEMA)]], Field(min_length=1)
+        list[Annotated[Heading, BeforeValidator(_wrap_heading, json_schema_input_type=Text | Heading)]],
+        Field(min_length=1),
     ]
     in_order: bool = False
     words: Count = 1
@@ -97,27 +81,10 @@ def _wrap_format(value: Any) -> Any:
     return {"format": value} if isinstance(value, str) else value
 
 
-_FORMAT_SCHEMA = {"enum": ["auto", "json", "yaml", "toml", "python", "markdown", "xml"]}
-_SYNTAX_SCHEMA = {
-    "anyOf": [
-        _FORMAT_SCHEMA,
-        {
-            "type": "object",
-            "properties": {
-                "format": _FORMAT_SCHEMA,
-                "block": {"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}]},
-            },
-            "required": ["format"],
-            "additionalProperties": False,
-        },
-    ]
-}
-
-
 class Parses(ContentCheck):
     """The artifact, or the fenced blocks named, can be read as the format; `auto` goes by the file's name."""
 
-    parses: Annotated[Syntax, BeforeValidator(_wrap_format), WithJsonSchema(_SYNTAX_SCHEMA)]
+    parses: Annotated[Syntax, BeforeValidator(_wrap_format, json_schema_input_type=Format | Syntax)]
 
     def run(self, context: Context) -> Iterable[Finding]:
         document = context.document()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 
@@ -58,17 +59,12 @@ def _find_problem(document: Document, block: Block) -> str | None:
     return None
 
 
-def _split_example(text: str, kind: str) -> Iterator[tuple[int, str]]:
-    """Yield the texts that must parse with their first lines: the examples of a Python session, or the whole."""
+def _split_example(text: str, kind: str) -> list[tuple[int, str]]:
+    """Return the texts that must parse with their first lines: the examples of a Python session, or the whole."""
     if kind == "python" and text.lstrip().startswith(">>>"):
-        try:
-            examples = doctest.DocTestParser().get_examples(text)
-        except ValueError:  # prompts that do not line up: not a session after all
-            yield 0, text
-            return
-        yield from ((example.lineno, example.source) for example in examples)
-    else:
-        yield 0, text if kind == "yaml" else dedent(text)
+        with suppress(ValueError):  # prompts that do not line up: not a session after all
+            return [(example.lineno, example.source) for example in doctest.DocTestParser().get_examples(text)]
+    return [(0, text if kind == "yaml" else dedent(text))]
 
 
 def check_hierarchy(artifact: Path, workspace: Path) -> None:

@@ -1,0 +1,109 @@
+"""Runs that may edit the same files are kept apart, and a work tree becomes a branch."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import RunStarted
+from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.model.run_state import RunState, Stop, Task
+from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.errors import StateError
+from pytest_loop.run.worktree import get_branch, hand_over, refuse_overlap
+from pytest_loop.store.project_runs import Store
+from pytest_loop.store.run_files import RunFiles
+from pytest_loop.workspace.file_scan import ScanScope
+from pytest_loop.workspace.git_worktree import Worktree
+
+
+def make_state(alias: str, allow: tuple[str, ...] = (), **fields: Any) -> RunState:
+    state = RunState(run_id=f"{alias}-1", task_alias=alias, task=Task(prompt="Fix it"))
+    seal = Sealed(patterns=(), allow=allow)
+    return state.replace(**{"target": Target.WORKSPACE, "seal": seal, **fields})
+
+
+def start_run(store: Store, state: RunState) -> RunFiles:
+    files = store.get_run(state.task_alias)
+    files.acquire()
+    files.append([Event.create(state, RunStarted(state=state), "2026-01-02T03:04:05.678Z")], state)
+    return files
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_refused"),
+    [
+        ((), (), True),
+        (("src/**",), (), True),
+        (("src/a.py",), ("src/b.py",), False),
+        (("/src/*.py",), ("/src/a.py",), True),
+    ],
+)
+def test_active_runs_never_edit_the_same_files(
+    tmp_path: Path, first: tuple[str, ...], second: tuple[str, ...], is_refused: bool
+) -> None:
+    store = Store(tmp_path)
+    one = start_run(store, make_state("one", first))
+    state = make_state("two", second)
+    two = start_run(store, state)
+    if is_refused:
+        with pytest.raises(StateError, match="the run 'one' may edit the same files"):
+            refuse_overlap(store, two, state)
+    else:
+        refuse_overlap(store, two, state)
+    assert two.is_busy is not is_refused
+    for files in (one, two):
+        files.release()
+
+
+def test_documents_in_the_folders_of_runs_never_overlap(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    states = [
+        make_state(alias, target=Target.ARTIFACT, sealed=None, artifact=f".loop/{alias}/artifact.md")
+        for alias in ("one", "two")
+    ]
+    files = [start_run(store, state) for state in states]
+    refuse_overlap(store, files[1], states[1])
+    for run in files:
+        run.release()
+
+
+def run_git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+    command = ["git", *identity, *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    (tmp_path / "a.py").write_text("1\n")
+    for arguments in ("init --quiet", "add --all", "commit --quiet -m first"):
+        run_git(tmp_path, *arguments.split())
+    return tmp_path
+
+
+def test_change_in_a_worktree_becomes_a_branch(repository: Path) -> None:
+    store = Store(repository)
+    state = make_state("one", stop=Stop(passed=True, reason="threshold_reached"), status="completed")
+    files = start_run(store, state)
+    files.release()
+    worktree = Worktree(repository, files.worktree)
+    worktree.create(ScanScope(store.folder_in_project), get_branch("one"))
+    (worktree.project / "a.py").write_text("2\n")
+    lines: list[str] = []
+    hand_over(worktree.project, files, state, lines.append)
+    assert lines == ["the change is on the branch loop/one: take it with git merge loop/one"]
+    assert run_git(repository, "show", "loop/one:a.py") == "2\n"
+    assert not files.worktree.exists()
+
+
+def test_run_in_the_project_itself_hands_over_nothing(repository: Path) -> None:
+    store = Store(repository)
+    state = make_state("one", stop=Stop(passed=True, reason="threshold_reached"), status="completed")
+    lines: list[str] = []
+    hand_over(repository, store.get_run("one"), state, lines.append)
+    assert lines == []
