@@ -79,8 +79,8 @@ def build_grid(
     rules = {**state.criteria.by_id, **_build_unknown_rules(state, results)}
     findings, issues = _Pool(room), _Pool(room // 4)
     indexes: dict[str, list[int]] = {name: [] for name in rules}
-    for found in reversed(results):  # the latest evaluations get room first
-        for name, result in found.items():
+    for by_rule in reversed(results):  # the latest evaluations get room first
+        for name, result in by_rule.items():
             indexes[name].append(_add_findings(result, findings))
     rows = [_build_row(rule, shown, results, indexes[rule.id][::-1]) for rule in rules.values()]
     rows.sort(key=lambda row: _rank_urgency(row["cells"]))
@@ -127,7 +127,7 @@ def _build_row(
         "severity": rule.severity.value,
         "weight": float(rule.weight),
         "phase": rule.phase.value,
-        "cells": "".join(_choose_cell(rule, item.assessment, found.get(rule.id)) for item, found in pairs),
+        "cells": "".join(_choose_cell(rule, item.assessment, by_rule.get(rule.id)) for item, by_rule in pairs),
         "says": [number for index, group in groupby(indexes) for number in (index, len(list(group)))],
     }
     return row | ({"description": _clean(rule.description)} if rule.description != rule.id else {})
