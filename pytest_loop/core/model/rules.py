@@ -181,7 +181,7 @@ class Criteria(Value):
 
 
 class Plan(Value):
-    """What a session will judge: all rules, and the rules (`source::id`) of each selected item.
+    """The plan of a session: all rules, and the rules (`source::id`) of each selected item.
 
     `sentences` are checks in plain words that are not concrete yet; `judges` are the files with check functions.
     """
