@@ -6,7 +6,6 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +100,7 @@ class Start:
 
     def _execute(self) -> int:
         delegation = Delegation(self.store, self.settings, self.console)
-        exit_code = delegation.run_if_needed()
+        exit_code = delegation.delegate()
         if exit_code is not None:
             return exit_code
         if self.is_started:
@@ -148,9 +147,9 @@ class Start:
                 state, allow, draft.context.project, says_when_done=draft.context.says_when_done
             )
             state = state.model_copy(update={"manner": readiness.manner})
-            self._print(show.draft_lines(state, draft.find_origins(state)))
-            self._print(readiness.render_lines())
-            self._print(draft.context.render_notes())
+            self.console.print_lines(show.draft_lines(state, draft.find_origins(state)))
+            self.console.print_lines(readiness.render_lines())
+            self.console.print_lines(draft.context.render_notes())
             state = self._confirm(state, readiness.question)
         except BaseException:
             self._discard(files)
@@ -168,7 +167,7 @@ class Start:
             state, notebook, self.project = experiment.begun(files, session, agents)
             self.sessions.cache_bytecode(is_new=True)
             state = run_machine.beginning(state)
-            self._print(workload.draft_lines(state, notebook))
+            self.console.print_lines(workload.draft_lines(state, notebook))
             state = self._confirm(state, "start?")
         except BaseException:
             self._discard(files)
@@ -200,7 +199,7 @@ class Start:
 
     def _confirm(self, state: RunState, question: str) -> RunState:
         """Return the state with what confirmed it; raises `KeyboardInterrupt` if the user declines."""
-        self._print(list_unobservable_limits(state.agents, state.limits))
+        self.console.print_lines(list_unobservable_limits(state.agents, state.limits))
         if self.is_detached:
             self.console.print_line("works       in the background")
         if self.settings.start.yes:
@@ -233,7 +232,3 @@ class Start:
         if self.project:
             self.project.discard()
         files.remove_rules()
-
-    def _print(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.console.print_line(line)
