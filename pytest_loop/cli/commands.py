@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -11,10 +12,13 @@ from pytest_loop.agents.installed_clients import find_clients
 from pytest_loop.cli import background
 from pytest_loop.cli.output import build_result, write_debrief, write_json, write_report
 from pytest_loop.cli.runs import SavedRun, describe_condition, describe_status, find_active_run, find_run, read_run
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import Stopped, StopRequested
+from pytest_loop.core.machine.experiment_machine import select_machine
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Reason
 from pytest_loop.core.reporting import iteration_records, outcome
-from pytest_loop.core.reporting.closing_verdict import status_block
+from pytest_loop.core.reporting.closing_verdict import render_status_block
 from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.inference.proposal import render_proposal
@@ -77,7 +81,7 @@ class Commands:
             self._write_json(build_result(files, state, history))
             return 0
         if self.settings.output.status_block:
-            self.console.print_lines(status_block(state, show.following(state)))
+            self.console.print_lines(render_status_block(state, show.following(state)))
             return 0
         self.console.print_lines(show.table(show.status_rows([(state, describe_status(state, files))], whole=True)))
         self.console.print_line(breaker_line(state))
@@ -120,9 +124,9 @@ class Commands:
     def _show_history(self) -> int:
         files = self._find_run(self.settings.commands.history)
         state, history = files.read()
-        records = iteration_records.records(state, history.events)
+        records = iteration_records.build_records(state, history.events)
         if self.settings.output.json:
-            analytics = iteration_records.analysis(state, records)
+            analytics = iteration_records.build_analysis(state, records)
             self._write_json(
                 {
                     "run": build_result(files, state, history) | {"analytics": analytics},
@@ -184,11 +188,11 @@ class Commands:
             files.repair(history)
             after = before
             if not before.is_over:
-                decision = outcome.decision(before, Reason.USER_STOP)
-                requested = _make_event(before, Kind.STOP_REQUESTED, {"reason": reason})
-                stopped = _make_event(before, Kind.STOPPED, {"reason": Reason.USER_STOP.value, "decision": decision})
-                after = run_machine.step(run_machine.step(before, requested), stopped)
-                files.append([requested, stopped], after)
+                decision = outcome.decide(before, Reason.USER_STOP)
+                payloads = (StopRequested(reason=reason), Stopped(reason=Reason.USER_STOP.value, decision=decision))
+                events = [Event.create(before, payload, read_clock()) for payload in payloads]
+                after = reduce(select_machine(before).apply, events, before)
+                files.append(events, after)
             self.store.clear_current_run(after)
         finally:
             files.release()
@@ -200,12 +204,12 @@ class Commands:
         if files.is_busy:
             raise StateError(f"{files.alias} is running: stop it first with --loop-stop --loop-alias {files.alias}")
         state, history = files.read()
-        if state.sealed is None:
+        if state.setup.seal is None:
             raise StateError(f"{files.alias} has improved one document, whose versions are not kept")
         iteration = self.settings.commands.restore or 0
-        project = restore.opened(self.store.project, files, state.sealed)
+        project = restore.open_project(self.store.project, files, state.setup.seal)
         try:
-            result = restore.restored(project, history.events, iteration)
+            result = restore.restore_iteration(project, history.events, iteration)
         finally:
             project.close()
         self.console.print_lines(f"{path}: {reason}" for path, reason in result.lost)
@@ -240,10 +244,6 @@ class Commands:
     def _delete_run(self, files: RunFiles) -> None:
         run = read_run(files)
         if isinstance(run, SavedRun):
-            restore.forget_checkpoints(self.store.project, run.state)
-        restore.forget_worktree(self.store.project, files)
+            restore.remove_checkpoints(self.store.project, run.state)
+        restore.remove_worktree(self.store.project, files)
         self.store.remove_run(files)
-
-
-def _make_event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
-    return Event.of(state, kind.value, payload, read_clock())

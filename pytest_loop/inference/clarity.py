@@ -176,7 +176,7 @@ class Confirm(str, Enum):
 
 
 class GateDecision(str, Enum):
-    """What happens at a gate."""
+    """The decision at a gate: pass, ask a person, or refuse."""
 
     PASS = "pass"  # noqa: S105 - not a password
     ASK = "ask"

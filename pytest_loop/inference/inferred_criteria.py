@@ -96,7 +96,8 @@ def find_whole_suite_targets(project: Project) -> tuple[str, ...]:
 def parse_pytest_selection(candidate: Candidate, whole_suite: Collection[str]) -> tuple[tuple[str, ...], str] | None:
     """Return the targets and the mark expression of a pytest call; None if it has to stay a command.
 
-    It stays one in a folder, where pytest may have other settings, and if it demands more than passing tests.
+    A call in a folder stays a command, because pytest may have other settings there, and so does a call that demands
+    more than passing tests.
     """
     name, *arguments = normalize_command(candidate.command, whole_suite) or ("",)
     is_plain = not (candidate.folder or needs_shell(candidate.command) or "--cov-fail-under" in candidate.command)

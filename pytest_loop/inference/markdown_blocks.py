@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -49,12 +49,14 @@ def _get_parser() -> MarkdownIt:
     return MarkdownIt("commonmark").enable("table").disable("inline")
 
 
-def parse_blocks(text: str) -> Iterator[MarkdownBlock]:
-    """Yield the blocks of a text in its order; front matter and fences that are never closed are skipped."""
+@lru_cache(maxsize=16)
+def parse_blocks(text: str) -> tuple[MarkdownBlock, ...]:
+    """Return the blocks of a text in its order; front matter and fences that are never closed are skipped."""
     text = _FRONT_MATTER.sub(lambda match: "\n" * match[0].count("\n"), text)
     lines = [line[:LONGEST_LINE] for line in re.split(r"\r\n?|\n", text)]
     tokens = _get_parser().parse("\n".join(lines))
     headings: dict[int, str] = {}
+    blocks: list[MarkdownBlock] = []
     for index, token in enumerate(tokens):
         previous = tokens[index - 1]
         if token.type == "inline" and previous.type == "heading_open":
@@ -62,7 +64,8 @@ def parse_blocks(text: str) -> Iterator[MarkdownBlock]:
             headings = {above: title for above, title in headings.items() if above < level}
             headings[level] = token.content
         elif token.map and not _is_unclosed(token, lines):
-            yield from _build_block(tokens, index, token.map[0] + 1, tuple(headings.values()))
+            blocks += _build_block(tokens, index, token.map[0] + 1, tuple(headings.values()))
+    return tuple(blocks)
 
 
 def _is_unclosed(token: Token, lines: Sequence[str]) -> bool:
@@ -75,7 +78,8 @@ def _build_block(tokens: Sequence[Token], index: int, line: int, headings: tuple
         language = (token.info.split() or [""])[0].lower()
         yield MarkdownBlock(BlockKind.CODE, line + 1, token.content.removesuffix("\n"), headings, language)
     elif token.type == "tr_open":
-        row = takewhile(lambda part: part.type != "tr_close", tokens[index:])
+        following = (tokens[place] for place in range(index, len(tokens)))
+        row = takewhile(lambda part: part.type != "tr_close", following)
         cells = tuple(part.content for part in row if part.type == "inline")
         yield MarkdownBlock(BlockKind.ROW, line, " | ".join(cells), headings, cells=cells)
     elif token.type == "inline" and tokens[index - 1].type == "paragraph_open":

@@ -83,7 +83,7 @@ class Project:
         match = re.compile(pattern, re.MULTILINE).search(text, start.end() if start else 0)
         return Source(path, text.count("\n", 0, match.start()) + 1 if match else default)
 
-    def find_named(self, *names: str) -> list[str]:
+    def find_by_name(self, *names: str) -> list[str]:
         """Return the texts with one of these file names, the shallowest first."""
         paths = (path for path in self.texts if PurePosixPath(path).name in names)
         return sorted(paths, key=lambda path: (path.count("/"), path))

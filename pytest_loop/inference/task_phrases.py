@@ -162,7 +162,7 @@ def _split_phrase(text: str) -> tuple[str, str]:
         if match := pattern.search(text):
             target = match["object"].strip()
             task = _join(text[: match.start()], f"fix {target or 'the failing tests'}{text[match.end() :]}")
-            is_measured = any(known.search(target) for known, _ in _DERIVED_TASKS)
+            is_measured = any(words.search(target) for words, _ in _DERIVED_TASKS)
             return task, f"{target} pass" if is_measured else DEFAULT_COMPLETION
     return text, ""
 

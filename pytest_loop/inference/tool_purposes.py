@@ -12,7 +12,7 @@ def split_names(text: str) -> frozenset[str]:
 
 
 class Purpose(str, Enum):
-    """What a command verifies."""
+    """The purpose of a command that verifies something."""
 
     TEST = "test"
     COVERAGE = "coverage"

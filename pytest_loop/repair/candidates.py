@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from pytest_loop.repair.edit_unit import EditUnit, split_units
 from pytest_loop.repair.python_source import PythonSource
-from pytest_loop.repair.templates import TEMPLATES, Hints, Template
+from pytest_loop.repair.templates import TEMPLATES
+from pytest_loop.repair.templates.template import Hints, Template
 from pytest_loop.repair.text_edits import TextEdits, apply_edits, count_changed_tokens
 
 # Factors for templates by exception type. The table is fixed, so that a search does not depend on earlier ones.

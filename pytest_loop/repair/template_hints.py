@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from pytest_loop.repair.failure import Failure
-from pytest_loop.repair.templates import Hints
+from pytest_loop.repair.templates.template import Hints
 
 _SHORTEST_STRING, _LONGEST_STRING = 2, 39
 _MAX_SIGNS = 4

@@ -8,22 +8,23 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from pytest_loop.core.model.run_state import Event, Kind, RunState
-from pytest_loop.core.reporting.closing_verdict import status_block
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.core.reporting.closing_verdict import render_status_block
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import github_annotations, summary, workload
+from pytest_loop.show import github_annotations, summary
 from pytest_loop.show import run as show
 from pytest_loop.show.live_view import LiveView, choose_style
 from pytest_loop.store.run_files import RunFiles
 
 # Events after which other loops read where this one stands.
-_STATUS_EVENTS = frozenset(kind.value for kind in (Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
+_STATUS_EVENTS = frozenset((Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
 # Events that are shown at every verbosity.
 _DECISIVE_EVENTS = frozenset(
-    kind.value
-    for kind in (
+    (
         Kind.EVALUATION_DONE,
         Kind.BASELINE_DONE,
         Kind.PHASE_SWITCHED,
@@ -52,12 +53,11 @@ class RunReporter:
         """Show an event in as many lines as the verbosity allows."""
         if self.settings.verbosity > 0:
             self.live.write(next(show.history_lines([event])).rstrip())
-        write = self.live.write if event.event in _DECISIVE_EVENTS else self.live.explain
-        book = state.notebook
-        for line in workload.event_lines(event, state, book) if book else show.event_lines(event, state):
+        write = self.live.write if event.kind in _DECISIVE_EVENTS else self.live.explain
+        for line in show.event_lines(event, state):
             write(line)
-        if self.settings.output.status_block and event.event in _STATUS_EVENTS:
-            self.live.write("\n".join(status_block(state, show.following(state))))
+        if self.settings.output.status_block and event.kind in _STATUS_EVENTS:
+            self.live.write("\n".join(render_status_block(state, show.following(state))))
         self.live.update(state)
 
     def report_end(self, state: RunState, files: RunFiles) -> None:

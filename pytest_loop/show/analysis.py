@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_loop.core.model.run_state import RunState
-from pytest_loop.core.reporting.iteration_records import IterationRecord, analysis
+from pytest_loop.core.reporting.iteration_records import IterationRecord, build_analysis
 from pytest_loop.show.run import table
 
 _HEAD = ["iteration", "phase", "quality", "change", "verified", "tokens", "cost", "seconds"]
@@ -23,7 +23,7 @@ def analysis_lines(state: RunState, told: Sequence[IterationRecord]) -> Iterator
         return
     yield ""
     yield from table([_HEAD, *map(_row, told)])
-    found = analysis(state, told)
+    found = build_analysis(state, told)
     if found["best_iteration"] is not None:
         worse = ", and the last is worse" if found["degradation_detected"] else ""
         yield f"best: iteration {found['best_iteration']} with {found['best_quality']:g} of 100{worse}"
@@ -48,7 +48,7 @@ def _row(one: IterationRecord) -> list[str]:
 
 def tendency(state: RunState, told: Sequence[IterationRecord]) -> str:
     """Where the score tends to, and whether the last is not the best; empty where there is too little to say so."""
-    found = analysis(state, told)
+    found = build_analysis(state, told)
     said = [f"{_WORDS[found['trajectory']].capitalize()}."] if found["trajectory"] else []
     if found["degradation_detected"]:
         said.append(f"The last iteration is worse than iteration {found['best_iteration']}.")

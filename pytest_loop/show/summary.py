@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from pytest_loop.core.model.evaluation import Complaint, SealFinding
-from pytest_loop.core.model.run_state import Assessment, Event, Kind, RunState
-from pytest_loop.core.model.vocabulary import known_reason
-from pytest_loop.core.reporting.outcome import pattern, question
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import EvaluationDone
+from pytest_loop.core.model.evaluation import Assessment, Complaint, SealFinding
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import parse_reason
+from pytest_loop.core.reporting.outcome import ask_question, describe_pattern
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count, limit_lines, list_names
 from pytest_loop.show.run import go_on
@@ -45,12 +45,9 @@ def rounds(events: Iterable[Event]) -> list[Round]:
     told: list[Round] = []
     unmet: frozenset[str] = frozenset()
     for event in events:
-        if event.event not in (Kind.EVALUATION_DONE.value, Kind.BASELINE_DONE.value):
+        if not isinstance(event.payload, EvaluationDone):
             continue
-        try:
-            one = Assessment.model_validate({**event.payload, "phase": event.phase})
-        except ValidationError:  # another tool's
-            continue
+        one = event.payload.in_phase(event.phase)
         fixed = () if one.void else tuple(sorted(unmet - one.unmet))
         told.append(Round(event.iteration, one, fixed))
         unmet = unmet if one.void else one.unmet
@@ -155,6 +152,6 @@ def _end(state: RunState) -> Iterator[str]:
     yield "### What comes next"
     yield ""
     if state.is_over:
-        yield f"- pattern: {pattern(state)}"
-        yield f"- question: {code(question(state, known_reason(state.stop.reason)), LONGEST_TEXT)}"
+        yield f"- pattern: {describe_pattern(state)}"
+        yield f"- question: {code(ask_question(state, parse_reason(state.stop.reason)), LONGEST_TEXT)}"
     yield f"- go on: {code(go_on(state), LONGEST_TEXT)}"

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_loop.core.machine.stop_reasons import budgets
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.experiment_payloads import (
+    AnalysisDone,
+    CalibrationDone,
+    HypothesisFormed,
+    HypothesisJudged,
+    MeasurementDone,
+    OptionChosen,
+    PlateauReached,
+    RegressionDetected,
+)
+from pytest_loop.core.events.run_payloads import Payload, PhaseError
+from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.core.workload.analysis import Analysis
-from pytest_loop.core.workload.experiment_state import Notebook
-from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement, Truth, trend
+from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
+from pytest_loop.core.workload.hypotheses import Judgement, Truth, trend
 from pytest_loop.core.workload.measurement import compare_measurements
 
 _SHOWN = 8
@@ -22,16 +33,17 @@ _TRUTHS = {
 }
 
 
-def draft_lines(state: RunState, book: Notebook) -> Iterator[str]:
-    """What is going to happen, on one screen."""
-    policy = book.policy
-    limit = budgets(state)["usd"][1]
-    yield f"workload    {shorten(book.workload, 80)} ({book.manifest})"
+def draft_lines(state: ExperimentState) -> Iterator[str]:
+    """Yield what is going to happen, on one screen."""
+    experiment = state.experiment
+    policy = experiment.policy
+    limit = get_budgets(state)["usd"][1]
+    yield f"workload    {shorten(experiment.workload, 80)} ({experiment.manifest})"
     yield f"task        {shorten(state.task.prompt, 100)}"
-    yield f"cases       {len(book.cases)}" + _parts(book)
-    yield f"may edit    {_some(book.artifacts)}"
-    yield f"composer    {state.agents[0] if state.agents else 'none'}" + (
-        f", judge {state.judge}" if state.judge else ""
+    yield f"cases       {len(experiment.cases)}" + _parts(experiment)
+    yield f"may edit    {_some(experiment.artifacts)}"
+    yield f"composer    {state.setup.agents[0] if state.setup.agents else 'none'}" + (
+        f", judge {state.setup.judge}" if state.setup.judge else ""
     )
     yield f"mode        {policy.mode}"
     regression = policy.on_regression.value if policy.on_regression else "ask"
@@ -39,60 +51,70 @@ def draft_lines(state: RunState, book: Notebook) -> Iterator[str]:
     yield f"limits      {state.max_iterations} iterations" + (f", {limit:g} USD" if limit is not None else "")
 
 
-def _parts(book: Notebook) -> str:
-    parts = {"held out": book.hidden, "to focus on": book.focus, "guards": book.guards, "excluded": book.excluded}
+def _parts(experiment: Experiment) -> str:
+    parts = {
+        "held out": experiment.hidden,
+        "to focus on": experiment.focus,
+        "guards": experiment.guards,
+        "excluded": experiment.excluded,
+    }
     told = [f"{len(names)} {word}" for word, names in parts.items() if names]
     return f" ({', '.join(told)})" if told else ""
 
 
-def event_lines(event: Event, state: RunState, book: Notebook) -> Iterator[str]:
-    """What a person wants to hear of an event."""
-    kind, payload = event.event, event.payload
-    if kind == Kind.CALIBRATION_DONE.value:
-        yield from _calibration(event)
-    elif kind in (Kind.BASELINE_DONE.value, Kind.EVALUATION_DONE.value):
-        yield from _measurement(event, state, book)
-    elif kind == Kind.HYPOTHESIS_JUDGED.value:
-        yield from _judgement(Judgement.model_validate(payload))
-    elif kind == Kind.REGRESSION_DETECTED.value:
-        cause = f" after {shorten(payload['likely_cause'], 80)}" if payload.get("likely_cause") else ""
-        yield f"  REGRESSION{cause}: {', '.join(payload['regressions'])} passed before; decided: {payload['action']}"
-    elif kind == Kind.PLATEAU_REACHED.value:
-        yield f"  PLATEAU: {payload['flat']} times no better than the best; decided: {payload['action']}"
-    elif kind == Kind.CRITIQUE_DONE.value:
-        yield from _analysis(Analysis.model_validate(payload["analysis"]))
-    elif kind == Kind.REFINEMENT_DONE.value:
-        yield from _decision(event)
-    elif kind == Kind.HYPOTHESIS_FORMED.value:
-        said = Hypothesis.model_validate(payload)
-        yield f"  hypothesis: {shorten(said.theory, 200)}"
-        yield f"  prediction: {_some(said.prediction)} will pass"
-    elif kind == Kind.PHASE_ERROR.value:
-        yield f"{payload.get('step', '')} went wrong: {shorten(str(payload.get('reason', '')), 500)}"
+def event_lines(event: Event, state: ExperimentState) -> Iterator[str]:
+    """Yield the lines about an event; most events have none."""
+    match event.payload:
+        case CalibrationDone() as payload:
+            yield from _calibration(payload)
+        case MeasurementDone():
+            yield from _measurement(event, state)
+        case AnalysisDone(analysis=analysis):
+            yield from _analysis(analysis)
+        case OptionChosen() as payload:
+            yield from _decision(payload)
+        case PhaseError(step=step, reason=reason):
+            yield f"{step} went wrong: {shorten(reason, 500)}"
+        case payload:
+            yield from _note(payload)
 
 
-def _calibration(event: Event) -> Iterator[str]:
-    payload = event.payload
-    for number, error in enumerate(payload["errors"], 1):
+def _note(payload: Payload) -> Iterator[str]:
+    match payload:
+        case HypothesisJudged():
+            yield from _judgement(payload)
+        case RegressionDetected(likely_cause=cause, regressions=names, action=action):
+            after = f" after {shorten(cause, 80)}" if cause else ""
+            yield f"  REGRESSION{after}: {', '.join(names)} passed before; decided: {action.value}"
+        case PlateauReached(flat=times, action=action):
+            yield f"  PLATEAU: {times} times no better than the best; decided: {action.value}"
+        case HypothesisFormed():
+            yield f"  hypothesis: {shorten(payload.theory, 200)}"
+            yield f"  prediction: {_some(payload.prediction)} will pass"
+
+
+def _calibration(payload: CalibrationDone) -> Iterator[str]:
+    for number, error in enumerate(payload.errors, 1):
         yield f"  try {number}: {shorten(error, 300)}"
-    yield f"Calibration with {payload['case']}: {'the pipeline works' if payload['passed'] else 'failed'}"
+    yield f"Calibration with {payload.case}: {'the pipeline works' if payload.passed else 'failed'}"
 
 
-def _measurement(event: Event, state: RunState, book: Notebook) -> Iterator[str]:
-    if book.last is None:
+def _measurement(event: Event, state: ExperimentState) -> Iterator[str]:
+    experiment = state.experiment
+    if experiment.last is None:
         return
     where = f"Iteration {event.iteration}/{state.max_iterations}" if event.iteration else "Baseline"
     void = " | VOID" if state.evaluation and state.evaluation.void else ""
     moved = ""
-    if len(book.seen) > 1:
-        before, after = book.seen[-2:]
+    if len(experiment.visible_measurements) > 1:
+        before, after = experiment.visible_measurements[-2:]
         happened = compare_measurements(before, after)
         moved = f" | {trend(before, after).value} (+{len(happened.fixed)} -{len(happened.regressions)})"
-    yield f"{where} | {book.last}{moved}{void}"
-    if book.last.failing:
-        yield f"  failing: {_some(sorted(book.last.failing))}"
-    if book.last.unmeasured:
-        yield f"  not measured (infrastructure): {_some(sorted(book.last.unmeasured))}"
+    yield f"{where} | {experiment.last}{moved}{void}"
+    if experiment.last.failing:
+        yield f"  failing: {_some(sorted(experiment.last.failing))}"
+    if experiment.last.unmeasured:
+        yield f"  not measured (infrastructure): {_some(sorted(experiment.last.unmeasured))}"
     for sign in state.evaluation.findings if state.evaluation else ():
         yield f"  {sign.kind}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}"
 
@@ -112,25 +134,25 @@ def _analysis(found: Analysis) -> Iterator[str]:
         yield f"     improves {_some(option.improves)}{worse}; risk: {shorten(option.risk, 100)}"
 
 
-def _decision(event: Event) -> Iterator[str]:
-    decision, option = Decision.model_validate(event.payload["decision"]), event.payload.get("option")
-    chosen = f"{decision.chosen}. {shorten(option['name'], 100)}" if option else "no edit"
+def _decision(payload: OptionChosen) -> Iterator[str]:
+    decision, option = payload.decision, payload.option
+    chosen = f"{decision.chosen}. {shorten(option.name, 100)}" if option else "no edit"
     yield f"  decided: {chosen} ({shorten(decision.reason, 100)})"
-    for one in event.payload.get("findings", ()):
-        yield f"  {one['kind']}: {shorten(one['path'])}: {shorten(one.get('detail', ''))}"
+    for finding in payload.findings:
+        yield f"  {finding.kind}: {shorten(finding.path)}: {shorten(finding.detail)}"
 
 
-def end_lines(book: Notebook) -> Iterator[str]:
-    """What it came to."""
-    if not book.seen:
+def end_lines(experiment: Experiment) -> Iterator[str]:
+    """Yield the result."""
+    if not experiment.visible_measurements:
         return
-    first, last = book.seen[0], book.seen[-1]
+    first, last = experiment.visible_measurements[0], experiment.visible_measurements[-1]
     net = len(last.passing) - len(first.passing)
-    yield f"{shorten(book.workload, 80)}: baseline {first}, now {last}, net {net:+d}"
-    right = sum(one.truth is Truth.CONFIRMED for one in book.judgements)
-    if book.judgements:
-        yield f"hypotheses: {right} of {len(book.judgements)} confirmed"
-    hidden = book.held_out(book.measurements[-1])
+    yield f"{shorten(experiment.workload, 80)}: baseline {first}, now {last}, net {net:+d}"
+    right = sum(one.truth is Truth.CONFIRMED for one in experiment.judgements)
+    if experiment.judgements:
+        yield f"hypotheses: {right} of {len(experiment.judgements)} confirmed"
+    hidden = experiment.count_held_out()
     if hidden is not None:
         gap = len(last.passing) / max(1, len(last.results)) - hidden[0] / hidden[1]
         yield f"held out: {hidden[0]}/{hidden[1]} passing that no composer has seen, a gap of {100 * gap:.0f} points"

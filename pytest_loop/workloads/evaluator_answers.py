@@ -38,8 +38,8 @@ def parse_answer(command: str, exit_code: int, stdout: str, stderr: str = "") ->
     if not passed and not critiques:
         output = stderr if data is not None else f"{stdout}\n{stderr}"
         tail = "\n".join(output.strip().splitlines()[-_TAIL:])
-        said = "says that it did not pass" if verdict is False else f"ended with {exit_code}"
-        critiques = (Remark(message=f"`{command}` {said}\n{tail}".strip()),)
+        reason = "says that it did not pass" if verdict is False else f"ended with {exit_code}"
+        critiques = (Remark(message=f"`{command}` {reason}\n{tail}".strip()),)
     return EvaluatorAnswer(passed, score, critiques)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.calling import Caller
+from tests.pytest_caller import PytestCaller
 
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
 RULES = """\
@@ -99,7 +99,7 @@ def test_user_is_asked_after_each_iteration_and_before_success(project: Path) ->
         ("approve", None, "proceed"),
     ]
     assert reviews[0]["decision"]["feedback"]["actionable_items"] == ["shorter"]
-    assert read_state(project)["manner"]["confirmed_by"] == "terminal"
+    assert read_state(project)["setup"]["draft"]["confirmed_by"] == "terminal"
 
 
 def test_declining_an_iteration_stops_the_run(project: Path) -> None:
@@ -161,7 +161,7 @@ def test_policy_decides_without_a_terminal(project: Path, run: Pytest) -> None:
     assert "nobody is here to confirm this" in refused.stderr
     done = run(*make_arguments("--loop-yes"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert read_state(project)["manner"]["confirmed_by"] == "--loop-yes"
+    assert read_state(project)["setup"]["draft"]["confirmed_by"] == "--loop-yes"
     assert not any(event["event"] == "review_done" for event in read_events(project))
 
 
@@ -169,7 +169,7 @@ def test_ini_file_may_skip_all_questions(project: Path, run: Pytest) -> None:
     (project / "pytest.ini").write_text("[pytest]\nloop_confirm = never\n")
     done = run(*make_arguments())
     assert done.returncode == 0, done.stdout + done.stderr
-    assert read_state(project)["manner"]["confirmed_by"] == "loop_confirm"
+    assert read_state(project)["setup"]["draft"]["confirmed_by"] == "loop_confirm"
     (project / "pytest.ini").write_text("[pytest]\nloop_confirm = sometimes\n")
     wrong = run(*make_arguments())
     assert wrong.returncode == 4
@@ -239,7 +239,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run_in_shop(shop: Path, caller: Caller) -> Pytest:
+def run_in_shop(shop: Path, caller: PytestCaller) -> Pytest:
     """Return a function that runs pytest in the shop."""
     return partial(caller.call, folder=shop)
 

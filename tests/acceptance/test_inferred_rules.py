@@ -99,7 +99,7 @@ def test_task_may_limit_the_iterations(project: Path, run: Pytest) -> None:
 def test_command_in_the_task_is_used_verbatim(project: Path, run: Pytest) -> None:
     done = run(*make_arguments(f"tidy up until `{sys.executable} -m compileall -q shop.py` passes"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "compileall" in read_state(project)["inferred"]
+    assert "compileall" in read_state(project)["setup"]["inferred_rules"]
 
 
 def test_tests_named_in_the_task_are_run(project: Path, run: Pytest) -> None:
@@ -117,7 +117,7 @@ def test_rules_of_the_project_come_before_inferred_ones(project: Path, run: Pyte
     done = run(*make_arguments("make it nice", "--loop-workspace"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "inferred" not in done.stdout
-    assert read_state(project)["inferred"] == ""
+    assert read_state(project)["setup"]["inferred_rules"] == ""
 
 
 def test_edit_of_the_inferred_rule_file_has_no_effect(project: Path, run: Pytest) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SELDOM_AMONG_WORKERS
+from tests.conftest import WORKERS_IF_THOROUGH
 
 Write = Callable[..., Path]
 
@@ -90,7 +90,7 @@ RULES = """
 """
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_only_what_became_worse_fails_against_a_baseline(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SELDOM_AMONG_WORKERS
+from tests.conftest import WORKERS_IF_THOROUGH
 
 Write = Callable[..., Path]
 
@@ -119,7 +119,7 @@ def test_letters_tell_the_kinds_of_results_apart(project: pytest.Pytester) -> No
     project.runpytest().stdout.fnmatch_lines(["it.rules.yaml .WiFa *"])
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_verbose_shows_severity_and_phase(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = project.runpytest("-v", *workers)
     for word, name in [
@@ -133,7 +133,7 @@ def test_verbose_shows_severity_and_phase(project: pytest.Pytester, workers: tup
         result.stdout.fnmatch_lines([line])
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_the_exit_code_is_that_of_the_criteria(
     project: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:
@@ -143,7 +143,7 @@ def test_the_exit_code_is_that_of_the_criteria(
     result.stdout.fnmatch_lines(["it  FAIL  0 (0 of 1) < 0.9 in phase B, 1 of 5 rules selected: 1 warned"])
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_a_phase_can_be_asked_for(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = project.runpytest("--loop-phase=A", *workers)
     result.stdout.fnmatch_lines(["it  FAIL  0.666 (2 of 3) < 0.8 in phase A, 3 rules: 1 passed, 1 info, 1 warned"])

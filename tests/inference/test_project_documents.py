@@ -74,7 +74,7 @@ def test_a_document_names_the_commands_that_verify_a_change() -> None:
 
 
 def test_blocks_have_the_headings_above_them() -> None:
-    blocks = list(parse_blocks("# A\n## B #\nx\n# C\ny\n```sh\nz\n```\n<p>\nw\n"))
+    blocks = parse_blocks("# A\n## B #\nx\n# C\ny\n```sh\nz\n```\n<p>\nw\n")
     assert [(block.kind, block.line, block.text, block.headings, block.language) for block in blocks] == [
         (BlockKind.TEXT, 3, "x", ("A", "B"), ""),
         (BlockKind.TEXT, 5, "y", ("C",), ""),

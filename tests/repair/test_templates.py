@@ -9,23 +9,28 @@ import pytest
 from pytest_loop.repair.candidates import rank_candidates
 from pytest_loop.repair.fstring_positions import find_fields
 from pytest_loop.repair.python_source import PythonSource
-from pytest_loop.repair.templates import TEMPLATES, Hints
+from pytest_loop.repair.templates import TEMPLATES
+from pytest_loop.repair.templates.template import Hints
 from pytest_loop.repair.text_edits import TextEdit, apply_edits, count_changed_tokens
 
 
-def everything(text: str, hints: Hints = Hints()) -> set[tuple[str, str]]:  # noqa: B008 - frozen
-    """Every edit of a text, by template and result."""
+def list_edits(text: str, hints: Hints = Hints()) -> set[tuple[str, str]]:  # noqa: B008 - frozen
+    """Return every edit of a text, by template and result."""
     source = PythonSource(Path("/it.py"), text)
     lines = {("/it.py", line): 1.0 for line in range(1, text.count("\n") + 2)}
-    found = rank_candidates([source], lines, hints)
-    return {(one.template, one.text) for one in found if one.unit.parse_edited(one.edits) is not None}
+    candidates = rank_candidates([source], lines, hints)
+    return {
+        (candidate.template, candidate.text)
+        for candidate in candidates
+        if candidate.unit.parse_edited(candidate.edits) is not None
+    }
 
 
-def function(body: str, head: str = "def f(a, b, items):") -> str:
+def make_function(body: str, head: str = "def f(a, b, items):") -> str:
     return head + "\n" + "".join(f"    {line}\n" for line in body.splitlines())
 
 
-TABLE = [
+ROWS = [
     ("return a + 1", "const", "return a + 2"),
     ("return a and True", "const", "return a and False"),
     ("return ' '.join(a)", "const", "return ''.join(a)"),
@@ -128,67 +133,67 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("before", "template", "after"), TABLE, ids=[f"{row[1]}-{at}" for at, row in enumerate(TABLE)])
-def test_a_template_makes_this_of_that(before: str, template: str, after: str | None) -> None:
-    found = everything(function(before))
+@pytest.mark.parametrize(("before", "template", "after"), ROWS, ids=[f"{row[1]}-{at}" for at, row in enumerate(ROWS)])
+def test_template_makes_the_expected_edit(before: str, template: str, after: str | None) -> None:
+    edits = list_edits(make_function(before))
     if after is None:
-        assert any(name == template for name, _ in found)
+        assert any(name == template for name, _ in edits)
         return
     head = "def f(a, b, items):\n"
-    results = [text for name, text in found if name == template]
+    results = [text for name, text in edits if name == template]
     assert f"{head}    {after}\n" in results, "\n".join(results)
 
 
-def test_an_attribute_of_the_object_instead_of_a_name() -> None:
+def test_name_becomes_an_attribute_of_the_object() -> None:
     text = "class A:\n    def f(self):\n        size = 1\n        return size + self.size\n"
-    assert ("self_attr", text.replace("return size", "return self.size")) in everything(text)
+    assert ("self_attr", text.replace("return size", "return self.size")) in list_edits(text)
 
 
-def test_a_coroutine_is_waited_for() -> None:
+def test_missing_await_is_added() -> None:
     text = "async def f(g):\n    return g()\n"
-    assert ("await", text.replace("g()", "await g()")) in everything(text)
+    assert ("await", text.replace("g()", "await g()")) in list_edits(text)
 
 
-def test_a_coroutine_is_not_waited_for() -> None:
+def test_superfluous_await_is_removed() -> None:
     text = "async def f(g):\n    return await g()\n"
-    assert ("await", text.replace("await g()", "g()")) in everything(text)
+    assert ("await", text.replace("await g()", "g()")) in list_edits(text)
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [("a=[]", "a=None"), ("a=1", "a=2"), ("*, a=1", "*, a=0"), ("a", "a=None"), ("a: int", "a: int = None")],
 )
-def test_a_parameter_has_another_default(before: str, after: str) -> None:
+def test_default_of_a_parameter_is_changed(before: str, after: str) -> None:
     text = f"def f({before}):\n    return a\n"
-    assert ("default_value", text.replace(f"({before})", f"({after})")) in everything(text)
+    assert ("default_value", text.replace(f"({before})", f"({after})")) in list_edits(text)
 
 
-def test_a_name_of_a_module_that_is_missing_is_imported() -> None:
+def test_missing_name_of_a_module_is_imported() -> None:
     text = "def f(a):\n    return Counter(a)\n"
     after = f"from collections import Counter\n{text}"
-    assert ("add_import", after) in everything(text, Hints(missing={"Counter": ()}))
+    assert ("add_import", after) in list_edits(text, Hints(missing={"Counter": ()}))
 
 
 @pytest.mark.parametrize("text", ["f'{a}' 'b'", "f'{a' '}'", "f'{a[\"x\"]}' f'{b}'", "f'''{a}"])
-def test_what_is_not_one_f_string_has_no_fields(text: str) -> None:
+def test_text_that_is_not_one_f_string_has_no_fields(text: str) -> None:
     assert list(find_fields(text)) == []
 
 
-def test_fields_end_where_their_brackets_and_strings_do() -> None:
+def test_fields_end_at_their_own_brackets() -> None:
     text = "f'{a[\":\"]:>{b}} {c == d!r} {{no}} {e}'"
-    assert [(text[one:two], text[two:three]) for one, two, three in find_fields(text)] == [
+    assert [(text[start:middle], text[middle:end]) for start, middle, end in find_fields(text)] == [
         ('a[":"]', ":>{b}"), ("c == d", "!r"), ("e", ""),
     ]  # fmt: skip
 
 
-def test_a_module_that_is_missing_is_imported_after_the_docstring() -> None:
+def test_missing_module_is_imported_after_the_docstring() -> None:
     text = '"""Doc."""\nfrom __future__ import annotations\n\n\ndef f(a):\n    return math.floor(a)\n'
     after = text.replace("annotations\n", "annotations\nimport math\n", 1)
-    assert ("add_import", after) in everything(text, Hints(missing={"math": ()}))
+    assert ("add_import", after) in list_edits(text, Hints(missing={"math": ()}))
 
 
-def test_a_name_that_nobody_misses_is_not_imported() -> None:
-    assert not any(name == "add_import" for name, _ in everything("def f(math):\n    return math.pi\n"))
+def test_defined_name_is_not_imported() -> None:
+    assert not any(name == "add_import" for name, _ in list_edits("def f(math):\n    return math.pi\n"))
 
 
 @pytest.mark.parametrize(
@@ -204,13 +209,13 @@ def test_a_name_that_nobody_misses_is_not_imported() -> None:
         ("from shop.totl import price\n", "from shop.total import price\n"),
     ],
 )
-def test_a_name_that_is_not_there_is_spelled_as_it_is_known(before: str, after: str) -> None:
-    assert ("spelling", after) in everything(before, Hints(missing={"totl": ("total",)}))
+def test_misspelt_name_is_replaced_by_a_similar_one(before: str, after: str) -> None:
+    assert ("spelling", after) in list_edits(before, Hints(missing={"totl": ("total",)}))
 
 
-def test_a_sign_that_the_tests_use_is_taken_out_of_a_text() -> None:
+def test_character_of_the_tests_is_removed_from_a_text() -> None:
     after = "def f(a):\n    return int(a.replace(',', ''))\n"
-    assert ("wrap_call", after) in everything("def f(a):\n    return int(a)\n", Hints(signs=(",",)))
+    assert ("wrap_call", after) in list_edits("def f(a):\n    return int(a)\n", Hints(signs=(",",)))
 
 
 RAISING = "def f(a):\n    try:\n        return a[0]\n    except KeyError:\n        raise TypeError('no')\n"
@@ -224,21 +229,21 @@ RAISING = "def f(a):\n    try:\n        return a[0]\n    except KeyError:\n     
         ("raise TypeError", "raise IndexError"),
     ],
 )
-def test_an_exception_is_one_that_the_tests_know(before: str, after: str) -> None:
-    assert ("exception", RAISING.replace(before, after)) in everything(RAISING, Hints(errors=("IndexError",)))
+def test_exception_is_replaced_by_one_of_the_tests(before: str, after: str) -> None:
+    assert ("exception", RAISING.replace(before, after)) in list_edits(RAISING, Hints(errors=("IndexError",)))
 
 
-def test_a_word_is_spelled_as_the_tests_spell_it() -> None:
+def test_string_is_replaced_by_a_similar_one_of_the_tests() -> None:
     text = "def f():\n    return 'Jupyter'\n"
-    assert ("const", "def f():\n    return 'Jupiter'\n") in everything(text, Hints(strings=("Jupiter", "Mars")))
+    assert ("const", "def f():\n    return 'Jupiter'\n") in list_edits(text, Hints(strings=("Jupiter", "Mars")))
 
 
 def test_every_kind_of_edit_has_a_template() -> None:
-    named = """const cmp_op var_swap off_by_one slice_add bin_op aug_op minmax state_update unwrap_call func_swap donor_expr
+    names = """const cmp_op var_swap off_by_one slice_add bin_op aug_op minmax state_update unwrap_call func_swap donor_expr
     wrap_call cond_extend arg_swap extend_expr operand_swap and_or drop_operand attr_swap cond_replace donor_name negate
     unary stmt_copy early_exit guard_stmt default_value dict_get if_while return_expr stmt_delete self_attr add_import
     await drop_attr"""
-    assert set(named.split()) <= {one.name for one in TEMPLATES}
+    assert set(names.split()) <= {template.name for template in TEMPLATES}
 
 
 CODE = '''
@@ -261,16 +266,21 @@ def f(a,   b):   # odd   spaces
 def test_comments_and_formatting_outside_of_an_edit_stay() -> None:
     source = dedent(CODE).lstrip("\n")
     comments = ["# stays", "# odd   spaces", "# a comment", "# two", "# less", "# ✓", "# the end"]
-    found = everything(source)
-    assert len(found) > 100
-    for template, text in found:
+    edits = list_edits(source)
+    assert len(edits) > 100
+    for template, text in edits:
         ast.parse(text)
-        if template not in ("stmt_delete", "stmt_move", "stmt_copy", "negate"):  # whole lines go with their comments
+        if template not in (
+            "stmt_delete",
+            "stmt_move",
+            "stmt_copy",
+            "negate",
+        ):  # these move or remove lines with their comments
             assert all(comment in text for comment in comments), text
         assert "def f(a,   b):   # odd   spaces" in text or template == "default_value"
 
 
-def test_an_edit_replaces_spans_and_nothing_else() -> None:
+def test_edit_replaces_only_its_spans() -> None:
     assert apply_edits("one two three", (TextEdit(8, 13, "3"), TextEdit(0, 3, "1"))) == "1 two 3"
 
 
@@ -278,5 +288,5 @@ def test_an_edit_replaces_spans_and_nothing_else() -> None:
     ("before", "after", "number"),
     [("a + b", "a - b", 1), ("a", "a + 1", 2), ("x[1]", "x[1]", 0), ("a", "a.split(', ')", 5), ("'a b'", "'a c d'", 1)],
 )
-def test_changed_tokens(before: str, after: str, number: int) -> None:
+def test_changed_tokens_are_counted(before: str, after: str, number: int) -> None:
     assert count_changed_tokens(before, after) == number

@@ -8,9 +8,12 @@ from typing import Any
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.critique import build_critique
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_state import Event, Kind, RunCriteria, RunRule, RunState, Target, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Task
+from pytest_loop.core.model.vocabulary import Kind, Target
+from tests.event_factory import make_event
 
 MOMENT = "2026-01-02T03:04:05.678Z"
 HOSTILE = [
@@ -26,21 +29,20 @@ class Told:
 
     def __init__(self, *rules: RunRule | str, task: str = "fix until green", **fields: Any) -> None:
         own = tuple(one if isinstance(one, RunRule) else RunRule(id=one, description=one) for one in rules)
-        given = {"target": Target.WORKSPACE, "artifact": "artifact.md", "agents": ("scripted",), "max_iterations": 99}
+        usual = {"target": Target.WORKSPACE, "artifact": "artifact.md", "agents": ("scripted",), "max_iterations": 99}
         state = RunState(
             run_id="green-1",
             task_alias="green",
             task=Task(prompt=task),
             criteria=RunCriteria(rules=own),
             created_at=MOMENT,
-            **{**given, **fields},
         )
-        self.state = run_machine.beginning(state)
-        self.events = [Event.of(self.state, "run_started", {"state": self.state.model_dump(mode="json")}, MOMENT)]
+        self.state = RUN_MACHINE.begin(state.replace(**{**usual, **fields}))
+        self.events = [make_event(self.state, "run_started", {"state": self.state.model_dump(mode="json")}, MOMENT)]
 
     def happens(self, kind: Kind, **payload: Any) -> Told:
-        event = Event.of(self.state, kind.value, payload, MOMENT)
-        self.state = run_machine.step(self.state, event)
+        event = make_event(self.state, kind.value, payload, MOMENT)
+        self.state = RUN_MACHINE.apply(self.state, event)
         self.events.append(event)
         return self
 
@@ -55,10 +57,10 @@ class Told:
     def refined(self, **payload: Any) -> Told:
         """The critique, an edit, and the next iteration."""
         assert self.state.evaluation is not None
-        made = build_critique(self.state.criteria, self.state.evaluation, self.state.attempts)
+        made = build_critique(self.state.criteria, self.state.evaluation, self.state.progress.attempts)
         self.happens(Kind.CRITIQUE_DONE, **made.model_dump(mode="json", exclude_defaults=True), seconds=0.002)
         edit = {
-            "previous_artifact_hash": self.state.artifact_hash,
+            "previous_artifact_hash": self.state.progress.artifact_hash,
             "artifact_hash": _hash(self.state.iteration + 1),
             "seconds": 2.0,
         }
@@ -94,7 +96,7 @@ def small() -> Told:
     told.judged({"a.totals": wrong, "a.names": "tea is there twice"})
     told.refined(
         agent="scripted",
-        said="looked for the sum\nmended one line",
+        report="looked for the sum\nmended one line",
         usage={"tokens": 1200},
         changed=["shop.py"],
         diff="--- a/shop.py\n+++ b/shop.py\n@@ -1,3 +1,3 @@\n def total():\n---- 11\n-    return 11\n+    return 12\n+++ 12",
@@ -144,7 +146,7 @@ def hostile(text: str) -> Told:
     )
     told.refined(
         agent=f"n{text}",
-        said=f"s{text}",
+        report=f"s{text}",
         changed=[f"c{text}"],
         diff=f"--- a/{line}\n+++ b/x\n@@ -1 +1 @@\n-{line}\n+{line}",
     )

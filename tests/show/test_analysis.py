@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_loop.core.reporting.iteration_records import records
+from pytest_loop.core.reporting.iteration_records import build_records
 from pytest_loop.show.analysis import analysis_lines
 from tests.show.runs import Told
 
@@ -8,7 +8,7 @@ NAMES = [f"r{number}" for number in range(4)]
 
 
 def lines(told: Told) -> list[str]:
-    return list(analysis_lines(told.state, records(told.state, told.events)))
+    return list(analysis_lines(told.state, build_records(told.state, told.events)))
 
 
 def test_single_iteration_has_no_table() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_state import RunCriteria, RunRule, RunState, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.show.github_annotations import (
     MAX_ANNOTATIONS,
     find_folder_in_checkout,

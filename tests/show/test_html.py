@@ -15,28 +15,21 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.rules import Finding, Severity
-from pytest_loop.core.model.run_state import (
-    Event,
-    Kind,
-    Reason,
-    RunCriteria,
-    RunRule,
-    RunState,
-    SealFinding,
-    Stop,
-    Target,
-    Task,
-)
-from pytest_loop.core.model.vocabulary import Status
-from pytest_loop.core.reporting.iteration_records import records
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
+from pytest_loop.core.machine.stop_reasons import find_row
+from pytest_loop.core.model.evaluation import SealFinding
+from pytest_loop.core.model.rules import Finding, Phase, Severity
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Stop, Task
+from pytest_loop.core.model.vocabulary import Kind, Reason, Status, Target
+from pytest_loop.core.reporting.iteration_records import build_records
 from pytest_loop.show.analysis import tendency
 from pytest_loop.show.html import MISSING, ReportError, report
 from pytest_loop.show.html.grid import LEFT_OUT, grid, plain
 from pytest_loop.show.html.story import edits
 from pytest_loop.show.html.verdict import verdict
 from pytest_loop.show.summary import rounds
+from tests.event_factory import make_event
 from tests.show.runs import HOSTILE, MOMENT, Told, hostile, large, small
 
 GOLDEN = Path(__file__).parent / "golden" / "report.html"
@@ -121,7 +114,7 @@ def test_score_and_distance_add_up_to_the_threshold() -> None:
 def test_every_stop_reason_is_explained(reason: Reason | str | None) -> None:
     state = small().state
     word = getattr(reason, "value", reason) or ""
-    status = reason.status if isinstance(reason, Reason) else Status.STOPPED if reason else Status.RUNNING
+    status = find_row(reason).status if isinstance(reason, Reason) else Status.STOPPED if reason else Status.RUNNING
     stop = state.stop.model_copy(update={"reason": word, "passed": status is Status.COMPLETED})
     shown = verdict(state.model_copy(update={"status": status, "stop": stop}))
     assert shown.reason == word
@@ -165,7 +158,7 @@ def test_chart_marks_thresholds_phase_switch_and_best_and_has_a_text() -> None:
 
 
 def test_run_with_phase_b_only_has_one_threshold() -> None:
-    labels = page(Told("a", phase="B").judged(["a"])).inside("text")
+    labels = page(Told("a", phase=Phase.B).judged(["a"])).inside("text")
     assert [label for label in labels if label in ("A 0.8", "B 0.9")] == ["B 0.9"]
 
 
@@ -215,7 +208,7 @@ def test_repeated_finding_is_stored_once() -> None:
 def test_info_rules_and_rules_that_are_not_judged_have_their_own_cells() -> None:
     rules: list[RunRule | str] = [RunRule(id="i", description="i", severity=Severity.INFO, weight=0), "x"]
     told = Told(*rules).judged({"i": "no"})
-    told.events.append(Event.of(told.state, "critique_done", {"issues": [{"rule_id": 5}]}, MOMENT))  # another tool's
+    told.events.append(make_event(told.state, "critique_done", {"issues": [{"rule_id": 5}]}, MOMENT))  # another tool's
     assert rows(page(told)) == {"i": "i", "x": "."}
     result = {"id": "x", "verdict": "na", "details": "nobody has confirmed it"}
     passed = {"id": "y", "verdict": "pass"}
@@ -276,8 +269,9 @@ def test_truncated_diff_of_several_files_is_parsed() -> None:
 )
 def test_edit_without_a_diff_shows_the_known_facts(payload: dict[str, Any], said: str) -> None:
     told = Told("a").judged(["a"]).refined()
-    edit = next(event for event in told.events if event.event == "refinement_done")
-    edit.payload.update(payload)
+    at = next(number for number, event in enumerate(told.events) if event.event == "refinement_done")
+    edit = told.events[at]
+    told.events[at] = edit.model_copy(update={"payload": edit.payload.model_copy(update=payload)})
     assert said in page(told).text
 
 
@@ -369,7 +363,7 @@ def test_trajectory_is_shown_from_three_scores_on(scores: tuple[int, ...], said:
     told = Told(*names)
     for passing in scores:
         told.judged(names[passing:]).refined()
-    assert tendency(told.state, records(told.state, told.events)) == said
+    assert tendency(told.state, build_records(told.state, told.events)) == said
 
 
 # -- one page that needs nothing else
@@ -438,16 +432,16 @@ def test_foreign_text_never_becomes_markup(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "payload", [{"seconds": "x", "usage": 5, "diff": 7, "said": [], "agent": None, "changed": "x"}]
+    "payload", [{"seconds": "x", "usage": 5, "diff": 7, "report": [], "agent": None, "changed": "x"}]
 )
 def test_nonsensical_events_do_not_break_the_page(payload: dict[str, Any]) -> None:
     state = RunState(run_id="x-1", task_alias="xxx", task=Task(prompt="x"), criteria=RunCriteria())
     events = [
-        Event.of(state, kind, payload, MOMENT)
+        make_event(state, kind, payload, MOMENT)
         for kind in (*(kind.value for kind in Kind), "unheard_of")
         if kind != "run_started"
     ]
-    one = Page(report(run_machine.beginning(state), events))
+    one = Page(report(RUN_MACHINE.begin(state), events))
     assert "PRODUCE unknown unknown unknown unknown" in one.text
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Kind, Limits
+from pytest_loop.core.model.run_state import Limits
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.show.live_region import (
     HEIGHT,
     PLAIN_BARS,

@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import EvaluationDone
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.machine.progress import judged
+from pytest_loop.core.machine.progress import score_evaluation
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_state import Event, RunCriteria, RunRule, RunState, Status, Stop, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Stop, Task
+from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.show.summary import VARIABLE, append, code, rounds, summary
 
@@ -49,7 +53,9 @@ class Told:
         self.happens(
             "evaluation_done", one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score} | fields
         )
-        self.state = self.state.model_copy(update=judged(self.state, self.events[-1].payload))
+        payload = self.events[-1].payload
+        assert isinstance(payload, EvaluationDone)
+        self.state = self.state.replace(**score_evaluation(self.state, payload))
         return self
 
     def happens(self, kind: str, payload: dict[str, Any]) -> Told:

@@ -4,34 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.show.run import end_lines, go_on, history_lines
 from pytest_loop.show.workload import draft_lines, event_lines
 from pytest_loop.show.workload import end_lines as closing_lines
-from tests.core.laboratory import Experiment
+from tests.core.laboratory import ExperimentStory
+from tests.event_factory import make_event
 
 
-def told(story: Experiment) -> list[str]:
+def told(story: ExperimentStory) -> list[str]:
     """All lines of an experiment, each event as the state was when it happened."""
     lines: list[str] = []
-    state = RunState.model_validate(story.events[0].payload["state"])
-
+    state = story.first_state
     for event in story.events[1:]:
-        state = run_machine.step(state, event)
-        assert state.notebook is not None
-        lines += event_lines(event, state, state.notebook)
+        state = story.machine.apply(state, event)
+        lines += event_lines(event, state)
     return lines
 
 
-def ended(story: Experiment) -> Experiment:
+def ended(story: ExperimentStory) -> ExperimentStory:
     story.to_the_end()
     return story
 
 
 def test_draft_counts_the_roles_of_cases() -> None:
-    story = Experiment(hidden="c", guards="a", agents=("codex",), judge="claude", on_regression="accept")
-    assert list(draft_lines(story.state, story.book)) == [
+    story = ExperimentStory(hidden="c", guards="a", agents=("codex",), judge="claude", on_regression="accept")
+    assert list(draft_lines(story.state)) == [
         "workload    letters (loop.manifest.json)",
         "task        x",
         "cases       3 (1 held out, 1 guards)",
@@ -41,12 +39,12 @@ def test_draft_counts_the_roles_of_cases() -> None:
         "policies    decide: ask, plateau: ask, regression: accept",
         "limits      10 iterations, 25 USD",
     ]
-    plain = Experiment()
-    assert "cases       3" in list(draft_lines(plain.state, plain.book))
+    plain = ExperimentStory()
+    assert "cases       3" in list(draft_lines(plain.state))
 
 
 def test_regression_and_infrastructure_error_are_shown() -> None:
-    story = ended(Experiment(4).measures(".FFE", "F..E"))
+    story = ended(ExperimentStory(4).measures(".FFE", "F..E"))
     assert told(story) == [
         "Calibration with a: the pipeline works",
         "Baseline | 1/4 passing (25%), 1 not measured",
@@ -63,7 +61,7 @@ def test_regression_and_infrastructure_error_are_shown() -> None:
         "  hypothesis of iteration 1: rejected; did not improve: a; guards broken: a",
         "  REGRESSION after o11: a passed before; decided: stop",
     ]
-    assert list(closing_lines(story.book)) == [
+    assert list(closing_lines(story.experiment)) == [
         "letters: baseline 1/4 passing (25%), 1 not measured, now 2/4 passing (50%), 1 not measured, net +1",
         "hypotheses: 0 of 1 confirmed",
     ]
@@ -71,23 +69,23 @@ def test_regression_and_infrastructure_error_are_shown() -> None:
 
 
 def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
-    still = ended(Experiment().measures("F..", "F..", "F.."))
+    still = ended(ExperimentStory().measures("F..", "F..", "F.."))
     assert "  PLATEAU: 2 times no better than the best; decided: stop" in told(still)
     assert go_on(still.state) == "pytest --loop-resume=it -o loop_on_plateau=continue"
-    broken = Experiment().measures("F..")
+    broken = ExperimentStory().measures("F..")
     broken.happens(Kind.PHASE_ERROR, step="CRITIQUE", reason="no\nmechanism")
     assert told(broken)[-1] == "CRITIQUE went wrong: no mechanism"
-    failed = Experiment()
+    failed = ExperimentStory()
     failed.does(Kind.CALIBRATION_DONE, passed=False, errors=["no\nkey"] * 3)
     assert told(failed) == [*[f"  try {number}: no key" for number in (1, 2, 3)], "Calibration with a: failed"]
-    assert list(closing_lines(failed.book)) == []
+    assert list(closing_lines(failed.experiment)) == []
     over = ended(failed).state
     assert go_on(over).startswith("pytest --loop-manifest loop.manifest.json (a new run; this one is failed)")
 
 
 def test_tampering_and_skipped_edits_are_shown() -> None:
     sign: dict[str, Any] = {"kind": "sealed", "path": "judge.py", "detail": "was changed, and was put back"}
-    story = Experiment().measures("F..", void=True, findings=[sign])
+    story = ExperimentStory().measures("F..", void=True, findings=[sign])
     assert told(story)[-3:] == [
         "Baseline | 2/3 passing (67%) | VOID",
         "  failing: a",
@@ -103,15 +101,15 @@ def test_tampering_and_skipped_edits_are_shown() -> None:
 
 
 def test_gap_of_held_out_cases_is_shown() -> None:
-    story = ended(Experiment(4, hidden="d").measures("F..F", "...F"))
-    assert list(closing_lines(story.book))[-1] == (
+    story = ended(ExperimentStory(4, hidden="d").measures("F..F", "...F"))
+    assert list(closing_lines(story.experiment))[-1] == (
         "held out: 0/1 passing that no composer has seen, a gap of 100 points"
     )
     assert "letters: baseline 2/3 passing (67%), now 3/3 passing (100%), net +1" in list(end_lines(story.state))
 
 
 def test_options_show_the_cases_they_may_break() -> None:
-    story = Experiment().measures("F..")
+    story = ExperimentStory().measures("F..")
     options = [
         {
             "name": f"o{number}",
@@ -128,10 +126,10 @@ def test_options_show_the_cases_they_may_break() -> None:
 
 
 def test_other_events_have_no_lines_and_history_shows_key_fields() -> None:
-    story = ended(Experiment(on_regression="accept", max_iterations=2).measures(".FF", "F.."))
-    assert list(event_lines(story.events[0], story.state, story.book)) == []
-    empty = Experiment()
-    assert list(event_lines(Event.of(empty.state, "baseline_done", {}, "now"), empty.state, empty.book)) == []
+    story = ended(ExperimentStory(on_regression="accept", max_iterations=2).measures(".FF", "F.."))
+    assert list(event_lines(story.events[0], story.state)) == []
+    empty = ExperimentStory()
+    assert list(event_lines(make_event(empty.state, "baseline_done", {}, "now"), empty.state)) == []
     lines = "\n".join(history_lines(story.events))
     for gist in ("1/3 passing (33%)", "truth=rejected", "action=accept regressions=a", "theory=t1"):
         assert gist in lines

@@ -15,7 +15,7 @@ _Offer = tuple[str, Purpose, Source]
 def find_compiled_candidates(project: Project) -> Iterator[Candidate]:
     """Yield the commands that each manifest of these languages implies."""
     for family, manifests, list_offers in _FAMILIES:
-        for path in project.find_named(*manifests):
+        for path in project.find_by_name(*manifests):
             for rank, (command, purpose, source) in enumerate(list_offers(project, path)):
                 yield Candidate(command, purpose, Layer.MANIFESTS, source, get_folder(path), family, rank=rank)
 

@@ -34,7 +34,7 @@ _USUAL_SCRIPTS = split_names("test lint build coverage typecheck docs")
 
 def find_node_candidates(project: Project) -> Iterator[Candidate]:
     """Yield the scripts of every package.json, then the tools among its dependencies that no script calls."""
-    for path in project.find_named("package.json"):
+    for path in project.find_by_name("package.json"):
         scripts = list(_list_scripts(project, path))
         yield from scripts
         purposes = {script.purpose for script in scripts if not script.is_trivial}

@@ -29,13 +29,13 @@ _ACCEPTANCE = re.compile(r"\b(?:acceptance|completion|success) criteria\b|\bdone
 
 def find_agent_file_candidates(project: Project) -> Iterator[Candidate]:
     """Yield the commands in files for agents; a file applies to its folder."""
-    for path in project.find_named(*AGENT_FILES):
+    for path in project.find_by_name(*AGENT_FILES):
         yield from find_markdown_commands(path, project.texts[path], Layer.AGENT_FILES, get_folder(path))
 
 
 def find_ci_demand(project: Project) -> Source | None:
     """Return the first line in a file for agents which says that nothing is done until CI passes."""
-    for path in project.find_named(*AGENT_FILES):
+    for path in project.find_by_name(*AGENT_FILES):
         for block in parse_blocks(project.texts[path]):
             demand = _CI_DEMAND.search(block.text)
             if demand and block.kind is not BlockKind.CODE:

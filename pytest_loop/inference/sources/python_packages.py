@@ -68,7 +68,7 @@ _SCRIPT_TABLES = {
 
 def find_python_candidates(project: Project) -> Iterator[Candidate]:
     """Yield the commands of every Python package; Python files without a manifest make the root a package."""
-    folders = dict.fromkeys(get_folder(path) for path in project.find_named(*_MANIFESTS))
+    folders = dict.fromkeys(get_folder(path) for path in project.find_by_name(*_MANIFESTS))
     tests = project.find_python_tests()
     has_loose_tests = any(not any(is_in_folder(path, folder) for folder in folders) for path in tests)
     is_bare = not folders and any(path.endswith(".py") for path in project.files)

@@ -24,7 +24,7 @@ _NOX_SESSION = re.compile(
 def find_runner_candidates(project: Project) -> Iterator[Candidate]:
     """Yield the verification commands of all task runners."""
     for names, list_candidates in _RUNNERS.items():
-        for path in project.find_named(*names):
+        for path in project.find_by_name(*names):
             yield from list_candidates(project, path)
 
 

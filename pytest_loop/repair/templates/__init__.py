@@ -1,20 +1,28 @@
-"""The kinds of edits, in groups; each finds spans in the tree and gives the text that may stand there instead."""
+"""Templates of edits, in groups: each selects nodes of a tree and yields texts that may replace them."""
 
 from __future__ import annotations
 
-from pytest_loop.repair.templates import calls, errors, keys, names, operators, statements, texts, values, wraps
-from pytest_loop.repair.templates.shape import Hints, Template
+from pytest_loop.repair.templates import (
+    calls,
+    dict_keys,
+    exceptions,
+    format_specs,
+    names,
+    operators,
+    statements,
+    values,
+    wrapped_calls,
+)
+from pytest_loop.repair.templates.template import Template
 
 TEMPLATES: tuple[Template, ...] = (
     *values.TEMPLATES,
-    *keys.TEMPLATES,
+    *dict_keys.TEMPLATES,
     *operators.TEMPLATES,
     *names.TEMPLATES,
     *calls.TEMPLATES,
-    *wraps.TEMPLATES,
-    *texts.TEMPLATES,
+    *wrapped_calls.TEMPLATES,
+    *format_specs.TEMPLATES,
     *statements.TEMPLATES,
-    *errors.TEMPLATES,
+    *exceptions.TEMPLATES,
 )
-
-__all__ = ["TEMPLATES", "Hints", "Template"]

@@ -1,13 +1,24 @@
-"""Names that are wrong, and expressions that stand elsewhere in the file and are right here."""
+"""Templates for wrong names, and for expressions that exist elsewhere in the file."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from itertools import combinations
 
 from pytest_loop.repair.edit_unit import EditUnit
-from pytest_loop.repair.templates.shape import Hints, Template, instead, is_atom, is_read, is_replaceable, operand, term
+from pytest_loop.repair.templates.template import (
+    Hints,
+    Template,
+    get_operand,
+    get_term,
+    is_atom,
+    is_called,
+    is_read,
+    is_replaceable,
+    substitute,
+)
 from pytest_loop.repair.text_edits import TextEdit, TextEdits
 
 _MODULES = (
@@ -17,9 +28,9 @@ _MODULES = (
     "subprocess", "textwrap",
     "threading", "time", "typing", "uuid", "warnings",
 )  # fmt: skip
-_PAGE = 60
-_FEW = 6
-_HOMES = {
+_MAX_LENGTH = 60
+_MAX_ATTRIBUTES = 6
+_MODULES_OF_NAMES = {
     "Counter": "collections", "defaultdict": "collections", "deque": "collections", "namedtuple": "collections",
     "OrderedDict": "collections", "dataclass": "dataclasses", "field": "dataclasses", "date": "datetime",
     "timedelta": "datetime", "timezone": "datetime", "Decimal": "decimal", "Enum": "enum", "Fraction": "fractions",
@@ -31,70 +42,66 @@ _HOMES = {
 }  # fmt: skip
 
 
-def _var_swap(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Another name that is known here."""
+def _replace_name(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Use another visible name."""
     names = unit.list_visible_names(node)
     if isinstance(node.ctx, ast.Load) and node.id not in names and node.id not in unit.module_names:
-        above = unit.get_parent(node)
-        if not (isinstance(above, ast.Call) and above.func is not node):
+        parent = unit.get_parent(node)
+        if not (isinstance(parent, ast.Call) and parent.func is not node):
             return
     yield from (unit.replace_node(node, name) for name in names if name != node.id)
 
 
-def _named(node: ast.Constant, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """A name that is known here instead of a value that was written down."""
+def _replace_constant(node: ast.Constant, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Use a visible name instead of a constant."""
     if isinstance(node.value, int | float | str) and is_replaceable(unit, node):
         yield from (unit.replace_node(node, name) for name in unit.list_visible_names(node))
 
 
-def _donor_name(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """A name of the module."""
+def _use_module_name(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Use a name of the module."""
     if isinstance(node.ctx, ast.Load):
         yield from (unit.replace_node(node, name) for name in unit.module_names if name != node.id)
 
 
-def _rename(node: ast.stmt, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """Two names of one statement, exchanged throughout it."""
+def _swap_names(node: ast.stmt, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Swap two names throughout a statement."""
     if hasattr(node, "body"):
         return
-    names = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one in unit.parents]
-    ids = list(dict.fromkeys(one.id for one in names))[:5]
-    for at, one in enumerate(ids):
-        for two in ids[at + 1 :]:
-            other = {one: two, two: one}
-            yield tuple(
-                piece for name in names if name.id in other for piece in unit.replace_node(name, other[name.id])
-            )
+    names = [use for use in ast.walk(node) if isinstance(use, ast.Name) and use in unit.parents]
+    ids = list(dict.fromkeys(use.id for use in names))[:5]
+    for first, second in combinations(ids, 2):
+        swapped = {first: second, second: first}
+        yield tuple(edit for name in names if name.id in swapped for edit in unit.replace_node(name, swapped[name.id]))
 
 
-def _attributes(unit: EditUnit) -> list[str]:
-    """The attributes that this file reads or writes."""
-    found = (one.attr for one in ast.walk(unit.source.tree) if isinstance(one, ast.Attribute))
+def _list_attributes(unit: EditUnit) -> list[str]:
+    """Return the attributes that this file reads, writes or declares."""
+    accessed = (node.attr for node in ast.walk(unit.source.tree) if isinstance(node, ast.Attribute))
     fields = (
         stmt.target.id
-        for one in unit.source.tree.body
-        if isinstance(one, ast.ClassDef)
-        for stmt in one.body
+        for node in unit.source.tree.body
+        if isinstance(node, ast.ClassDef)
+        for stmt in node.body
         if isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name)
     )
-    return list(dict.fromkeys((*found, *fields)))
+    return list(dict.fromkeys((*accessed, *fields)))
 
 
-def _attr_swap(node: ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+def _replace_attribute(node: ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     base = unit.get_code(node.value)
-    above = unit.get_parent(node)
-    if isinstance(above, ast.Call) and above.func is node:
+    if is_called(unit, node):
         return
-    yield from (unit.replace_node(node, f"{base}.{name}") for name in _attributes(unit) if name != node.attr)
+    yield from (unit.replace_node(node, f"{base}.{name}") for name in _list_attributes(unit) if name != node.attr)
 
 
-def _drop_attr(node: ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+def _drop_attribute(node: ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
     if is_read(node):
         yield unit.replace_node(node, unit.get_code(node.value))
 
 
-def _self_attr(node: ast.Name | ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """An attribute of the object, not a name of the function, or the other way round."""
+def _toggle_self(node: ast.Name | ast.Attribute, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Use an attribute of the object instead of a local name, or the other way round."""
     if "self" not in unit.name_scopes:
         return
     if isinstance(node, ast.Name):
@@ -104,15 +111,15 @@ def _self_attr(node: ast.Name | ast.Attribute, unit: EditUnit, _: Hints) -> Iter
         yield unit.replace_node(node, node.attr)
 
 
-def _add_attr(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """An attribute of a thing instead of the thing."""
-    above = unit.get_parent(node)
-    if isinstance(node.ctx, ast.Load) and not isinstance(above, ast.Attribute) and node.id in unit.name_scopes:
-        yield from (unit.replace_node(node, f"{node.id}.{name}") for name in _attributes(unit))
+def _add_attribute(node: ast.Name, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Use an attribute of a value instead of the value."""
+    parent = unit.get_parent(node)
+    if isinstance(node.ctx, ast.Load) and not isinstance(parent, ast.Attribute) and node.id in unit.name_scopes:
+        yield from (unit.replace_node(node, f"{node.id}.{name}") for name in _list_attributes(unit))
 
 
-def _spelling(node: ast.Name | ast.Attribute | ast.stmt, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
-    """A name that is not there, as the thing that has it spells it."""
+def _fix_spelling(node: ast.Name | ast.Attribute | ast.stmt, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
+    """Replace a missing name by a similar one."""
     if isinstance(node, ast.Name):
         yield from (unit.replace_node(node, name) for name in hints.missing.get(node.id, ()))
     elif isinstance(node, ast.Attribute):
@@ -121,92 +128,84 @@ def _spelling(node: ast.Name | ast.Attribute | ast.stmt, unit: EditUnit, hints: 
     else:
         start, text = unit.source.get_span(node)[0], unit.get_code(node)
         for wrong, names in hints.missing.items():
-            for at in (found.start() + start for found in re.finditer(rf"\b{wrong}\b", text)):
+            for at in (match.start() + start for match in re.finditer(rf"\b{wrong}\b", text)):
                 yield from ((TextEdit(at, at + len(wrong), name),) for name in names)
 
 
 def _add_import(node: ast.Name, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
-    """A module of the standard library that is used and not imported."""
+    """Import a missing name from the standard library."""
     if node.id not in hints.missing:
         return
-    place = _import_place(unit)
+    offset = _find_import_offset(unit)
     if node.id in _MODULES:
-        yield (place(f"import {node.id}\n"),)
-    if node.id in _HOMES:
-        yield (place(f"from {_HOMES[node.id]} import {node.id}\n"),)
+        yield (TextEdit(offset, offset, f"import {node.id}\n"),)
+    if node.id in _MODULES_OF_NAMES:
+        yield (TextEdit(offset, offset, f"from {_MODULES_OF_NAMES[node.id]} import {node.id}\n"),)
 
 
-class _Place:
-    """Where an import may stand: after the docstring and the imports from the future."""
-
-    def __init__(self, offset: int) -> None:
-        self._offset = offset
-
-    def __call__(self, text: str) -> TextEdit:
-        return TextEdit(self._offset, self._offset, text)
-
-
-def _import_place(unit: EditUnit) -> _Place:
+def _find_import_offset(unit: EditUnit) -> int:
+    """Return the offset after the docstring and the imports from `__future__`."""
     line = 1
-    for at, stmt in enumerate(unit.source.tree.body):
-        is_docstring = at == 0 and isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant)
+    for index, stmt in enumerate(unit.source.tree.body):
+        is_docstring = index == 0 and isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Constant)
         is_future = isinstance(stmt, ast.ImportFrom) and stmt.module == "__future__"
         if not (is_docstring or is_future):
             break
         line = (stmt.end_lineno or stmt.lineno) + 1
-    return _Place(unit.source.get_line_start(line))
+    return unit.source.get_line_start(line)
 
 
-def _donor_expr(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """An expression that stands elsewhere in the function."""
-    above = unit.get_parent(node)
-    if not is_read(node) or not is_replaceable(unit, node) or isinstance(above, ast.Starred):
+def _use_other_expression(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Use another expression of the function."""
+    parent = unit.get_parent(node)
+    if not is_read(node) or not is_replaceable(unit, node) or isinstance(parent, ast.Starred) or is_called(unit, node):
         return
-    if isinstance(above, ast.Call) and above.func is node:
-        return
-    own = unit.get_code(node)
-    for text, is_whole in _donors(unit).items():
-        if text != own:
-            yield instead(unit, node, text, is_atom=is_whole)
+    code = unit.get_code(node)
+    for text, is_single in _list_expressions(unit).items():
+        if text != code:
+            yield substitute(unit, node, text, is_atom=is_single)
 
 
-def _donors(unit: EditUnit) -> dict[str, bool]:
-    """The expressions of a function that are more than a name and less than a page, and whether nothing splits them."""
-    found = {
-        unit.get_code(one): is_atom(one)
-        for one in unit.expressions
-        if isinstance(one, ast.Call | ast.BinOp | ast.Subscript | ast.Attribute | ast.Compare | ast.ListComp)
-        and not (isinstance(up := unit.get_parent(one), ast.Call) and up.func is one)
+def _list_expressions(unit: EditUnit) -> dict[str, bool]:
+    """Return the shorter expressions of a function, and whether each is an atom."""
+    expressions = {
+        unit.get_code(node): is_atom(node)
+        for node in unit.expressions
+        if isinstance(node, ast.Call | ast.BinOp | ast.Subscript | ast.Attribute | ast.Compare | ast.ListComp)
+        and not is_called(unit, node)
     }
-    return {text: whole for text, whole in found.items() if len(text) <= _PAGE}
+    return {text: is_single for text, is_single in expressions.items() if len(text) <= _MAX_LENGTH}
 
 
-def _extend_expr(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
-    """One operand more."""
-    above = unit.get_parent(node)
+def _add_operand(node: ast.expr, unit: EditUnit, _: Hints) -> Iterator[TextEdits]:
+    """Add an operand."""
+    parent = unit.get_parent(node)
     if not is_read(node) or not is_replaceable(unit, node):
         return
-    if isinstance(above, ast.Attribute | ast.Starred) or (isinstance(above, ast.Call) and above.func is node):
+    if isinstance(parent, ast.Attribute | ast.Starred) or is_called(unit, node):
         return
-    attributes = dict.fromkeys(unit.get_code(one) for one in unit.expressions if isinstance(one, ast.Attribute))
-    for name in (*unit.list_visible_names(node), "2", *list(attributes)[:_FEW]):
+    attributes = dict.fromkeys(
+        unit.get_code(expression) for expression in unit.expressions if isinstance(expression, ast.Attribute)
+    )
+    for name in (*unit.list_visible_names(node), "2", *list(attributes)[:_MAX_ATTRIBUTES]):
         for sign in ("+", "-", "*", "//", "%"):
-            yield instead(unit, node, f"{term(unit, node) if sign in '+-' else operand(unit, node)} {sign} {name}")
+            code = get_term(unit, node) if sign in "+-" else get_operand(unit, node)
+            yield substitute(unit, node, f"{code} {sign} {name}")
 
 
-_THINGS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Compare, ast.Constant, ast.ListComp)
+_EXPRESSIONS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Compare, ast.Constant, ast.ListComp)
 
 TEMPLATES = (
-    Template("var_swap", 11, (ast.Name,), _var_swap),
-    Template("var_swap", 2, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr), _rename),
-    Template("var_swap", 4, (ast.Constant,), _named),
-    Template("donor_name", 1, (ast.Name,), _donor_name),
-    Template("attr_swap", 3, (ast.Attribute,), _attr_swap),
-    Template("drop_attr", 1, (ast.Attribute,), _drop_attr),
-    Template("self_attr", 4, (ast.Name, ast.Attribute), _self_attr),
-    Template("self_attr", 0.7, (ast.Name,), _add_attr),
-    Template("spelling", 60, (ast.Name, ast.Attribute, ast.Import, ast.ImportFrom), _spelling),
+    Template("var_swap", 11, (ast.Name,), _replace_name),
+    Template("var_swap", 2, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr), _swap_names),
+    Template("var_swap", 4, (ast.Constant,), _replace_constant),
+    Template("donor_name", 1, (ast.Name,), _use_module_name),
+    Template("attr_swap", 3, (ast.Attribute,), _replace_attribute),
+    Template("drop_attr", 1, (ast.Attribute,), _drop_attribute),
+    Template("self_attr", 4, (ast.Name, ast.Attribute), _toggle_self),
+    Template("self_attr", 0.7, (ast.Name,), _add_attribute),
+    Template("spelling", 60, (ast.Name, ast.Attribute, ast.Import, ast.ImportFrom), _fix_spelling),
     Template("add_import", 8, (ast.Name,), _add_import),
-    Template("donor_expr", 3, _THINGS, _donor_expr),
-    Template("extend_expr", 2, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp), _extend_expr),
+    Template("donor_expr", 3, _EXPRESSIONS, _use_other_expression),
+    Template("extend_expr", 2, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp), _add_operand),
 )

@@ -9,11 +9,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.model.run_state import Event, RunState, Target
-from pytest_loop.core.model.vocabulary import known_reason
-from pytest_loop.core.reporting.closing_verdict import closing
-from pytest_loop.core.reporting.iteration_records import records
-from pytest_loop.core.reporting.outcome import pattern, question
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Target, parse_reason
+from pytest_loop.core.reporting.closing_verdict import decide_closing
+from pytest_loop.core.reporting.iteration_records import build_records
+from pytest_loop.core.reporting.outcome import ask_question, describe_pattern
 from pytest_loop.errors import LoopError
 from pytest_loop.show.analysis import tendency
 from pytest_loop.show.html.chart import chart
@@ -40,17 +41,17 @@ def report(state: RunState, events: Sequence[Event], status: str = "") -> str:
     page: str = _template().render(
         state=state,
         status=status or state.status.value,
-        has_files=state.target is Target.WORKSPACE,
+        has_files=state.setup.target is Target.WORKSPACE,
         verdict=verdict(state),
         chart=chart(state, told, events),
-        tendency=tendency(state, records(state, events)),
+        tendency=tendency(state, build_records(state, events)),
         rounds=told,
         tampered=[one for one in told if one.found.findings],
         data=grid(state, told, events),
         began=_moment(state.created_at),
         changed=_moment(state.updated_at),
-        edits=edits(events, state.agents),
-        ledger=ledger(events, state.agents),
+        edits=edits(events, state.setup.agents),
+        ledger=ledger(events, state.setup.agents),
         remarks=remarks(events),
         worth=_worth(state),
         escalation=_escalation(state),
@@ -112,7 +113,7 @@ def _worth(state: RunState) -> str:
     """The closing word for a run that is over, and why it is that one."""
     if not state.is_over:
         return ""
-    word, because = closing(state)
+    word, because = decide_closing(state)
     return f"{word.value}: {because}"
 
 
@@ -121,8 +122,8 @@ def _escalation(state: RunState) -> dict[str, Any] | None:
     if not state.is_over or state.stop.passed:
         return None
     return {
-        "pattern": pattern(state),
-        "error": state.error_reason,
-        "blocked": state.blocked,
-        "question": question(state, known_reason(state.stop.reason)),
+        "pattern": describe_pattern(state),
+        "error": state.last_error,
+        "blocked": state.signals.blocked,
+        "question": ask_question(state, parse_reason(state.stop.reason)),
     }

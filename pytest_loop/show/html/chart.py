@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.show.html.verdict import exact
 from pytest_loop.show.score_section import format_decimal
@@ -113,9 +115,9 @@ def _point(x: float, told: Sequence[Round], at: int, *, is_best: bool, is_labell
 
 def _best(state: RunState, told: Sequence[Round]) -> int | None:
     """Where the best evaluation stands, as the run itself counts it."""
-    if state.best is None:
+    if state.progress.best is None:
         return None
-    best = (state.best.iteration, state.best.score)
+    best = (state.progress.best.iteration, state.progress.best.score)
     return next((at for at in reversed(range(len(told))) if (told[at].iteration, told[at].found.score) == best), None)
 
 

@@ -9,11 +9,12 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from pydantic import ValidationError
-
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import CritiqueDone
+from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, RuleResult
 from pytest_loop.core.model.rules import Finding, Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import Assessment, Critique, Event, Issue, Kind, RuleResult, RunState
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import clip_text
 from pytest_loop.core.text.sanitizer import reveal_hidden
 from pytest_loop.show.html.chart import label
@@ -176,15 +177,12 @@ def _text(text: str) -> str:
 
 
 def _critiques(events: Iterable[Event]) -> dict[tuple[int, str], Critique]:
-    """The critique of each evaluation; one that another tool wrote in its own way is left out."""
-    found: dict[tuple[int, str], Critique] = {}
-    for event in events:
-        if event.event == Kind.CRITIQUE_DONE.value:
-            try:
-                found[event.iteration, event.phase.value] = Critique.model_validate(event.payload)
-            except ValidationError:
-                continue
-    return found
+    """Return the critique of each evaluation; those in the form of another tool are left out."""
+    return {
+        (event.iteration, event.phase.value): event.payload
+        for event in events
+        if isinstance(event.payload, CritiqueDone)
+    }
 
 
 def _issues(critique: Critique | None, issues: _Pool) -> dict[str, int]:

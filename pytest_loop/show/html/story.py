@@ -7,17 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Any
 
-from pytest_loop.core.machine.event_changes import WORK
-from pytest_loop.core.model.run_state import HASH_SHOWN, Event, Kind, Step
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import EditPayload, PhaseError, RefinementDone, StepPayload
+from pytest_loop.core.model.run_state import HASH_SHOWN, Usage
+from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.show.html.grid import escaped_size
 
 ROOM = 2 * 1024 * 1024
 UNKNOWN = "unknown"
 NOBODY = "-"
-_STEPS = {kind.value: step for kind, step in WORK.items()}
-_EDITS = (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value)
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _SIGNS = {"+": "added", "-": "removed", " ": "same"}
 _BY_AGENTS = (Step.PRODUCE, Step.REFINE, Step.PREPARE)
@@ -53,23 +52,23 @@ def edits(events: Iterable[Event], agents: Sequence[str], room: int = ROOM) -> l
     """Every step in which something was written, the diff of each as far as there is room on the page."""
     found = []
     for event in events:
-        if event.event not in _EDITS:
-            continue
         payload = event.payload
-        diff = _text(payload.get("diff"))
-        room -= escaped_size(diff)
-        parts = tuple(_parts(diff))
-        before, after = (_text(payload.get(name)) for name in ("previous_artifact_hash", "artifact_hash"))
+        if not isinstance(payload, EditPayload):
+            continue
+        room -= escaped_size(payload.diff)
+        parts = tuple(_parts(payload.diff))
+        before = (payload.previous_artifact_hash or "") if isinstance(payload, RefinementDone) else ""
+        after = payload.artifact_hash or ""
         lines = [(part.kind, part.text.count("\n") + 1) for part in parts]
         found.append(
             Edit(
                 iteration=event.iteration,
-                step=_STEPS[event.event].value,
+                step=_step(event),
                 agent=_agent(event, agents),
                 before=before[:HASH_SHOWN],
                 after=after[:HASH_SHOWN],
-                changed=_texts(payload.get("changed")),
-                recalled=_texts(payload.get("recalled")),
+                changed=payload.changed or (),
+                recalled=payload.recalled,
                 added=sum(number for kind, number in lines if kind == "added"),
                 removed=sum(number for kind, number in lines if kind == "removed"),
                 parts=parts if room >= 0 else (),
@@ -114,11 +113,11 @@ def remarks(events: Iterable[Event]) -> list[Remark]:
     """Everything that agents said, and every step that went wrong."""
     found = []
     for event in events:
-        payload, is_error = event.payload, event.event == Kind.PHASE_ERROR.value
-        text = _text(payload.get("reason")) if is_error else _text(payload.get("said"))
-        if text and (is_error or event.event in _EDITS):
-            step = _text(payload.get("step")) or _step(event)
-            found.append(Remark(event.iteration, step, _text(payload.get("agent")), text, is_error))
+        match event.payload:
+            case PhaseError(agent=agent, reason=text) if text:
+                found.append(Remark(event.iteration, _step(event), agent, text, is_error=True))
+            case EditPayload(agent=agent, report=text) if text:
+                found.append(Remark(event.iteration, _step(event), agent, text, is_error=False))
     return found
 
 
@@ -148,15 +147,14 @@ class Ledger:
 
 def ledger(events: Sequence[Event], agents: Sequence[str]) -> Ledger:
     """What each step took; `agents` are those that the run was given."""
-    steps = [event for event in events if event.event in (*_STEPS, Kind.PHASE_ERROR.value)]
+    steps = [event for event in events if event.completes or event.kind is Kind.PHASE_ERROR]
     entries = [_entry(one, after, agents) for one, after in pairwise([*steps, None]) if one is not None]
-    known = [event.payload for event in steps]
-    used = [one["usage"] for one in known if isinstance(one.get("usage"), dict)]
+    payloads = [event.payload for event in steps if isinstance(event.payload, StepPayload)]
     return Ledger(
         tuple(entries),
-        seconds=_seconds(_sum(known, "seconds")),
-        tokens=_at_least(_tokens(_sum(used, "tokens")), [one.tokens for one in entries]),
-        cost=_at_least(_cost(_sum(used, "cost_usd")), [one.cost for one in entries]),
+        seconds=_seconds(_sum(payload.seconds for payload in payloads)),
+        tokens=_at_least(_tokens(_sum(payload.usage.tokens for payload in payloads)), [one.tokens for one in entries]),
+        cost=_at_least(_cost(_sum(payload.usage.cost_usd for payload in payloads)), [one.cost for one in entries]),
     )
 
 
@@ -166,48 +164,47 @@ def _at_least(whole: str, parts: Sequence[str]) -> str:
 
 
 def _entry(event: Event, following: Event | None, agents: Sequence[str]) -> Entry:
-    payload = event.payload
-    name = _text(payload.get("step")) or _step(event)
-    usage = payload.get("usage") if isinstance(payload.get("usage"), dict) else {}
+    payload = event.payload if isinstance(event.payload, StepPayload) else StepPayload()
+    name, usage = _step(event), payload.usage
     beside = _beside(event, following)
-    is_asked = "agent" in payload or bool(usage) or name in _BY_AGENTS
+    is_asked = bool(payload.agent) or usage != Usage() or name in _BY_AGENTS
     return Entry(
         iteration=event.iteration,
         phase=event.phase.value,
         step=name,
         agent=_agent(event, agents) if is_asked else NOBODY,
-        seconds=f"with {beside}" if beside else _seconds(_number(payload, "seconds")),
-        tokens=_tokens(_number(usage, "tokens")) if is_asked else NOBODY,
-        cost=_cost(_number(usage, "cost_usd")) if is_asked else NOBODY,
-        is_error=event.event == Kind.PHASE_ERROR.value,
+        seconds=f"with {beside}" if beside else _seconds(payload.seconds),
+        tokens=_tokens(usage.tokens) if is_asked else NOBODY,
+        cost=_cost(usage.cost_usd) if is_asked else NOBODY,
+        is_error=event.kind is Kind.PHASE_ERROR,
     )
 
 
 def _agent(event: Event, agents: Sequence[str]) -> str:
     """Who did it; where the event does not say so, the only one who could have."""
-    only = agents[0] if len(agents) == 1 and event.event != Kind.EVALUATION_DONE.value else UNKNOWN
-    return _text(event.payload.get("agent")) or only
+    only = agents[0] if len(agents) == 1 and event.kind is not Kind.EVALUATION_DONE else UNKNOWN
+    return (event.payload.agent if isinstance(event.payload, StepPayload) else "") or only
 
 
 def _beside(event: Event, following: Event | None) -> str:
     """The step that ran beside this one, with which its time is counted; empty where there was none."""
-    pair = {Kind.ARTIFACT_CREATED.value, Kind.CHECKS_PREPARED.value}
-    if following is None or {event.event, following.event} != pair or event.payload.get("seconds") != 0:
+    pair = {Kind.ARTIFACT_CREATED, Kind.CHECKS_PREPARED}
+    is_counted_once = isinstance(event.payload, StepPayload) and event.payload.seconds == 0
+    if following is None or {event.kind, following.kind} != pair or not is_counted_once:
         return ""
     return _step(following)
 
 
 def _step(event: Event) -> str:
-    return _STEPS[event.event].value if event.event in _STEPS else event.step
+    """Return the name of a step; an error names the step that failed."""
+    payload = event.payload
+    if isinstance(payload, PhaseError):
+        return payload.step or event.step
+    return event.completes.value if event.completes else event.step
 
 
-def _number(found: Any, name: str) -> float | None:
-    value = found.get(name)
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _sum(found: Iterable[Any], name: str) -> float | None:
-    known = [number for one in found if (number := _number(one, name)) is not None]
+def _sum(numbers: Iterable[float | None]) -> float | None:
+    known = [number for number in numbers if number is not None]
     return sum(known) if known else None
 
 
@@ -223,11 +220,3 @@ def _tokens(number: float | None) -> str:
 
 def _cost(number: float | None) -> str:
     return UNKNOWN if number is None else f"{number:.4g} USD"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()

@@ -5,32 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pytest_loop.core.model.run_state import Complaint, Reason, RunState, Status
-from pytest_loop.core.reporting.outcome import ArtifactStatus, artifact_status
+from pytest_loop.core.machine.stop_reasons import find_row
+from pytest_loop.core.model.evaluation import Complaint
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Reason, Status
+from pytest_loop.core.reporting.outcome import ArtifactStatus, get_artifact_status
 from pytest_loop.show.score_section import format_decimal
 
-_WORDS = {
-    Reason.MUST_NOT: "A thing that must not be so became so.",
-    Reason.THRESHOLD_REACHED: "The score reaches what was asked for, and nothing blocks.",
-    Reason.CONVERGED: "All cases of the workload pass.",
-    Reason.NO_MAJOR_ISSUES: "Nothing blocks any more; the score is below the threshold because of warnings.",
-    Reason.HIGH_CONFIDENCE: "Everything passes beyond an opinion, although the agent did not say that it is done.",
-    Reason.UNCONFIRMED: "All else passes, and a rule waits for a person to confirm it.",
-    Reason.BLOCKED: "The agent says that a rule cannot be met honestly.",
-    Reason.USER_STOP: "Somebody asked for the end.",
-    Reason.STUCK: "The same rules failed again and again.",
-    Reason.SAME_ERROR: "Every failure said the same again and again.",
-    Reason.THRASHING: "Edits undid the edits before them.",
-    Reason.STAGNATION: "The score hardly rose any more.",
-    Reason.QUALITY_PLATEAU: "The score has stayed as it is.",
-    Reason.DIMINISHING_RETURNS: "The score changes less and less.",
-    Reason.REGRESSION: "Cases of the workload passed before, and fail now.",
-    Reason.PLATEAU: "No more cases of the workload pass than at its best.",
-    Reason.CALIBRATION: "The first case of the workload cannot be run and judged.",
-    Reason.BUDGET_EXCEEDED: "A budget of money, tokens or time is used up.",
-    Reason.ITERATION_LIMIT: "As many iterations as were allowed are done.",
-    Reason.PHASE_ERROR: "A step went wrong twice, or cannot be carried out at all.",
-}
 _TITLES = {
     Status.RUNNING: "Not over yet",
     Status.STOPPED: "Stopped without success",
@@ -70,12 +51,10 @@ class VerdictShown:
 
 def verdict(state: RunState) -> VerdictShown:
     """The verdict on the last evaluation, whatever the run was doing since."""
-    reason = next((one for one in Reason if one.value == state.stop.reason), None)
-    if reason:
-        words = _WORDS.get(reason, "")
-    else:
-        words = "The run has been asked to end in words of its own." if state.stop.reason else ""
-    head = (_TITLES[state.status], state.stop.reason, words, _DOUBTS[artifact_status(state)])
+    words = find_row(state.stop.reason).sentence if state.stop.reason else ""
+    if state.stop.reason and state.stop.reason not in [reason.value for reason in Reason]:
+        words = "The run has been asked to end in words of its own."
+    head = (_TITLES[state.status], state.stop.reason, words, _DOUBTS[get_artifact_status(state)])
     one = state.evaluation
     if one is None:
         return VerdictShown(*head)

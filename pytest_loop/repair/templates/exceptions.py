@@ -1,0 +1,35 @@
+"""Templates for exceptions that are raised or caught under a wrong name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from pytest_loop.repair.edit_unit import EditUnit
+from pytest_loop.repair.templates.template import Hints, Template
+from pytest_loop.repair.text_edits import TextEdits
+
+
+def _replace_raised(node: ast.Raise, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
+    """Raise another exception that the tests name."""
+    name = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    if isinstance(name, ast.Name):
+        yield from (unit.replace_node(name, other) for other in hints.errors if other != name.id)
+
+
+def _replace_caught(node: ast.ExceptHandler, unit: EditUnit, hints: Hints) -> Iterator[TextEdits]:
+    """Catch an exception that the tests name, in addition or instead."""
+    if node.type is None:
+        return
+    names = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+    caught = [unit.get_code(name) for name in names]
+    for other in hints.errors:
+        if other not in caught:
+            yield unit.replace_node(node.type, f"({', '.join([*caught, other])})")
+            yield unit.replace_node(node.type, other)
+
+
+TEMPLATES = (
+    Template("exception", 5, (ast.Raise,), _replace_raised),
+    Template("exception", 5, (ast.ExceptHandler,), _replace_caught),
+)

@@ -1,0 +1,119 @@
+"""The template of an edit, and the text of an expression inside of another one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_loop.repair.edit_unit import EditUnit
+from pytest_loop.repair.text_edits import TextEdit, TextEdits
+
+
+@dataclass(frozen=True)
+class Hints:
+    """Facts about the tests: their strings, characters in these, exceptions, and missing names with similar ones."""
+
+    strings: tuple[str, ...] = ()
+    signs: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Template:
+    """One kind of edit: the nodes it applies to, and how likely such an edit is right."""
+
+    name: str
+    prior: float
+    nodes: tuple[type[ast.AST], ...]
+    edits: Callable[[Any, EditUnit, Hints], Iterator[TextEdits]]
+
+
+_OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Attribute, ast.Await, ast.Starred)
+_ATOMS = (
+    ast.Name,
+    ast.Constant,
+    ast.Call,
+    ast.Attribute,
+    ast.Subscript,
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.JoinedStr,
+)
+
+
+def is_read(node: ast.AST) -> bool:
+    """Return whether an expression is read, not assigned to."""
+    return isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+
+
+def is_atom(node: ast.expr) -> bool:
+    """Return whether no operator beside an expression can split it."""
+    return isinstance(node, _ATOMS)
+
+
+def get_operand(unit: EditUnit, node: ast.expr) -> str:
+    """Return the code of an expression, in brackets if an operator beside it would split it."""
+    text = unit.get_code(node)
+    if isinstance(node, _ATOMS) or (isinstance(node, ast.Tuple | ast.GeneratorExp) and text.startswith("(")):
+        return text
+    return f"({text})"
+
+
+def get_term(unit: EditUnit, node: ast.expr) -> str:
+    """Return the code of an expression as an operand of plus or minus."""
+    return unit.get_code(node) if isinstance(node, ast.BinOp) and _is_arithmetic(node.op) else get_operand(unit, node)
+
+
+def _is_arithmetic(op: ast.operator) -> bool:
+    return isinstance(op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.FloorDiv | ast.Mod | ast.Pow)
+
+
+def substitute(unit: EditUnit, node: ast.expr, text: str, *, is_atom: bool = False) -> TextEdits:
+    """Replace an expression by a text, in brackets if an operator around it requires them."""
+    return unit.replace_node(node, f"({text})" if not is_atom and _needs_brackets(unit, node) else text)
+
+
+def _needs_brackets(unit: EditUnit, node: ast.expr) -> bool:
+    """Return whether an operator is around an expression without brackets of its own."""
+    parent = unit.get_parent(node)
+    if not (
+        isinstance(parent, _OPERATORS) or (isinstance(parent, ast.Subscript | ast.Call) and _is_head(parent, node))
+    ):
+        return False
+    start, end = unit.source.get_span(node)
+    text = unit.source.text
+    return not (text[:start].rstrip().endswith("(") and text[end:].lstrip().startswith(")"))
+
+
+def _is_head(parent: ast.Subscript | ast.Call, node: ast.expr) -> bool:
+    return node is (parent.value if isinstance(parent, ast.Subscript) else parent.func)
+
+
+def remove_item(unit: EditUnit, items: Sequence[ast.expr | ast.keyword], index: int) -> TextEdits:
+    """Remove one of several items with the separator after it, or before the last one."""
+    start, end = unit.source.get_span(items[index])
+    if index + 1 < len(items):
+        return (TextEdit(start, unit.source.get_span(items[index + 1])[0], ""),)
+    return (TextEdit(unit.source.get_span(items[index - 1])[1], end, ""),)
+
+
+def is_called(unit: EditUnit, node: ast.expr) -> bool:
+    """Return whether an expression is the function of a call."""
+    parent = unit.get_parent(node)
+    return isinstance(parent, ast.Call) and parent.func is node
+
+
+def is_replaceable(unit: EditUnit, node: ast.expr) -> bool:
+    """Return whether other text may replace an expression; not so for the bare argument of `f(x for x in y)`."""
+    if isinstance(node, ast.Slice | ast.Starred | ast.FormattedValue | ast.JoinedStr):
+        return False
+    if isinstance(unit.get_parent(node), ast.JoinedStr):
+        return False
+    return not (isinstance(node, ast.GeneratorExp) and isinstance(unit.get_parent(node), ast.Call))
