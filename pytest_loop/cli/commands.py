@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -12,10 +13,13 @@ from pytest_loop.agents.installed_clients import find_clients
 from pytest_loop.cli import background
 from pytest_loop.cli.output import build_result, write_debrief, write_json, write_report
 from pytest_loop.cli.runs import SavedRun, describe_condition, describe_status, find_active_run, find_run, read_run
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import Stopped, StopRequested
+from pytest_loop.core.machine.experiment_machine import select_machine
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Reason
 from pytest_loop.core.reporting import iteration_records, outcome
-from pytest_loop.core.reporting.closing_verdict import status_block
+from pytest_loop.core.reporting.closing_verdict import render_status_block
 from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.inference.proposal import render_proposal
@@ -26,10 +30,8 @@ from pytest_loop.run import restore
 from pytest_loop.run.console import Console
 from pytest_loop.settings.command_line import NO_VALUE
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import run as show
-from pytest_loop.show.analysis import analysis_lines
+from pytest_loop.show import run_tables, run_text
 from pytest_loop.show.client_list import render_client_lines
-from pytest_loop.show.closing import breaker_line
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import History
 from pytest_loop.store.project_runs import Store
@@ -82,16 +84,18 @@ class Commands:
             self._write_json(build_result(files, state, history))
             return 0
         if self.settings.output.status_block:
-            self._print(status_block(state, show.following(state)))
+            self._print(render_status_block(state, run_text.describe_next_step(state)))
             return 0
-        self._print(show.table(show.status_rows([(state, describe_status(state, files))], whole=True)))
-        self._print([breaker_line(state)])
+        self._print(run_tables.render_status_table([(state, describe_status(state, files))], is_detailed=True))
+        self._print([run_text.render_breakers(state)])
         self._print_damage(history)
         if state.is_over:
-            self._print(show.end_lines(state))
+            self._print(run_text.render_end(state))
         else:
             is_left = describe_condition(state, files)
-            self._print([f"go on: {show.go_on(state)}" if is_left else f"working: process {files.pid}"])
+            self._print(
+                [f"go on: {run_text.format_resume_command(state)}" if is_left else f"working: process {files.pid}"]
+            )
         return 0
 
     def _list_runs(self) -> int:
@@ -111,7 +115,7 @@ class Commands:
             self._print([f"there is no run in {self.store.root}"])
         if runs:
             states = ((run.state, describe_status(run.state, run.files)) for run in runs)
-            self._print(show.table(show.status_rows(states, whole=False)))
+            self._print(run_tables.render_status_table(states, is_detailed=False))
         self._print(f"{alias}: {error}" for alias, error in errors.items())
         return 0
 
@@ -125,9 +129,9 @@ class Commands:
     def _show_history(self) -> int:
         files = self._find_run(self.settings.commands.history)
         state, history = files.read()
-        records = iteration_records.records(state, history.events)
+        records = iteration_records.build_records(state, history.events)
         if self.settings.output.json:
-            analytics = iteration_records.analysis(state, records)
+            analytics = iteration_records.build_analysis(state, records)
             self._write_json(
                 {
                     "run": build_result(files, state, history) | {"analytics": analytics},
@@ -136,7 +140,7 @@ class Commands:
                 }
             )
             return 0
-        lines = (*show.history_lines(history.events), *analysis_lines(state, records))
+        lines = (*run_tables.render_history(history.events), *run_tables.render_iterations(state, records))
         self._print(line.rstrip() for line in lines)
         self._print_damage(history)
         return 0
@@ -189,11 +193,11 @@ class Commands:
             files.repair(history)
             after = before
             if not before.is_over:
-                decision = outcome.decision(before, Reason.USER_STOP)
-                requested = _make_event(before, Kind.STOP_REQUESTED, {"reason": reason})
-                stopped = _make_event(before, Kind.STOPPED, {"reason": Reason.USER_STOP.value, "decision": decision})
-                after = run_machine.step(run_machine.step(before, requested), stopped)
-                files.append([requested, stopped], after)
+                decision = outcome.decide(before, Reason.USER_STOP)
+                payloads = (StopRequested(reason=reason), Stopped(reason=Reason.USER_STOP.value, decision=decision))
+                events = [Event.create(before, payload, read_clock()) for payload in payloads]
+                after = reduce(select_machine(before).apply, events, before)
+                files.append(events, after)
             self.store.clear_current_run(after)
         finally:
             files.release()
@@ -205,12 +209,12 @@ class Commands:
         if files.is_busy:
             raise StateError(f"{files.alias} is running: stop it first with --loop-stop --loop-alias {files.alias}")
         state, history = files.read()
-        if state.sealed is None:
+        if state.setup.seal is None:
             raise StateError(f"{files.alias} has improved one document, whose versions are not kept")
         iteration = self.settings.commands.restore or 0
-        project = restore.opened(self.store.project, files, state.sealed)
+        project = restore.open_project(self.store.project, files, state.setup.seal)
         try:
-            result = restore.restored(project, history.events, iteration)
+            result = restore.restore_iteration(project, history.events, iteration)
         finally:
             project.close()
         self._print(f"{path}: {reason}" for path, reason in result.lost)
@@ -244,10 +248,6 @@ class Commands:
     def _delete_run(self, files: RunFiles) -> None:
         run = read_run(files)
         if isinstance(run, SavedRun):
-            restore.forget_checkpoints(self.store.project, run.state)
-        restore.forget_worktree(self.store.project, files)
+            restore.remove_checkpoints(self.store.project, run.state)
+        restore.remove_worktree(self.store.project, files)
         self.store.remove_run(files)
-
-
-def _make_event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
-    return Event.of(state, kind.value, payload, read_clock())

@@ -11,8 +11,9 @@ from pytest_loop.cli.session_arguments import build_judging_arguments, find_arti
 from pytest_loop.cli.task import TaskContext, check_measurable, infer_rules
 from pytest_loop.core.judging.draft import add_module_rules, build_run_criteria
 from pytest_loop.core.model.rules import TESTS_SOURCE, Criteria, Phase, Plan
-from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Target, Task
+from pytest_loop.core.model.run_state import Breakers, Limits, Progress, RunState, Setup, Task
 from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.rules.syntax import FORMATS
 from pytest_loop.run.sessions import SessionFactory
@@ -78,16 +79,20 @@ class Draft:
             criteria=build_run_criteria(self.plan, thresholds | settings.judging.threshold, self.plan.sentences),
             created_at=now,
             updated_at=now,
-            target=target,
-            artifact=self.artifact.relative_to(settings.root).as_posix() if is_inside else str(self.artifact),
-            agents=settings.agents.agent,
-            candidates=settings.agents.candidates,
-            judge=settings.agents.judge,
-            arguments=self.session.arguments,
-            inferred=context.rule_file,
-            limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
-            breakers=Breakers.model_validate(settings.breakers.values),
-            artifact_hash=Artifact(self.artifact).compute_hash() if target is Target.ARTIFACT else "",
+            setup=Setup(
+                target=target,
+                artifact=self.artifact.relative_to(settings.root).as_posix() if is_inside else str(self.artifact),
+                agents=settings.agents.agent,
+                candidates=settings.agents.candidates,
+                judge=settings.agents.judge,
+                arguments=self.session.arguments,
+                inferred_rules=context.rule_file,
+                limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
+                breakers=Breakers.model_validate(settings.breakers.values),
+            ),
+            progress=Progress(
+                artifact_hash=Artifact(self.artifact).compute_hash() if target is Target.ARTIFACT else ""
+            ),
         )
 
     def _choose_max_iterations(self) -> int:

@@ -10,8 +10,9 @@ from typing import Any
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.draft import add_module_rules, build_run_criteria, is_module_rule
+from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, Plan
-from pytest_loop.core.model.run_state import Assessment, RunCriteria
+from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.session.history import is_failure
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -14,14 +13,7 @@ from pytest_loop.workspace.git import DEADLINE, GitError
 from pytest_loop.workspace.git_repository import GitEntry, GitObjects, GitRepository
 
 _RUN_ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])(?!lock$))*")
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """The commit with the files of one iteration."""
-
-    number: int
-    commit: str
+_BEFORE_FIRST = -1
 
 
 class Checkpoints:
@@ -33,7 +25,9 @@ class Checkpoints:
         self.root = root
         self.refs = f"refs/pytest-loop/{run_id}/"
         self._deadline = deadline
-        self._last: tuple[Checkpoint, FileTree] | None = None
+        self._last_number = _BEFORE_FIRST
+        self._last_commit = ""
+        self._last_tree = FileTree({})
         self._submodules: dict[str, GitEntry] | None = None
 
     @cached_property
@@ -49,33 +43,31 @@ class Checkpoints:
     def _repository(self) -> GitRepository:
         return GitRepository.find(self.root, self._deadline)
 
-    def list_all(self) -> list[Checkpoint]:
-        """Return the checkpoints of the run in order."""
+    def list_all(self) -> dict[int, str]:
+        """Return the commits of the run by the number of their iteration, in order."""
         refs = self._repository.list_refs(self.refs).items()
-        checkpoints = [Checkpoint(int(name), commit) for name, commit in refs if name.isascii() and name.isdigit()]
-        return sorted(checkpoints, key=lambda checkpoint: checkpoint.number)
+        return dict(sorted((int(name), commit) for name, commit in refs if name.isascii() and name.isdigit()))
 
-    def write(self, number: int, tree: FileTree, title: str = "") -> Checkpoint:
-        """Write the files of a tree as the checkpoint of an iteration, after those with smaller numbers."""
-        parents = [checkpoint.commit for checkpoint in self.list_all() if checkpoint.number < number]
-        if self._last and self._last[0].number < number:
-            parents.append(self._last[0].commit)  # its ref may have been moved or deleted
+    def write(self, number: int, tree: FileTree, title: str = "") -> str:
+        """Write the files of a tree as a commit after those with smaller numbers; return the commit."""
+        commits = {_BEFORE_FIRST: ""} | self.list_all()
+        commits[self._last_number] = self._last_commit  # its ref may have been deleted
+        parent = commits[max(other for other in commits if other < number)]
         ref = f"{self.refs}{number}"
-        checkpoint = Checkpoint(number, self._write_commit(parents[-1] if parents else "", tree, title or ref))
-        self._repository.set_ref(ref, checkpoint.commit)
-        self._last = (checkpoint, tree)
-        return checkpoint
+        commit = self._write_commit(parent, tree, title or ref)
+        self._repository.set_ref(ref, commit)
+        self._last_number, self._last_commit, self._last_tree = number, commit, tree
+        return commit
 
     def remove_all(self) -> None:
         """Delete the refs of all checkpoints of the run; git collects the objects later."""
         for name in self._repository.list_refs(self.refs):
             self._repository.delete_ref(self.refs + name)
-        self._last = None
+        self._last_number, self._last_commit = _BEFORE_FIRST, ""
 
     def _write_commit(self, parent: str, tree: FileTree, title: str) -> str:
-        is_incremental = self._last is not None and self._last[0].commit == parent
-        before = self._last[1] if self._last and is_incremental else FileTree({})
-        changes = compare_trees(before, tree)
+        is_incremental = parent != "" and parent == self._last_commit
+        changes = compare_trees(self._last_tree if is_incremental else FileTree({}), tree)
         with self._repository.open_objects() as objects:
             submodules = self._find_submodules(objects, parent)
             paths = [path for path in (*changes.added, *changes.modified) if _is_storable(path, submodules)]

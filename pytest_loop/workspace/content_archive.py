@@ -50,12 +50,6 @@ class ContentArchive:
         self._offsets: dict[str, tuple[int, int]] = {}
         self._file: BinaryIO | None = None
 
-    def __enter__(self) -> ContentArchive:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

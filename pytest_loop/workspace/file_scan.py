@@ -33,7 +33,7 @@ _YOUNG_NS = 2_000_000_000
 
 @dataclass(frozen=True)
 class ScanScope:
-    """What a scan covers: everything but the folder of the runs, and what git ignores unless it is sealed.
+    """The scope of a scan: all files except the folder of the runs, and ignored files that are not sealed.
 
     `outputs` are files that checks write, and folders (with a slash at the end) that hold nothing else.
     """

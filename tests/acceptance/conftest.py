@@ -1,4 +1,4 @@
-"""Stories of runs: pytest as a person calls it, in a project that the story makes."""
+"""Fixtures that create a project and call pytest in it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from textwrap import dedent
 
 import pytest
 
-from tests.calling import Caller
+from tests.pytest_caller import PytestCaller
 
-Made = Callable[..., Path]
+MakeProject = Callable[..., Path]
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
-    """Makes a folder `project` with these files and an ini file."""
+def make_project(tmp_path: Path) -> MakeProject:
+    """Create a folder `project` with these files and an ini file."""
 
     def make(**files: str) -> Path:
         folder = tmp_path / "project"
@@ -31,10 +31,10 @@ def made(tmp_path: Path) -> Made:
 
 
 @pytest.fixture
-def run(project: Path, caller: Caller) -> Pytest:
-    """Calls pytest in the folder `project`."""
+def run(project: Path, caller: PytestCaller) -> Pytest:
+    """Call pytest in the folder `project`."""
 
-    def pytest_(*words: str) -> subprocess.CompletedProcess[str]:
-        return caller.call(*words, folder=project)
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return caller.call(*arguments, folder=project)
 
-    return pytest_
+    return call

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SELDOM_AMONG_WORKERS
+from tests.conftest import WORKERS_IF_THOROUGH
 
 Write = Callable[..., Path]
 
@@ -87,7 +87,7 @@ def test_a_folder_named_like_a_rule_file_is_only_a_folder(pytester: pytest.Pytes
     assert pytester.runpytest("folder.rules.yaml").ret == 0
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_a_bomb_of_a_pattern_is_an_error_of_its_rule_alone(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:

@@ -82,7 +82,7 @@ def project(tmp_path: Path) -> Path:
 
 def refined(project: Path) -> list[dict[str, Any]]:
     events = Store(project).get_run("best").read_history().events
-    return next(one.payload["candidates"] for one in events if one.event == "refinement_done")
+    return next(one.payload.dump()["candidates"] for one in events if one.event == "refinement_done")
 
 
 def is_tidy(project: Path) -> bool:
@@ -111,7 +111,7 @@ def test_budget_counts_all(run: Pytest, project: Path) -> None:
     words = ("--loop-agent", "python:agents:work", "--loop-max-tokens", "150", "--loop-budget", "9")
     done = run(*WORDS, "2", *words, "--loop-threshold", "A=1,B=1")
     assert done.returncode == 0, done
-    assert Store(project).get_run("best").read()[0].usage.tokens == 200
+    assert Store(project).get_run("best").read()[0].progress.usage.tokens == 200
 
 
 def test_candidates_work_at_the_same_time(run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import SELDOM_AMONG_WORKERS
+from tests.conftest import WORKERS_IF_THOROUGH
 
 Write = Callable[..., Path]
 
@@ -56,7 +56,7 @@ def writer(turns: int) -> str:
     return "\n".join(line.removeprefix("    ") for line in WRITER.format(turns=turns).splitlines())
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_a_rule_that_looks_at_nothing_new_is_not_run_again(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = loop(project, writer(2), "--loop-rules", "guide.rules.yaml", "-v", *workers)
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
@@ -107,7 +107,7 @@ FIXER = """
 """
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_an_evaluation_that_cannot_pass_may_end_early(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     pytester.makepyfile(test_shop=TESTS, shop="def slow(): return 1\ndef broken(): return 0\ndef late(): return 0\n")
     agent = "\n".join(line.removeprefix("    ") for line in FIXER.splitlines())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SELDOM_AMONG_WORKERS
+from tests.conftest import WORKERS_IF_THOROUGH
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FOLDERS = ("good", "bad", "python_tests", "custom_check")
@@ -92,7 +92,7 @@ def literal(line: str) -> str:
     return line.replace("[", "[[]")
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_good_artifacts_pass(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/good", *workers)
     assert result.ret == pytest.ExitCode.OK
@@ -100,7 +100,7 @@ def test_good_artifacts_pass(examples: pytest.Pytester, workers: tuple[str, ...]
     result.stdout.fnmatch_lines(["*22 passed, 10 assumed*"])
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_bad_artifacts_fail_and_every_mistake_is_named(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/bad", *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -114,7 +114,7 @@ def test_a_failure_comes_with_advice(examples: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["fix: Add the missing paths below `paths`, each with its methods."])
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_python_tests_are_rules(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/python_tests", *workers)
     assert result.ret == pytest.ExitCode.OK
@@ -128,7 +128,7 @@ def test_the_rule_with_a_fixture_needs_it(examples: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["  warns: b.completeness.currency: *expected 2.50 EUR, found 2.50 USD"])
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_a_check_of_our_own_judges(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/custom_check", *workers)
     assert result.ret == pytest.ExitCode.OK

@@ -95,7 +95,7 @@ def test_the_real_codex_makes_it_green_after_a_wrong_edit(
         done = run(*START, "--loop-agent", "codex")
     assert done.returncode == 0, done.stdout + done.stderr
     found = state(project)
-    assert (found["status"], found["iteration"], found["usage"]["tokens"]) == ("completed", 4, 660)
+    assert (found["status"], found["iteration"], found["progress"]["usage"]["tokens"]) == ("completed", 4, 660)
     assert run("-q").returncode == 0
 
 

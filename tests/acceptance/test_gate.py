@@ -18,7 +18,7 @@ import pytest
 
 from tests.agents.model_server import ModelServer, Turn
 from tests.agents.test_real_codex import CONFIG
-from tests.calling import Caller
+from tests.pytest_caller import PytestCaller
 
 HOOKS = Path(__file__).parents[2] / "examples" / "hooks"
 FAILING = "def test_sum():\n    print('noise')\n    assert 1 + 1 == 3\n"
@@ -78,12 +78,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def gate(project: Path, caller: Caller) -> Gate:
+def gate(project: Path, caller: PytestCaller) -> Gate:
     """Ask as an agent does; the answer has to be one JSON object, the exit code 0."""
 
     def ask(*words: str, message: Any = None, text: str | None = None, **more: Any) -> Answer:
         said = text if text is not None else json.dumps({"session_id": "s", **(message or {}), **more})
-        done = caller.call("--loop-gate", *words, folder=project, said=said)
+        done = caller.call("--loop-gate", *words, folder=project, stdin=said)
         assert done.returncode == 0, done
         return Answer(json.loads(done.stdout), done.stderr)
 

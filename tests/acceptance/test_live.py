@@ -34,8 +34,8 @@ Watched = Callable[..., str]
 
 
 @pytest.fixture
-def project(made: Callable[..., Path]) -> Path:
-    return made(words__rules_yaml=RULES, writer_py=WRITER)
+def project(make_project: Callable[..., Path]) -> Path:
+    return make_project(words__rules_yaml=RULES, writer_py=WRITER)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.calling import Caller
+from tests.pytest_caller import PytestCaller
 
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
 RULES = """\
@@ -99,7 +99,7 @@ def test_a_person_is_asked_after_each_iteration_and_before_the_end(project: Path
         ("approve", None, "proceed"),
     ]
     assert reviews[0]["decision"]["feedback"]["actionable_items"] == ["shorter"]
-    assert state(project)["manner"]["confirmed_by"] == "terminal"
+    assert state(project)["setup"]["draft"]["confirmed_by"] == "terminal"
 
 
 def test_who_does_not_want_to_go_on_stops_there(project: Path) -> None:
@@ -163,7 +163,7 @@ def test_where_nobody_is_at_a_terminal_a_policy_decides(project: Path, run: Pyte
     assert "nobody is here to confirm this" in refused.stderr
     done = run(*start("--loop-yes"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert state(project)["manner"]["confirmed_by"] == "--loop-yes"
+    assert state(project)["setup"]["draft"]["confirmed_by"] == "--loop-yes"
     assert not any(event["event"] == "review_done" for event in events(project))
 
 
@@ -171,7 +171,7 @@ def test_the_ini_file_may_say_that_nobody_is_asked(project: Path, run: Pytest) -
     (project / "pytest.ini").write_text("[pytest]\nloop_confirm = never\n")
     done = run(*start())
     assert done.returncode == 0, done.stdout + done.stderr
-    assert state(project)["manner"]["confirmed_by"] == "loop_confirm"
+    assert state(project)["setup"]["draft"]["confirmed_by"] == "loop_confirm"
     (project / "pytest.ini").write_text("[pytest]\nloop_confirm = sometimes\n")
     wrong = run(*start())
     assert wrong.returncode == 4
@@ -243,7 +243,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def call(shop: Path, caller: Caller) -> Pytest:
+def call(shop: Path, caller: PytestCaller) -> Pytest:
     """Calls pytest in the shop."""
     return partial(caller.call, folder=shop)
 

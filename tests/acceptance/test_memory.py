@@ -35,8 +35,8 @@ OBEDIENT = """
 
 
 @pytest.fixture
-def project(made: Callable[..., Path]) -> Path:
-    return made(shop_py=BROKEN, test_shop_py=TESTS, knowing_py=KNOWING, obedient_py=OBEDIENT)
+def project(make_project: Callable[..., Path]) -> Path:
+    return make_project(shop_py=BROKEN, test_shop_py=TESTS, knowing_py=KNOWING, obedient_py=OBEDIENT)
 
 
 @pytest.fixture

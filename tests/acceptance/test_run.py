@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import SELDOM_AMONG_WORKERS
+from tests.conftest import WORKERS_IF_THOROUGH
 
 ROOT = Path(__file__).parents[2]
 Write = Callable[..., Path]
@@ -57,7 +57,7 @@ def state(pytester: pytest.Pytester, alias: str = "write-a-guide") -> dict[str, 
     return json.loads((pytester.path / ".loop" / alias / "run.json").read_text())  # type: ignore[no-any-return]
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_the_example_needs_three_iterations(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     shutil.copytree(ROOT / "examples/loop", pytester.path, dirs_exist_ok=True)
     args = (

@@ -99,7 +99,7 @@ def test_how_often_to_try_may_stand_in_the_task(project: Path, run: Pytest) -> N
 def test_a_command_in_the_task_is_taken_as_it_is(project: Path, run: Pytest) -> None:
     done = run(*start(f"tidy up until `{sys.executable} -m compileall -q shop.py` passes"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "compileall" in state(project)["inferred"]
+    assert "compileall" in state(project)["setup"]["inferred_rules"]
 
 
 def test_tests_in_the_task_are_those_that_are_run(project: Path, run: Pytest) -> None:
@@ -117,7 +117,7 @@ def test_rules_of_the_project_are_rules_and_nothing_is_inferred(project: Path, r
     done = run(*start("make it nice", "--loop-workspace"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "inferred" not in done.stdout
-    assert state(project)["inferred"] == ""
+    assert state(project)["setup"]["inferred_rules"] == ""
 
 
 def test_who_changes_what_was_inferred_changes_nothing(project: Path, run: Pytest) -> None:

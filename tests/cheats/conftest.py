@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.calling import Caller
+from tests.pytest_caller import PytestCaller
 
 FILES = {
     "shop.py": """
@@ -105,7 +105,7 @@ class ShopProject:
         self.base = base
         self.shop = base / "shop"
         self._environment = {"PYTHONPATH": str(self.base), "PYTHONUSERBASE": str(self.base / "user")}
-        self.caller = Caller(self._environment)
+        self.caller = PytestCaller(self._environment)
         self._saved: set[str] = set()
 
     def reset(self) -> None:
@@ -129,21 +129,23 @@ class ShopProject:
         shutil.rmtree(self.base / "user", ignore_errors=True)
         shutil.copytree(self.base / name, self.shop, symlinks=True)
 
-    def run_agent(self, body: str, *words: str, **variables: str) -> RunResult:
+    def run_agent(self, body: str, *arguments: str, **variables: str) -> RunResult:
         """Run an agent with this body on the project."""
         text = dedent(AGENT).replace("{body}", indent(dedent(body).strip(), "    "))
         (self.base / "agent_of_the_test.py").write_text(text)
-        process = self._run_pytest("--loop-max-iterations=2", *words, **variables)
+        process = self._run_pytest("--loop-max-iterations=2", *arguments, **variables)
         state = json.loads((self.shop / ".loop/fix-until-green/run.json").read_text())
         assert "Traceback" not in process.stderr, process.stderr
         return RunResult(process.returncode, state, process.stdout + process.stderr)
 
-    def _run_pytest(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        return self.caller.call("-q", *words, folder=self.shop, more={**self._environment, **variables})
+    def _run_pytest(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return self.caller.call("-q", *arguments, folder=self.shop, variables={**self._environment, **variables})
 
 
 @pytest.fixture(scope="session")
-def _shared_project(tmp_path_factory: pytest.TempPathFactory, _measuring: dict[str, str]) -> Iterator[ShopProject]:
+def _shared_project(
+    tmp_path_factory: pytest.TempPathFactory, _coverage_variables: dict[str, str]
+) -> Iterator[ShopProject]:
     project = ShopProject(tmp_path_factory.mktemp("cheats"))
     (project.base / "agent_of_the_test.py").write_text("def work(request): return None\n")
     yield project

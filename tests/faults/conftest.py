@@ -1,4 +1,4 @@
-"""A project whose run takes three iterations, and ways to run it while things go wrong."""
+"""A project whose run takes three iterations, and fixtures that run it with faults."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-Story = dict[str, Any]
-Told = dict[str, Any]
-Tell = Callable[[Sequence[Story]], list[Told]]
+Scenario = dict[str, Any]
+Report = dict[str, Any]
+RunScenarios = Callable[[Sequence[Scenario]], list[Report]]
 
 RULES = """
     criteria: guide
@@ -81,7 +81,7 @@ WRITER = """
 
 
     def writer(request):
-        with open("asked.log", "a") as log:
+        with open("requests.log", "a") as log:
             log.write(f"{request.step} {request.iteration}\\n")
         text = ANSWERS[request.step, request.iteration]
         return AgentReply(text=text, usage={"tokens": 10}, exit_signal="Note" in text)
@@ -90,7 +90,7 @@ WRITER = """
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with rules and an agent; nobody writes into it, every story has a copy."""
+    """A read-only folder with rules and an agent; every scenario copies it."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "guide.rules.yaml").write_text(dedent(RULES).lstrip())
     (folder / "slow.rules.yaml").write_text(dedent(SLOW).lstrip())
@@ -100,70 +100,70 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def start() -> list[str]:
-    """The command that starts the run."""
+def start_arguments() -> list[str]:
+    """The arguments of pytest that start the run."""
     agent = "python:writers:writer"
     return ["guide.rules.yaml", "--loop-task", "Write a guide", "--loop-agent", agent, "--loop-yes"]
 
 
 @pytest.fixture(scope="session")
 def environment() -> dict[str, str]:
-    """Without the plugins of this environment: they cost more than everything else."""
+    """Environment variables that disable other installed plugins: these cost more than everything else."""
     return {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1", "COLUMNS": "200"}
 
 
 @pytest.fixture(scope="session")
-def tell(environment: dict[str, str], project: Path, start: list[str]) -> Tell:
-    """Carry out stories by `driven.py`."""
+def run_scenarios(environment: dict[str, str], project: Path, start_arguments: list[str]) -> RunScenarios:
+    """Run scenarios with `scenario_runner.py`."""
 
-    def carry_out(stories: Sequence[Story]) -> list[Told]:
-        script = Path(__file__).with_name("driven.py")
-        done = subprocess.run(
-            [sys.executable, str(script), str(project), *start],
-            input=json.dumps(list(stories)),
+    def run(scenarios: Sequence[Scenario]) -> list[Report]:
+        script = Path(__file__).with_name("scenario_runner.py")
+        process = subprocess.run(
+            [sys.executable, str(script), str(project), *start_arguments],
+            input=json.dumps(list(scenarios)),
             capture_output=True,
             text=True,
             env=environment,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return [json.loads(line) for line in done.stdout.splitlines()]
+        assert process.returncode == 0, process.stderr
+        return [json.loads(line) for line in process.stdout.splitlines()]
 
-    return carry_out
+    return run
 
 
-def _heed_signals() -> None:
-    """Whatever runs the tests may ignore them."""
+def _reset_signals() -> None:
+    """Restore the default actions of signals, which the parent of the tests may ignore."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
 
 
 class Command:
-    """A pytest command at work in a copy of the project."""
+    """A running pytest command in a copy of the project."""
 
     def __init__(self, folder: Path, environment: dict[str, str], *arguments: str) -> None:
-        words = [sys.executable, "-m", "pytest", "-p", "pytest_loop.plugin", *arguments]
+        command = [sys.executable, "-m", "pytest", "-p", "pytest_loop.plugin", *arguments]
         self.folder = folder
         self.process = subprocess.Popen(
-            words,
+            command,
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=_heed_signals,
+            preexec_fn=_reset_signals,
         )
 
     def wait_for(self, name: str) -> None:
-        """Until somebody has made a file."""
-        until = time.monotonic() + 60
+        """Wait until a file exists."""
+        deadline = time.monotonic() + 60
         while not (self.folder / name).exists():
             assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < until, f"nobody made {name}"
+            assert time.monotonic() < deadline, f"{name} was not created"
             time.sleep(0.02)
 
     def end(self) -> tuple[int, str, str]:
-        """The exit code, and both outputs."""
+        """Wait for the end and return the exit code, stdout and stderr."""
         out, err = self.process.communicate(timeout=30)
         return self.process.returncode, out, err
 
@@ -173,6 +173,9 @@ class Command:
             self.process.communicate()
 
 
+StartCommand = Callable[..., Command]
+
+
 @pytest.fixture
 def folder(project: Path, tmp_path: Path) -> Path:
     """A copy of the project."""
@@ -180,14 +183,14 @@ def folder(project: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def begin(folder: Path, environment: dict[str, str]) -> Iterator[Callable[..., Command]]:
-    """Begin a pytest command in the copy; whatever is left of it ends with the test."""
-    begun: list[Command] = []
+def start_command(folder: Path, environment: dict[str, str]) -> Iterator[StartCommand]:
+    """Start pytest commands in the copy of the project; kill them when the test ends."""
+    commands: list[Command] = []
 
-    def make(*arguments: str) -> Command:
-        begun.append(Command(folder, environment, *arguments))
-        return begun[-1]
+    def start(*arguments: str) -> Command:
+        commands.append(Command(folder, environment, *arguments))
+        return commands[-1]
 
-    yield make
-    for one in begun:
-        one.kill()
+    yield start
+    for command in commands:
+        command.kill()

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_names import make_alias
-from tests.calling import Caller
+from tests.pytest_caller import PytestCaller
 
 RULES = "artifact: doc.md\nrules: [{id: a.x.green, description: It is green, check: {contains: green}}]\n"
 AGENT = "from pytest_loop import ScriptedAgent\nagent = ScriptedAgent({'PRODUCE': lambda r: 'green\\n' + r.prompt})\n"
@@ -45,14 +45,14 @@ def expect_refusal(pytester: pytest.Pytester) -> ExpectRefusal:
 
 
 @pytest.fixture
-def run_loop(project: Path, caller: Caller) -> Loop:
+def run_loop(project: Path, caller: PytestCaller) -> Loop:
     """A function that starts a run from the command line in another process."""
 
     def call(
         *words: str, stdin: str | None = None, agent: str = "python:agents:agent"
     ) -> subprocess.CompletedProcess[str]:
         rules = ("--loop-rules", "it.rules.yaml", "--loop-agent", agent)
-        return caller.call("-q", *rules, *words, folder=project, said=stdin or "")
+        return caller.call("-q", *rules, *words, folder=project, stdin=stdin or "")
 
     return call
 

@@ -11,30 +11,19 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
-from pytest_loop.store.history import ADOPTED
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
+from tests.faults.conftest import Report, RunScenarios, StartCommand
 
-Report = dict[str, Any]
-Tell = Callable[[Sequence[dict[str, Any]]], list[Report]]
 RESUME = ["--loop-resume"]
 EVENTS = ["run_started", "plan_created", "artifact_created"]
-
-
-class Command(Protocol):
-    process: Any
-
-    def wait_for(self, name: str) -> None: ...
-    def end(self) -> tuple[int, str, str]: ...
-
-
-Begin = Callable[..., Command]
 
 
 def _make_start_arguments(rules: str, agent: str, *more: str) -> list[str]:
@@ -78,10 +67,10 @@ WORKING = {
     ],
 )
 def test_interrupted_run_can_be_resumed_and_leaves_no_process(
-    begin: Begin, folder: Path, place: str, name: str, times: int
+    start_command: StartCommand, folder: Path, place: str, name: str, times: int
 ) -> None:
     rules, agent, events = WORKING[place]
-    command = begin(*_make_start_arguments(rules, agent))
+    command = start_command(*_make_start_arguments(rules, agent))
     command.wait_for("started")
     for _ in range(times):
         command.process.send_signal(getattr(signal, name))
@@ -96,13 +85,13 @@ def test_interrupted_run_can_be_resumed_and_leaves_no_process(
     assert _list_sleepers() == []
 
 
-def test_interrupt_while_two_agents_work_ends_both_at_once(begin: Begin, folder: Path) -> None:
+def test_interrupt_while_two_agents_work_ends_both_at_once(start_command: StartCommand, folder: Path) -> None:
     """PRODUCE and PREPARE at the same time."""
     (folder / "kind.rules.yaml").write_text(
         "rules: [{id: a.tone.kind, description: It is kind, check: It reads kindly}]"
     )
     slow = "command:sh -c 'touch started; sleep 97.31'"
-    command = begin(*_make_start_arguments("kind.rules.yaml", slow), "--loop-judge", slow)
+    command = start_command(*_make_start_arguments("kind.rules.yaml", slow), "--loop-judge", slow)
     command.wait_for("started")
     command.process.send_signal(signal.SIGINT)
     code, _, err = command.end()
@@ -114,8 +103,8 @@ def test_interrupt_while_two_agents_work_ends_both_at_once(begin: Begin, folder:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(project: Path, start: list[str], tell: Tell) -> Report:
-    return tell([{"project": str(project), "commands": [{"arguments": start}]}])[0]
+def undisturbed(project: Path, start_arguments: list[str], run_scenarios: RunScenarios) -> Report:
+    return run_scenarios([{"project": str(project), "commands": [{"arguments": start_arguments}]}])[0]
 
 
 def _summarize(report: Report) -> tuple[Any, ...]:
@@ -124,10 +113,11 @@ def _summarize(report: Report) -> tuple[Any, ...]:
     events = [
         (event["event"], event["iteration"], event["phase"], [event["payload"].get(name) for name in names])
         for event in report["events"]
-        if event["event"] != ADOPTED
+        if event["event"] != Kind.RUN_ADOPTED.value
     ]
     state = report["state"]
-    return events, state["status"], state["usage"], state["evaluations"], report["artifact"], report["files"]
+    progress = state["progress"]
+    return events, state["status"], progress["usage"], progress["evaluations"], report["artifact"], report["files"]
 
 
 def _is_clear_message(text: str, error: str) -> bool:
@@ -150,30 +140,39 @@ OPENED = 40
     ids=["ENOSPC", "EROFS", "EIO", "EMFILE"],
 )
 def test_failing_disk_is_reported_and_nothing_is_lost(
-    undisturbed: Report, project: Path, start: list[str], tell: Tell, error: str, target: dict[str, Any], step: int
+    undisturbed: Report,
+    project: Path,
+    start_arguments: list[str],
+    run_scenarios: RunScenarios,
+    error: str,
+    target: dict[str, Any],
+    step: int,
 ) -> None:
     """From the n-th call on nothing can be written; later the disk works again."""
     calls = OPENED if "path" in target else sum(name in target["names"] for name in undisturbed["calls"])
     faults = [{"kind": "fails", "at": at, "error": error, **target} for at in range(1, calls, step)]
-    repair = [{"arguments": RESUME}, {"arguments": start, "after": 4}]
-    reports = tell(
-        [{"project": str(project), "commands": [{"arguments": start, "fault": fault}, *repair]} for fault in faults]
+    repair = [{"arguments": RESUME}, {"arguments": start_arguments, "after": 4}]
+    reports = run_scenarios(
+        [
+            {"project": str(project), "commands": [{"arguments": start_arguments, "fault": fault}, *repair]}
+            for fault in faults
+        ]
     )
     assert len(reports) > 6
-    first = {fault["at"]: report["said"][0] for fault, report in zip(faults, reports, strict=True)}
+    first = {fault["at"]: report["outputs"][0] for fault, report in zip(faults, reports, strict=True)}
     assert {at: text for at, text in first.items() if not _is_clear_message(text, error)} == {}
     assert [report["codes"][0] for report in reports] == [4] * len(reports)
     assert [report["codes"][-1] for report in reports] == [0] * len(reports)
     assert [_summarize(report) == _summarize(undisturbed) for report in reports] == [True] * len(reports)
-    assert max(len(report["asked"]) for report in reports) <= len(undisturbed["asked"]) + 1
+    assert max(len(report["requests"]) for report in reports) <= len(undisturbed["requests"]) + 1
 
 
 def test_short_writes_and_a_clock_that_jumps_change_nothing(
-    undisturbed: Report, project: Path, start: list[str], tell: Tell
+    undisturbed: Report, project: Path, start_arguments: list[str], run_scenarios: RunScenarios
 ) -> None:
-    reports = tell(
+    reports = run_scenarios(
         [
-            {"project": str(project), "commands": [{"arguments": start, "fault": {"kind": kind}}]}
+            {"project": str(project), "commands": [{"arguments": start_arguments, "fault": {"kind": kind}}]}
             for kind in ("short", "clock")
         ]
     )
@@ -186,20 +185,20 @@ def test_short_writes_and_a_clock_that_jumps_change_nothing(
 
 @pytest.mark.parametrize(("path", "code"), [("/run.json", 0), ("/history.jsonl", 4)], ids=["run.json", "history.jsonl"])
 def test_unreadable_file_is_rebuilt_or_reported(
-    undisturbed: Report, project: Path, start: list[str], tell: Tell, path: str, code: int
+    undisturbed: Report, project: Path, start_arguments: list[str], run_scenarios: RunScenarios, path: str, code: int
 ) -> None:
-    killed = {"arguments": start, "fault": {"kind": "after", "at": 60}}
+    killed = {"arguments": start_arguments, "fault": {"kind": "after", "at": 60}}
     fault = {"kind": "fails", "at": 1, "error": "EACCES", "names": ["open"], "path": path}
-    story = {
+    scenario = {
         "project": str(project),
         "commands": [killed, {"arguments": RESUME, "fault": fault}, {"arguments": RESUME}],
     }
-    report = tell([story])[0]
+    report = run_scenarios([scenario])[0]
     assert report["codes"][1] == code
-    assert "Traceback" not in report["said"][1]
+    assert "Traceback" not in report["outputs"][1]
     if code:
         expected = "history.jsonl: Permission denied; give this user access, then go on with pytest --loop-resume"
-        assert expected in report["said"][1]
+        assert expected in report["outputs"][1]
         assert _summarize(report) == _summarize(undisturbed)
     assert (report["codes"][-1], report["state"]["status"]) == (0, "completed")
 
@@ -208,28 +207,30 @@ def test_unreadable_file_is_rebuilt_or_reported(
 
 
 def test_state_folder_deleted_by_an_agent_is_written_again_with_a_message(
-    undisturbed: Report, project: Path, tell: Tell
+    undisturbed: Report, project: Path, run_scenarios: RunScenarios
 ) -> None:
     start = {"arguments": _make_start_arguments("guide.rules.yaml", "python:writers:sweeper")}
     again = {"arguments": ["--loop-resume"]}
-    report = tell([{"project": str(project), "commands": [start, again]}])[0]
+    report = run_scenarios([{"project": str(project), "commands": [start, again]}])[0]
     assert report["codes"] == [4, 0]
     expected = (
         "history.jsonl was deleted or replaced while the run was going on; what this process knew is written again: "
         "look who did that, then go on with pytest --loop-resume=write-a-guide"
     )
-    assert expected in report["said"][0]
-    assert "Traceback" not in report["said"][0]
+    assert expected in report["outputs"][0]
+    assert "Traceback" not in report["outputs"][0]
     assert _summarize(report) == _summarize(undisturbed)
-    assert report["asked"] == undisturbed["asked"]
+    assert report["requests"] == undisturbed["requests"]
 
 
-def test_working_folder_deleted_by_an_agent_ends_the_run_with_a_message(project: Path, tell: Tell) -> None:
+def test_working_folder_deleted_by_an_agent_ends_the_run_with_a_message(
+    project: Path, run_scenarios: RunScenarios
+) -> None:
     start = {"arguments": _make_start_arguments("guide.rules.yaml", "python:writers:vandal")}
-    report = tell([{"project": str(project), "commands": [start]}])[0]
+    report = run_scenarios([{"project": str(project), "commands": [start]}])[0]
     assert report["codes"] == [4]
-    assert "Traceback" not in report["said"][0]
-    assert "was deleted or replaced while the run was going on" in report["said"][0]
+    assert "Traceback" not in report["outputs"][0]
+    assert "was deleted or replaced while the run was going on" in report["outputs"][0]
     assert report["artifact"] == "# Guide\n"
     assert [event["event"] for event in report["events"]] == EVENTS
 
@@ -237,10 +238,10 @@ def test_working_folder_deleted_by_an_agent_ends_the_run_with_a_message(project:
 # -- other loops
 
 
-def test_second_loop_on_the_same_run_is_refused_with_the_pid_of_the_first(begin: Begin) -> None:
-    first = begin(*_make_start_arguments("guide.rules.yaml", "python:writers:sleeper"))
+def test_second_loop_on_the_same_run_is_refused_with_the_pid_of_the_first(start_command: StartCommand) -> None:
+    first = start_command(*_make_start_arguments("guide.rules.yaml", "python:writers:sleeper"))
     first.wait_for("started")
-    code, out, err = begin("--loop-resume").end()
+    code, out, err = start_command("--loop-resume").end()
     assert (code, out) == (pytest.ExitCode.USAGE_ERROR, "")
     expected = (
         f"ERROR: the run 'write-a-guide' is being worked on: process {first.process.pid} works there: "
@@ -249,9 +250,11 @@ def test_second_loop_on_the_same_run_is_refused_with_the_pid_of_the_first(begin:
     assert err == expected
 
 
-def test_loop_inside_a_loop_cannot_touch_the_outer_one(undisturbed: Report, project: Path, tell: Tell) -> None:
+def test_loop_inside_a_loop_cannot_touch_the_outer_one(
+    undisturbed: Report, project: Path, run_scenarios: RunScenarios
+) -> None:
     """The agent itself tries to resume the run that called it."""
-    reports = tell(
+    reports = run_scenarios(
         [
             {
                 "project": str(project),
@@ -268,11 +271,16 @@ def test_loop_inside_a_loop_cannot_touch_the_outer_one(undisturbed: Report, proj
 
 
 @pytest.fixture(scope="module")
-def interrupted(project: Path, start: list[str], tell: Tell, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def interrupted(
+    project: Path, start_arguments: list[str], run_scenarios: RunScenarios, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A project whose run was killed in its second iteration."""
     folder = tmp_path_factory.mktemp("interrupted") / "project"
-    story = {"project": str(project), "commands": [{"arguments": start, "fault": {"kind": "after", "at": 75}}]}
-    assert tell([story | {"keep": str(folder)}])[0]["codes"] == [-9]
+    scenario = {
+        "project": str(project),
+        "commands": [{"arguments": start_arguments, "fault": {"kind": "after", "at": 75}}],
+    }
+    assert run_scenarios([scenario | {"keep": str(folder)}])[0]["codes"] == [-9]
     return folder
 
 
@@ -376,36 +384,36 @@ REFUSED: dict[str, tuple[Edit, str]] = {
 
 
 def _resume_after_edits(
-    edits: dict[str, tuple[Edit, str]], interrupted: Path, tmp_path: Path, tell: Tell
+    edits: dict[str, tuple[Edit, str]], interrupted: Path, tmp_path: Path, run_scenarios: RunScenarios
 ) -> dict[str, Report]:
-    stories = []
+    scenarios = []
     for number, (edit, _) in enumerate(edits.values()):
         folder = Path(shutil.copytree(interrupted, tmp_path / str(number)))
         edit(folder / ".loop" / "write-a-guide")
         resume = {"arguments": ["--loop-resume=write-a-guide"]}
-        stories.append({"project": str(folder), "in_place": True, "commands": [resume]})
-    return dict(zip(edits, tell(stories), strict=True))
+        scenarios.append({"project": str(folder), "in_place": True, "commands": [resume]})
+    return dict(zip(edits, run_scenarios(scenarios), strict=True))
 
 
 def test_run_is_resumed_after_damage_to_one_file(
-    undisturbed: Report, interrupted: Path, tmp_path: Path, tell: Tell
+    undisturbed: Report, interrupted: Path, tmp_path: Path, run_scenarios: RunScenarios
 ) -> None:
-    reports = _resume_after_edits(RECOVERABLE, interrupted, tmp_path, tell)
+    reports = _resume_after_edits(RECOVERABLE, interrupted, tmp_path, run_scenarios)
     assert {name: report["codes"] for name, report in reports.items()} == {name: [0] for name in RECOVERABLE}
     undamaged = [name for name, (_, message) in RECOVERABLE.items() if not message]
     assert [name for name in undamaged if _summarize(reports[name]) != _summarize(undisturbed)] == []
     for name, (_, message) in RECOVERABLE.items():
-        assert message in reports[name]["said"][0], name
+        assert message in reports[name]["outputs"][0], name
         assert reports[name]["artifact"] == undisturbed["artifact"], name
-        assert reports[name]["state"]["evaluations"] == 4, name
+        assert reports[name]["state"]["progress"]["evaluations"] == 4, name
 
 
 def test_run_that_cannot_be_resumed_gives_the_reason_and_changes_nothing(
-    interrupted: Path, tmp_path: Path, tell: Tell
+    interrupted: Path, tmp_path: Path, run_scenarios: RunScenarios
 ) -> None:
-    reports = _resume_after_edits(REFUSED, interrupted, tmp_path, tell)
+    reports = _resume_after_edits(REFUSED, interrupted, tmp_path, run_scenarios)
     assert {name: report["codes"] for name, report in reports.items()} == {name: [4] for name in REFUSED}
     for name, (_, message) in REFUSED.items():
-        assert message in reports[name]["said"][0], name
-        assert "Traceback" not in reports[name]["said"][0], name
+        assert message in reports[name]["outputs"][0], name
+        assert "Traceback" not in reports[name]["outputs"][0], name
         assert reports[name]["artifact"] == (interrupted / ".loop/write-a-guide/artifact.md").read_text()

@@ -14,7 +14,7 @@ import pytest
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.processes import process_marks
 from pytest_loop.session.runner import SessionError, SubprocessSession
-from tests.conftest import SELDOM_AMONG_WORKERS
+from tests.conftest import WORKERS_IF_THOROUGH
 from tests.session.conftest import Environment, MakeProject
 
 PASSES = "def test_it(): pass\n"
@@ -243,7 +243,7 @@ def measure_server(server: int | None) -> tuple[int, int, int]:
     return len(list((folder / "fd").iterdir())), len(list(Path("/proc/self/fd").iterdir())), memory
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_many_sessions_leak_no_files_and_no_memory(
     make_project: MakeProject, workers: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,7 +349,7 @@ def test_modules_of_the_working_folder_are_imported_by_scripts_and_hide_no_stand
     assert project.compare_sessions() == {"test_it": "passed"}
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 def test_coverage_is_measured_in_warm_sessions(
     make_project: MakeProject, workers: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

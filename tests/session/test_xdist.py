@@ -10,7 +10,7 @@ import pytest
 
 from pytest_loop.core.model.rules import Plan
 from pytest_loop.session.xdist import SharedFolder
-from tests.conftest import ALONE
+from tests.conftest import ONLY_XDIST
 
 WriteRules = Callable[..., Path]
 
@@ -27,18 +27,18 @@ def project(pytester: pytest.Pytester, rule_file: WriteRules) -> pytest.Pytester
 
 @pytest.mark.parametrize("dist", ["load", "loadscope", "loadfile", "loadgroup", "worksteal"])
 def test_the_score_is_the_same_with_every_way_of_distribution(project: pytest.Pytester, dist: str) -> None:
-    result = project.runpytest_subprocess("-n2", f"--dist={dist}", *ALONE, timeout=60)
+    result = project.runpytest_subprocess("-n2", f"--dist={dist}", *ONLY_XDIST, timeout=60)
     result.assert_outcomes(passed=119, failed=1)
     result.stdout.fnmatch_lines(["it  FAIL  0.991 (238 of 240) *119 passed, 1 failed"])
 
 
 def test_rules_that_two_workers_judge_are_counted_twice(project: pytest.Pytester) -> None:
-    result = project.runpytest_subprocess("-n2", "--dist=each", *ALONE, timeout=60)
+    result = project.runpytest_subprocess("-n2", "--dist=each", *ONLY_XDIST, timeout=60)
     result.assert_outcomes(passed=238, failed=2)
 
 
 def test_the_first_failure_ends_a_session(project: pytest.Pytester) -> None:
-    result = project.runpytest_subprocess("-n1", "-x", *ALONE, timeout=60)
+    result = project.runpytest_subprocess("-n1", "-x", *ONLY_XDIST, timeout=60)
     assert result.parseoutcomes() == {"passed": 60, "failed": 1}
 
 
@@ -54,7 +54,7 @@ def pytest_sessionfinish(session):
 def test_the_controller_imports_nothing_heavy_without_rules(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(PRINT_IMPORTS)
     pytester.makepyfile("def test_it():\n    pass\n")
-    words = [word for word in ALONE if word != "-q"]
+    words = [word for word in ONLY_XDIST if word != "-q"]
     result = pytester.run(sys.executable, "-m", "pytest", "-n2", "-s", *words, "-p", "no:hypothesispytest", timeout=60)
     result.stdout.fnmatch_lines(["*imported []*"])
 
@@ -65,7 +65,9 @@ def test_the_rule_that_crashes_a_worker_is_named(pytester: pytest.Pytester, rule
     rule_file("artifact: doc.md\nrules:\n" + "\n".join(rules))
     (pytester.path / "doc.md").write_text("# Title\n")
     (pytester.path / "judges.py").write_text("import os\n\ndef judge(path, root):\n    os._exit(3)\n")
-    result = pytester.runpytest_subprocess("-n2", "--max-worker-restart=0", "--maxschedchunk=40", *ALONE, timeout=60)
+    result = pytester.runpytest_subprocess(
+        "-n2", "--max-worker-restart=0", "--maxschedchunk=40", *ONLY_XDIST, timeout=60
+    )
     result.stdout.fnmatch_lines(["*crashed while running 'it.rules.yaml::a.ends'*"])
     assert result.parseoutcomes()["failed"] == 1
 

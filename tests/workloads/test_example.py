@@ -11,7 +11,7 @@ import pytest
 
 from pytest_loop.core.workload.analysis import AnalysisContext, apply_edit, review_answer
 from pytest_loop.workloads.cases import load_workload
-from tests.conftest import SELDOM_AMONG_WORKERS
+from tests.conftest import WORKERS_IF_THOROUGH
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "workload"
 
@@ -23,7 +23,7 @@ def example(pytester: pytest.Pytester) -> Path:
     return Path(shutil.copytree(EXAMPLE, pytester.path / "workload", ignore=ignored))
 
 
-@SELDOM_AMONG_WORKERS
+@WORKERS_IF_THOROUGH
 @pytest.mark.usefixtures("example")
 def test_twelve_of_twenty_cases_pass(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = pytester.runpytest(*workers)

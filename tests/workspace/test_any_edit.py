@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -61,7 +62,7 @@ def _edit(root: Path, action: str, path: Path, other: Path) -> None:
 def test_undoing_any_edits_restores_every_file(
     first_edits: list[tuple[str, str, str]], later_edits: list[tuple[str, str, str]]
 ) -> None:
-    with tempfile.TemporaryDirectory() as name, ContentArchive(Path(name) / "before.bin") as archive:
+    with tempfile.TemporaryDirectory() as name, closing(ContentArchive(Path(name) / "before.bin")) as archive:
         root = Path(name) / "project"
         root.mkdir()
         for action, path, other in first_edits:

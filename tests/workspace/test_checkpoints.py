@@ -13,7 +13,7 @@ import pytest
 
 from pytest_loop.errors import StateError
 from pytest_loop.workspace import git_repository
-from pytest_loop.workspace.checkpoints import Checkpoint, Checkpoints
+from pytest_loop.workspace.checkpoints import Checkpoints
 from pytest_loop.workspace.file_scan import ScanScope, scan_files
 from pytest_loop.workspace.file_tree import FileTree
 from pytest_loop.workspace.git import Git, GitError
@@ -61,7 +61,7 @@ def _read_commit(root: Path, commit: str) -> dict[str, str]:
     return {name: _run_git(root, "show", f"{commit}:{name}") for name in names if name}
 
 
-def _write_checkpoint(root: Path, number: int = 0) -> tuple[Checkpoints, Checkpoint, FileTree]:
+def _write_checkpoint(root: Path, number: int = 0) -> tuple[Checkpoints, str, FileTree]:
     tree = scan_files(root, ScanScope())
     checkpoints = Checkpoints(root, RUN)
     assert checkpoints.unavailable_reason == ""
@@ -71,18 +71,18 @@ def _write_checkpoint(root: Path, number: int = 0) -> tuple[Checkpoints, Checkpo
 def test_checkpoint_holds_the_current_files_and_touches_nothing_else(repository: Path) -> None:
     before = _hash_git_files(repository)
     status = _run_git(repository, "--no-optional-locks", "status", "--porcelain")
-    _, checkpoint, _ = _write_checkpoint(repository)
+    _, commit, _ = _write_checkpoint(repository)
     assert _hash_git_files(repository) == before
     assert _run_git(repository, "--no-optional-locks", "status", "--porcelain") == status
-    assert _run_git(repository, "rev-parse", f"{REFS}0") == checkpoint.commit
-    assert _read_commit(repository, checkpoint.commit) == {
+    assert _run_git(repository, "rev-parse", f"{REFS}0") == commit
+    assert _read_commit(repository, commit) == {
         "new.py": "unknown",
         "src/a.py": "edited",
         "src/b.py": "committed",
     }
-    assert _run_git(repository, "rev-parse", f"{checkpoint.commit}^") == _run_git(repository, "rev-parse", "HEAD")
+    assert _run_git(repository, "rev-parse", f"{commit}^") == _run_git(repository, "rev-parse", "HEAD")
     assert (
-        _run_git(repository, "log", "-1", "--format=%an <%ae> %cn", checkpoint.commit)
+        _run_git(repository, "log", "-1", "--format=%an <%ae> %cn", commit)
         == "pytest-loop <pytest-loop@localhost> pytest-loop"
     )
     _run_git(repository, "fsck", "--strict")
@@ -95,15 +95,15 @@ def test_checkpoints_are_a_chain_and_the_next_one_holds_the_changes(repository: 
     (repository / "src" / "b.py").unlink()
     (repository / "link").symlink_to("src")
     second = checkpoints.write(1, scan_files(repository, ScanScope(), before), "the title")
-    assert checkpoints.list_all() == [first, second]
-    assert _run_git(repository, "log", "--format=%P %s", "-1", second.commit) == f"{first.commit} the title"
-    assert _read_commit(repository, second.commit) == {
+    assert checkpoints.list_all() == {0: first, 1: second}
+    assert _run_git(repository, "log", "--format=%P %s", "-1", second) == f"{first} the title"
+    assert _read_commit(repository, second) == {
         "link": "src",
         "new.py": "unknown",
         "src/a.py": "again",
         "tool": "#!/bin/sh",
     }
-    modes = _run_git(repository, "ls-tree", "-r", "--format=%(objectmode) %(path)", second.commit).splitlines()
+    modes = _run_git(repository, "ls-tree", "-r", "--format=%(objectmode) %(path)", second).splitlines()
     assert modes == ["120000 link", "100644 new.py", "100644 src/a.py", "100755 tool"]
     _run_git(repository, "fsck", "--strict")
 
@@ -112,12 +112,12 @@ def test_another_process_continues_the_chain(repository: Path, write: Write) -> 
     _, first, _ = _write_checkpoint(repository)
     (repository / "new.py").unlink()
     checkpoints, second, _ = _write_checkpoint(repository, 1)
-    assert _run_git(repository, "rev-parse", f"{second.commit}^") == first.commit
-    assert set(_read_commit(repository, second.commit)) == {"src/a.py", "src/b.py"}
+    assert _run_git(repository, "rev-parse", f"{second}^") == first
+    assert set(_read_commit(repository, second)) == {"src/a.py", "src/b.py"}
     write("new.py", "back\n")
     again = checkpoints.write(1, scan_files(repository, ScanScope()))
-    assert _run_git(repository, "rev-parse", f"{REFS}1^") == first.commit
-    assert [checkpoint.commit for checkpoint in checkpoints.list_all()] == [first.commit, again.commit]
+    assert _run_git(repository, "rev-parse", f"{REFS}1^") == first
+    assert checkpoints.list_all() == {0: first, 1: again}
 
 
 def test_path_that_changes_its_kind_has_the_new_kind_in_the_next_checkpoint(
@@ -132,10 +132,10 @@ def test_path_that_changes_its_kind_has_the_new_kind_in_the_next_checkpoint(
     write("src/b.py", "x" * 101)
     between = scan_files(repository, ScanScope(), before)
     second = checkpoints.write(1, between)
-    assert _read_commit(repository, second.commit) == {"new.py/inner": "x"}
+    assert _read_commit(repository, second) == {"new.py/inner": "x"}
     write("other", "x")
     third = checkpoints.write(2, scan_files(repository, ScanScope(), before))
-    assert _read_commit(repository, third.commit) == {"new.py/inner": "x", "other": "x"}
+    assert _read_commit(repository, third) == {"new.py/inner": "x", "other": "x"}
 
 
 def test_any_name_is_stored(repository: Path, write: Write, odd_name: bytes) -> None:
@@ -147,7 +147,7 @@ def test_any_name_is_stored(repository: Path, write: Write, odd_name: bytes) -> 
     after = scan_files(repository, ScanScope(), before)
     checkpoints.write(1, after)
     assert set(_read_commit(repository, f"{REFS}1")) == {*after.entries}
-    assert set(_read_commit(repository, first.commit)) == {*before.entries}
+    assert set(_read_commit(repository, first)) == {*before.entries}
 
 
 def test_many_contents_are_stored_in_batches(repository: Path, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,16 +159,16 @@ def test_many_contents_are_stored_in_batches(repository: Path, write: Write, mon
         write(f"{number}", "same\n")
     second = checkpoints.write(1, scan_files(repository, ScanScope(), before))
     numbers = "01234"
-    assert [_read_commit(repository, first.commit)[number] for number in numbers] == [*numbers]
-    assert [_read_commit(repository, second.commit)[number] for number in numbers] == ["same"] * 5
+    assert [_read_commit(repository, first)[number] for number in numbers] == [*numbers]
+    assert [_read_commit(repository, second)[number] for number in numbers] == ["same"] * 5
 
 
 def test_contents_are_stored_without_git_filters(repository: Path, write: Write) -> None:
     write(".gitattributes", "* text=auto eol=lf ident\n")
     _run_git(repository, "config", "core.autocrlf", "true")
     write("dos.txt", b"$Id$\r\nline\r\n")
-    _, checkpoint, _ = _write_checkpoint(repository)
-    command = ["git", "cat-file", "blob", f"{checkpoint.commit}:dos.txt"]
+    _, commit, _ = _write_checkpoint(repository)
+    command = ["git", "cat-file", "blob", f"{commit}:dos.txt"]
     assert subprocess.run(command, cwd=repository, capture_output=True, check=True).stdout == b"$Id$\r\nline\r\n"
 
 
@@ -177,11 +177,20 @@ def test_removing_deletes_only_the_refs_of_this_run(repository: Path) -> None:
     other = Checkpoints(repository, f"{RUN}-2")
     other.write(0, tree)
     checkpoints.remove_all()
-    assert checkpoints.list_all() == []
+    assert checkpoints.list_all() == {}
     assert _run_git(repository, "for-each-ref", "--format=%(refname)", "refs/pytest-loop").splitlines() == [
         f"{other.refs}0"
     ]
     checkpoints.remove_all()
+
+
+def test_first_checkpoint_can_be_written_again(repository: Path, write: Write) -> None:
+    checkpoints, first, before = _write_checkpoint(repository)
+    write("src/a.py", "again\n")
+    again = checkpoints.write(0, scan_files(repository, ScanScope(), before))
+    assert checkpoints.list_all() == {0: again}
+    assert again != first
+    assert _run_git(repository, "rev-parse", f"{again}^") == _run_git(repository, "rev-parse", "HEAD")
 
 
 # -- states of a repository
@@ -262,7 +271,7 @@ def test_repository_may_be_in_any_state(repository: Path, prepare: Callable[[Pat
     (root / "more.py").write_text("more\n")
     after = scan_files(root, ScanScope(), before)
     checkpoints.write(1, after)
-    assert _read_commit(root, first.commit).keys() == before.entries.keys()
+    assert _read_commit(root, first).keys() == before.entries.keys()
     assert _read_commit(root, f"{REFS}1").keys() == after.entries.keys()
     assert _read_commit(root, f"{REFS}1")["src/b.py"] == "worse"
     _run_git(root, "fsck")
@@ -272,7 +281,7 @@ def test_project_in_a_subfolder_is_stored_in_that_subfolder(repository: Path, wr
     write('sub "folder"\n/it.py', "x\n")
     root = repository / 'sub "folder"\n'
     checkpoints, first, before = _write_checkpoint(root)
-    assert _read_commit(repository, first.commit) == {
+    assert _read_commit(repository, first) == {
         "src/a.py": "committed",
         "src/b.py": "committed",
         'sub "folder"\n/it.py': "x",
@@ -281,7 +290,7 @@ def test_project_in_a_subfolder_is_stored_in_that_subfolder(repository: Path, wr
     (root / "new.py").write_text("new\n")
     after = scan_files(root, ScanScope(), before)
     second = checkpoints.write(1, after)
-    assert set(_read_commit(repository, second.commit)) == {"src/a.py", "src/b.py", 'sub "folder"\n/new.py'}
+    assert set(_read_commit(repository, second)) == {"src/a.py", "src/b.py", 'sub "folder"\n/new.py'}
 
 
 def test_submodules_stay_unchanged(repository: Path, write: Write, tmp_path: Path) -> None:
@@ -294,7 +303,7 @@ def test_submodules_stay_unchanged(repository: Path, write: Write, tmp_path: Pat
     _run_git(repository, "submodule", "--quiet", "add", str(library), "vendor/library")
     checkpoints, first, before = _write_checkpoint(repository)
     assert "vendor/library/lib.py" in before.entries
-    entry = _run_git(repository, "ls-tree", first.commit, "vendor/library")
+    entry = _run_git(repository, "ls-tree", first, "vendor/library")
     assert entry.split() == ["160000", "commit", _run_git(library, "rev-parse", "HEAD"), "vendor/library"]
     write("vendor/library/lib.py", "edited\n")
     write("vendor/library/more.py", "edited\n")
@@ -311,7 +320,7 @@ def test_folder_that_becomes_a_repository_later_is_still_stored(repository: Path
     _run_git(repository, "update-index", "--add", "--cacheinfo", f"160000,{commit},src")
     write("src/a.py", "hidden\n")
     second = checkpoints.write(1, scan_files(repository, ScanScope(), before))
-    assert _read_commit(repository, second.commit)["src/a.py"] == "hidden"
+    assert _read_commit(repository, second)["src/a.py"] == "hidden"
 
 
 def test_deleted_refs_do_not_change_the_chain(repository: Path, write: Write) -> None:
@@ -319,7 +328,7 @@ def test_deleted_refs_do_not_change_the_chain(repository: Path, write: Write) ->
     _run_git(repository, "update-ref", "-d", f"{REFS}0")
     write("src/a.py", "again\n")
     second = checkpoints.write(1, scan_files(repository, ScanScope(), before))
-    assert _run_git(repository, "rev-parse", f"{second.commit}^") == first.commit
+    assert _run_git(repository, "rev-parse", f"{second}^") == first
 
 
 # -- no checkpoints, and why

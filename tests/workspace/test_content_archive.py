@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ SCOPE = ScanScope()
 
 @pytest.fixture
 def archive(project: Path) -> Iterator[ContentArchive]:
-    with ContentArchive(project / ".loop" / "guide" / "before.bin") as archive:
+    with closing(ContentArchive(project / ".loop" / "guide" / "before.bin")) as archive:
         yield archive
 
 
@@ -200,7 +201,7 @@ def test_another_process_reads_the_archive_and_cuts_a_torn_end(
     archive.close()
     data = archive.path.read_bytes()
     archive.path.write_bytes(data + b"torn" * 20)
-    with ContentArchive(archive.path) as other:
+    with closing(ContentArchive(archive.path)) as other:
         assert other.get_content(before.entries["a.py"].digest) == b"old"
         assert other.get_content(before.entries["empty"].digest) == b""
         assert other.add_files(project, before) == ()
@@ -222,7 +223,7 @@ def test_files_that_are_too_large_or_changed_are_reported(project: Path, write: 
     os.mkfifo(project / "pipe")
     tree = scan_files(project, SCOPE)
     write("changed", "y")
-    with ContentArchive(project / ".loop" / "before.bin", max_size=100) as archive:
+    with closing(ContentArchive(project / ".loop" / "before.bin", max_size=100)) as archive:
         assert archive.add_files(project, tree) == ("changed", "large", "pipe")
 
 
@@ -230,9 +231,9 @@ def test_sealed_files_come_first_if_the_archive_is_full(project: Path, write: Wr
     write("a", "a" * 100)
     write("z", "z" * 100)
     tree = scan_files(project, SCOPE)
-    with ContentArchive(project / ".loop" / "before.bin", max_total=200) as archive:
+    with closing(ContentArchive(project / ".loop" / "before.bin", max_total=200)) as archive:
         assert archive.add_files(project, tree, PathPatterns(["z"])) == ("a",)
-    with ContentArchive(project / ".loop" / "none.bin", max_total=0) as archive:
+    with closing(ContentArchive(project / ".loop" / "none.bin", max_total=0)) as archive:
         assert archive.add_files(project, tree, PathPatterns(["z"])) == ("a",), "the sealed one is in memory"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from textwrap import dedent
 
@@ -21,7 +22,7 @@ Edits = Callable[[], object]
 
 def _compute_diff(root: Path, edit: Edits, limit: int = 100_000) -> ProjectDiff:
     before = scan_files(root, ScanScope())
-    with ContentArchive(root / ".loop" / "before.bin") as archive:
+    with closing(ContentArchive(root / ".loop" / "before.bin")) as archive:
         archive.add_files(root, before)
         edit()
         after = scan_files(root, ScanScope(), before)

@@ -20,7 +20,7 @@ from pytest_loop.core.judging.draft import (
     plan_steps,
 )
 from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan, Rule
-from pytest_loop.core.model.run_state import RunCriteria, RunRule
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 
 Make = Callable[..., RunRule]
 
