@@ -29,10 +29,8 @@ from pytest_loop.run import restore
 from pytest_loop.run.console import Console
 from pytest_loop.settings.command_line import NO_VALUE
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import run as show
-from pytest_loop.show.analysis import analysis_lines
+from pytest_loop.show import run_tables, run_text
 from pytest_loop.show.client_list import render_client_lines
-from pytest_loop.show.closing import breaker_line
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import History
 from pytest_loop.store.project_runs import Store
@@ -81,16 +79,20 @@ class Commands:
             self._write_json(build_result(files, state, history))
             return 0
         if self.settings.output.status_block:
-            self.console.print_lines(render_status_block(state, show.following(state)))
+            self.console.print_lines(render_status_block(state, run_text.describe_next_step(state)))
             return 0
-        self.console.print_lines(show.table(show.status_rows([(state, describe_status(state, files))], whole=True)))
-        self.console.print_line(breaker_line(state))
+        self.console.print_lines(
+            run_tables.render_status_table([(state, describe_status(state, files))], is_detailed=True)
+        )
+        self.console.print_line(run_text.render_breakers(state))
         self._print_damage(history)
         if state.is_over:
-            self.console.print_lines(show.end_lines(state))
+            self.console.print_lines(run_text.render_end(state))
         else:
             is_left = describe_condition(state, files)
-            self.console.print_line(f"go on: {show.go_on(state)}" if is_left else f"working: process {files.pid}")
+            self.console.print_line(
+                f"go on: {run_text.format_resume_command(state)}" if is_left else f"working: process {files.pid}"
+            )
         return 0
 
     def _list_runs(self) -> int:
@@ -110,7 +112,7 @@ class Commands:
             self.console.print_line(f"there is no run in {self.store.root}")
         if runs:
             states = ((run.state, describe_status(run.state, run.files)) for run in runs)
-            self.console.print_lines(show.table(show.status_rows(states, whole=False)))
+            self.console.print_lines(run_tables.render_status_table(states, is_detailed=False))
         self.console.print_lines(f"{alias}: {error}" for alias, error in errors.items())
         return 0
 
@@ -135,7 +137,7 @@ class Commands:
                 }
             )
             return 0
-        lines = (*show.history_lines(history.events), *analysis_lines(state, records))
+        lines = (*run_tables.render_history(history.events), *run_tables.render_iterations(state, records))
         self.console.print_lines(line.rstrip() for line in lines)
         self._print_damage(history)
         return 0

@@ -19,7 +19,7 @@ from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import StateError
 from pytest_loop.settings.options import OutputSettings
-from pytest_loop.show import html
+from pytest_loop.show.html import report_page
 from pytest_loop.store import disk
 from pytest_loop.store.history import History
 from pytest_loop.store.run_files import RunFiles
@@ -50,7 +50,7 @@ def check_report_path(output: OutputSettings) -> None:
     """Raise `StateError` if the report could not be written at the end."""
     if not output.report:
         return
-    html.check()
+    report_page.check_dependencies()
     path = Path(output.report)
     with disk.translate_errors("write", path, "write it with --loop-report"):
         if path.is_dir():
@@ -65,7 +65,7 @@ def write_report(
     """Write the report without secrets of the environment, and open it if `--loop-report-open` is set."""
     check_report_path(output)
     path = Path(output.report)
-    page = Redactor(os.environ)(html.report(state, events, status))
+    page = Redactor(os.environ)(report_page.render_report(state, events, status))
     with disk.translate_errors("write", path, "write it with --loop-report"):
         path.write_bytes(page.encode("utf-8", "replace"))
     print_line(f"wrote {path}")

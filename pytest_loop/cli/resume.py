@@ -19,7 +19,7 @@ from pytest_loop.processes import process_marks
 from pytest_loop.run import worktree
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import run as show
+from pytest_loop.show import run_text
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
@@ -42,7 +42,7 @@ def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunS
         event = reopen(state, settings, can_review=console.can_ask or settings.start.yes)
         if event is None:
             console.print_line(f"{files.alias} is over: {state.status.value}, {state.stop.reason}")
-            console.print_line(f"go on: {show.go_on(state)}")
+            console.print_line(f"go on: {run_text.format_resume_command(state)}")
             files.release()
             return state, files
         state = select_machine(state).apply(state, event)

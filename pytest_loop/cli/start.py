@@ -41,8 +41,7 @@ from pytest_loop.run.sessions import SessionFactory
 from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.settings.command_line import find_unknown_flag
 from pytest_loop.settings.settings import Settings, read_settings
-from pytest_loop.show import run as show
-from pytest_loop.show import workload
+from pytest_loop.show import experiment_text, run_text
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
@@ -160,7 +159,7 @@ class Start:
                 state, allow, draft.context.project, says_when_done=draft.context.says_when_done
             )
             state = state.replace(draft=readiness.confirmed_draft)
-            self.console.print_lines(show.draft_lines(state, draft.find_origins(state)))
+            self.console.print_lines(run_text.render_draft(state, draft.find_origins(state)))
             self.console.print_lines(readiness.render_lines())
             self.console.print_lines(draft.context.render_notes())
             state = self._confirm(state, readiness.question)
@@ -180,7 +179,7 @@ class Start:
             state, self.project = experiment.begin(files, session, agents)
             self.sessions.cache_bytecode(is_new=True)
             state = EXPERIMENT_MACHINE.begin(state)
-            self.console.print_lines(workload.draft_lines(state))
+            self.console.print_lines(experiment_text.render_experiment_draft(state))
             state = self._confirm(state, "start?")
         except BaseException:
             self._discard(files)

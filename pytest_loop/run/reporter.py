@@ -15,8 +15,7 @@ from pytest_loop.core.reporting.closing_verdict import render_status_block
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import github_annotations, summary
-from pytest_loop.show import run as show
+from pytest_loop.show import github_annotations, job_summary, run_tables, run_text
 from pytest_loop.show.live_view import LiveView, choose_style
 from pytest_loop.store.run_files import RunFiles
 
@@ -52,26 +51,26 @@ class RunReporter:
     def report_event(self, event: Event, state: RunState) -> None:
         """Show an event in as many lines as the verbosity allows."""
         if self.settings.verbosity > 0:
-            self.live.write(next(show.history_lines([event])).rstrip())
+            self.live.write(next(run_tables.render_history([event])).rstrip())
         write = self.live.write if event.kind in _DECISIVE_EVENTS else self.live.explain
-        for line in show.event_lines(event, state):
+        for line in run_text.render_event(event, state):
             write(line)
         if self.settings.output.status_block and event.kind in _STATUS_EVENTS:
-            self.live.write("\n".join(render_status_block(state, show.following(state))))
+            self.live.write("\n".join(render_status_block(state, run_text.describe_next_step(state))))
         self.live.update(state)
 
     def report_end(self, state: RunState, files: RunFiles) -> None:
         """Show the result, with annotations and a summary where a build server displays them."""
         self.live.close()
-        for line in show.end_lines(state):
+        for line in run_text.render_end(state):
             self.console.print_line(line)
         if github_annotations.is_on_github(os.environ):
             folder = github_annotations.find_folder_in_checkout(self.settings.root, os.environ)
             for line in github_annotations.render_annotations(state, folder):
                 self.console.print_line(self.redact(line))
-        if os.environ.get(summary.VARIABLE):
-            text = self.redact(summary.summary(state, files.read_history().events))
-            if problem := summary.append(text, os.environ):
+        if os.environ.get(job_summary.VARIABLE):
+            text = self.redact(job_summary.render_summary(state, files.read_history().events))
+            if problem := job_summary.append_summary(text, os.environ):
                 self.console.print_line(problem)
 
     @contextlib.contextmanager

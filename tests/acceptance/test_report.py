@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.store.project_runs import Store
-from tests.show.runs import Told, small
+from tests.show.runs import RunStory, build_small_run
 
 Command = Callable[..., tuple[int, str]]
 RULES = """
@@ -54,7 +54,7 @@ def command(project: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return carry_out
 
 
-def keep(project: Path, alias: str, told: Told, updated: str = "2026-01-01") -> None:
+def keep(project: Path, alias: str, told: RunStory, updated: str = "2026-01-01") -> None:
     files = Store(project).get_run(alias)
     files.acquire()
     state = told.state.model_copy(update={"task_alias": alias, "updated_at": updated})
@@ -63,8 +63,8 @@ def keep(project: Path, alias: str, told: Told, updated: str = "2026-01-01") -> 
 
 
 def test_the_latest_run_is_meant_unless_one_is_named(command: Command, project: Path) -> None:
-    keep(project, "older", Told("a").judged(["a"]))
-    keep(project, "newer", small(), "2026-02-02")
+    keep(project, "older", RunStory("a").evaluate(["a"]))
+    keep(project, "newer", build_small_run(), "2026-02-02")
     assert command("--loop-report", "it.html") == (0, "wrote it.html")
     assert "Stopped without success: newer" in (project / "it.html").read_text(encoding="utf-8")
     assert command("--loop-report=it.html", "--loop-alias", "older") == (0, "wrote it.html")
@@ -75,7 +75,7 @@ def test_the_latest_run_is_meant_unless_one_is_named(command: Command, project: 
 
 
 def test_the_ini_file_may_say_where_and_machines_may_read_along(command: Command, project: Path) -> None:
-    keep(project, "newer", small())
+    keep(project, "newer", build_small_run())
     (project / "pytest.ini").write_text("[pytest]\nloop_report = it.html\n")
     assert command("--loop-status", "--loop-json", "status.json") == (0, "wrote status.json")
     assert not (project / "it.html").exists()
@@ -84,7 +84,7 @@ def test_the_ini_file_may_say_where_and_machines_may_read_along(command: Command
 
 
 def test_damage_of_the_history_is_told(command: Command, project: Path) -> None:
-    keep(project, "newer", small())
+    keep(project, "newer", build_small_run())
     history = project / ".loop/newer/history.jsonl"
     lines = history.read_bytes().splitlines(keepends=True)
     history.write_bytes(b"".join([lines[0], b"{\n", *lines[1:]]))
@@ -140,12 +140,12 @@ def test_a_run_writes_it_at_its_end_with_what_was_said_on_the_way(command: Comma
 )
 def test_what_cannot_be_done_is_refused(command: Command, project: Path, words: list[str], said: str) -> None:
     if "it.html" not in words or len(words) > 2 or words == ["--loop-report", "."]:
-        keep(project, "newer", small())
+        keep(project, "newer", build_small_run())
     assert command(*words) == (pytest.ExitCode.USAGE_ERROR, said.format(root=project))
 
 
 def test_a_file_that_cannot_be_written_is_told(command: Command, project: Path) -> None:
-    keep(project, "newer", small())
+    keep(project, "newer", build_small_run())
     assert command("--loop-report", "x" * 300) == (
         pytest.ExitCode.USAGE_ERROR,
         f"cannot write {'x' * 300}: File name too long; free the way, then write it with --loop-report",
@@ -165,7 +165,7 @@ def test_secrets_of_the_environment_stay_out_of_it(
     command: Command, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVICE_TOKEN", "k7Jx92mQpLw4")
-    keep(project, "newer", Told("a").judged({"a": "no answer for k7Jx92mQpLw4"}))
+    keep(project, "newer", RunStory("a").evaluate({"a": "no answer for k7Jx92mQpLw4"}))
     assert command("--loop-report", "it.html")[0] == 0
     text = (project / "it.html").read_text(encoding="utf-8")
     assert "k7Jx92mQpLw4" not in text
@@ -174,7 +174,7 @@ def test_secrets_of_the_environment_stay_out_of_it(
 
 @pytest.mark.parametrize("words", [["--loop-report", "it.html"], ["-c", "own.ini"]], ids=["option", "ini file"])
 def test_the_report_is_opened_where_there_is_a_browser(project: Path, words: list[str]) -> None:
-    keep(project, "newer", small())
+    keep(project, "newer", build_small_run())
     (project / "own.ini").write_text("[pytest]\nloop_report = it.html\n")
     browser = project / "browser"
     browser.write_text("#!/bin/sh\necho $1 > opened\n")
@@ -187,7 +187,7 @@ def test_the_report_is_opened_where_there_is_a_browser(project: Path, words: lis
 
 
 def test_where_there_is_no_browser_the_person_is_told_to_open_it(project: Path) -> None:
-    keep(project, "newer", small())
+    keep(project, "newer", build_small_run())
     words = [sys.executable, "-m", "pytest", "--loop-report", "it.html", "--loop-report-open"]
     environment = {**os.environ, "BROWSER": "false", "PATH": str(project), "DISPLAY": "", "WAYLAND_DISPLAY": ""}
     done = subprocess.run(words, cwd=project, env=environment, capture_output=True, text=True, check=False)

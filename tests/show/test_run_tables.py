@@ -1,24 +1,24 @@
 from __future__ import annotations
 
 from pytest_loop.core.reporting.iteration_records import build_records
-from pytest_loop.show.analysis import analysis_lines
-from tests.show.runs import Told
+from pytest_loop.show.run_tables import render_iterations
+from tests.show.runs import RunStory
 
 NAMES = [f"r{number}" for number in range(4)]
 
 
-def lines(told: Told) -> list[str]:
-    return list(analysis_lines(told.state, build_records(told.state, told.events)))
+def render_lines(story: RunStory) -> list[str]:
+    return list(render_iterations(story.state, build_records(story.state, story.events)))
 
 
 def test_single_iteration_has_no_table() -> None:
-    assert lines(Told("a")) == []
-    assert lines(Told("a").judged(["a"])) == []
+    assert render_lines(RunStory("a")) == []
+    assert render_lines(RunStory("a").evaluate(["a"])) == []
 
 
 def test_table_of_iterations_names_unknown_values() -> None:
-    told = Told(*NAMES).judged(NAMES).refined(usage={"tokens": 1200, "cost_usd": 0.25}).judged(NAMES[2:])
-    assert lines(told) == [
+    story = RunStory(*NAMES).evaluate(NAMES).refine(usage={"tokens": 1200, "cost_usd": 0.25}).evaluate(NAMES[2:])
+    assert render_lines(story) == [
         "",
         "iteration  phase  quality  change  verified  tokens   cost     seconds",
         "1          A      0                failed    unknown  unknown  1.5",
@@ -28,8 +28,8 @@ def test_table_of_iterations_names_unknown_values() -> None:
 
 
 def test_trajectory_degradation_and_unobservable_limits_are_shown() -> None:
-    told = Told(*NAMES).judged(NAMES).refined().judged(NAMES[3:]).refined().judged(NAMES[2:])
-    assert lines(told)[-3:] == [
+    story = RunStory(*NAMES).evaluate(NAMES).refine().evaluate(NAMES[3:]).refine().evaluate(NAMES[2:])
+    assert render_lines(story)[-3:] == [
         "best: iteration 2 with 75 of 100, and the last is worse",
         "trajectory: fluctuating (the score went up and down)",
         "unobservable: nobody reports usd, so that this limit cannot end a run",
@@ -37,5 +37,5 @@ def test_trajectory_degradation_and_unobservable_limits_are_shown() -> None:
 
 
 def test_void_iterations_have_no_best() -> None:
-    told = Told("a").judged(["a"], void=True).refined().judged(["a"], void=True)
-    assert [line for line in lines(told) if line.startswith("best")] == []
+    story = RunStory("a").evaluate(["a"], void=True).refine().evaluate(["a"], void=True)
+    assert [line for line in render_lines(story) if line.startswith("best")] == []

@@ -1,35 +1,36 @@
-"""What a person hears of an experiment."""
+"""The text of an experiment."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.show.run import end_lines, go_on, history_lines
-from pytest_loop.show.workload import draft_lines, event_lines
-from pytest_loop.show.workload import end_lines as closing_lines
+from pytest_loop.show.experiment_text import render_experiment_draft, render_experiment_event
+from pytest_loop.show.experiment_text import render_experiment_end as closing_lines
+from pytest_loop.show.run_tables import render_history
+from pytest_loop.show.run_text import format_resume_command, render_end
 from tests.core.laboratory import ExperimentStory
 from tests.event_factory import make_event
 
 
-def told(story: ExperimentStory) -> list[str]:
-    """All lines of an experiment, each event as the state was when it happened."""
+def render_lines(story: ExperimentStory) -> list[str]:
+    """Render all events of an experiment, each with the state at its time."""
     lines: list[str] = []
     state = story.first_state
     for event in story.events[1:]:
         state = story.machine.apply(state, event)
-        lines += event_lines(event, state)
+        lines += render_experiment_event(event, state)
     return lines
 
 
-def ended(story: ExperimentStory) -> ExperimentStory:
+def end(story: ExperimentStory) -> ExperimentStory:
     story.to_the_end()
     return story
 
 
 def test_draft_counts_the_roles_of_cases() -> None:
     story = ExperimentStory(hidden="c", guards="a", agents=("codex",), judge="claude", on_regression="accept")
-    assert list(draft_lines(story.state)) == [
+    assert list(render_experiment_draft(story.state)) == [
         "workload    letters (loop.manifest.json)",
         "task        x",
         "cases       3 (1 held out, 1 guards)",
@@ -40,12 +41,12 @@ def test_draft_counts_the_roles_of_cases() -> None:
         "limits      10 iterations, 25 USD",
     ]
     plain = ExperimentStory()
-    assert "cases       3" in list(draft_lines(plain.state))
+    assert "cases       3" in list(render_experiment_draft(plain.state))
 
 
 def test_regression_and_infrastructure_error_are_shown() -> None:
-    story = ended(ExperimentStory(4).measures(".FFE", "F..E"))
-    assert told(story) == [
+    story = end(ExperimentStory(4).measures(".FFE", "F..E"))
+    assert render_lines(story) == [
         "Calibration with a: the pipeline works",
         "Baseline | 1/4 passing (25%), 1 not measured",
         "  failing: b, c",
@@ -65,28 +66,30 @@ def test_regression_and_infrastructure_error_are_shown() -> None:
         "letters: baseline 1/4 passing (25%), 1 not measured, now 2/4 passing (50%), 1 not measured, net +1",
         "hypotheses: 0 of 1 confirmed",
     ]
-    assert go_on(story.state) == "pytest --loop-resume=it -o loop_on_regression=accept"
+    assert format_resume_command(story.state) == "pytest --loop-resume=it -o loop_on_regression=accept"
 
 
 def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
-    still = ended(ExperimentStory().measures("F..", "F..", "F.."))
-    assert "  PLATEAU: 2 times no better than the best; decided: stop" in told(still)
-    assert go_on(still.state) == "pytest --loop-resume=it -o loop_on_plateau=continue"
+    still = end(ExperimentStory().measures("F..", "F..", "F.."))
+    assert "  PLATEAU: 2 times no better than the best; decided: stop" in render_lines(still)
+    assert format_resume_command(still.state) == "pytest --loop-resume=it -o loop_on_plateau=continue"
     broken = ExperimentStory().measures("F..")
     broken.happens(Kind.PHASE_ERROR, step="CRITIQUE", reason="no\nmechanism")
-    assert told(broken)[-1] == "CRITIQUE went wrong: no mechanism"
+    assert render_lines(broken)[-1] == "CRITIQUE went wrong: no mechanism"
     failed = ExperimentStory()
     failed.does(Kind.CALIBRATION_DONE, passed=False, errors=["no\nkey"] * 3)
-    assert told(failed) == [*[f"  try {number}: no key" for number in (1, 2, 3)], "Calibration with a: failed"]
+    assert render_lines(failed) == [*[f"  try {number}: no key" for number in (1, 2, 3)], "Calibration with a: failed"]
     assert list(closing_lines(failed.experiment)) == []
-    over = ended(failed).state
-    assert go_on(over).startswith("pytest --loop-manifest loop.manifest.json (a new run; this one is failed)")
+    over = end(failed).state
+    assert format_resume_command(over).startswith(
+        "pytest --loop-manifest loop.manifest.json (a new run; this one is failed)"
+    )
 
 
 def test_tampering_and_skipped_edits_are_shown() -> None:
     sign: dict[str, Any] = {"kind": "sealed", "path": "judge.py", "detail": "was changed, and was put back"}
     story = ExperimentStory().measures("F..", void=True, findings=[sign])
-    assert told(story)[-3:] == [
+    assert render_lines(story)[-3:] == [
         "Baseline | 2/3 passing (67%) | VOID",
         "  failing: a",
         "  sealed: judge.py: was changed, and was put back",
@@ -94,18 +97,18 @@ def test_tampering_and_skipped_edits_are_shown() -> None:
     story.until(Kind.REFINEMENT_DONE)
     skip = {"chosen": None, "reason": "skipped by a person"}
     story.happens(Kind.REFINEMENT_DONE, decision=skip, option=None, findings=[sign])
-    assert told(story)[-2:] == [
+    assert render_lines(story)[-2:] == [
         "  decided: no edit (skipped by a person)",
         "  sealed: judge.py: was changed, and was put back",
     ]
 
 
 def test_gap_of_held_out_cases_is_shown() -> None:
-    story = ended(ExperimentStory(4, hidden="d").measures("F..F", "...F"))
+    story = end(ExperimentStory(4, hidden="d").measures("F..F", "...F"))
     assert list(closing_lines(story.experiment))[-1] == (
         "held out: 0/1 passing that no composer has seen, a gap of 100 points"
     )
-    assert "letters: baseline 2/3 passing (67%), now 3/3 passing (100%), net +1" in list(end_lines(story.state))
+    assert "letters: baseline 2/3 passing (67%), now 3/3 passing (100%), net +1" in list(render_end(story.state))
 
 
 def test_options_show_the_cases_they_may_break() -> None:
@@ -122,14 +125,14 @@ def test_options_show_the_cases_they_may_break() -> None:
         for number in (1, 2, 3)
     ]
     story.happens(Kind.CRITIQUE_DONE, analysis={"root_cause": "r", "hypothesis": "t", "options": options})
-    assert told(story)[-2:] == ["  3. o3 [p.md, Total]", "     improves a, may break b; risk: some"]
+    assert render_lines(story)[-2:] == ["  3. o3 [p.md, Total]", "     improves a, may break b; risk: some"]
 
 
 def test_other_events_have_no_lines_and_history_shows_key_fields() -> None:
-    story = ended(ExperimentStory(on_regression="accept", max_iterations=2).measures(".FF", "F.."))
-    assert list(event_lines(story.events[0], story.state)) == []
+    story = end(ExperimentStory(on_regression="accept", max_iterations=2).measures(".FF", "F.."))
+    assert list(render_experiment_event(story.events[0], story.state)) == []
     empty = ExperimentStory()
-    assert list(event_lines(make_event(empty.state, "baseline_done", {}, "now"), empty.state)) == []
-    lines = "\n".join(history_lines(story.events))
+    assert list(render_experiment_event(make_event(empty.state, "baseline_done", {}, "now"), empty.state)) == []
+    lines = "\n".join(render_history(story.events))
     for gist in ("1/3 passing (33%)", "truth=rejected", "action=accept regressions=a", "theory=t1"):
         assert gist in lines
