@@ -22,7 +22,7 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import RunStarted
 from pytest_loop.core.judging.draft import build_run_criteria
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
-from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Plan, Rule
+from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Rule, SessionPlan
 from pytest_loop.core.model.run_state import Breakers, RunState, Setup, Task
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Kind
@@ -60,7 +60,7 @@ class Still:
 
     def __init__(self, rules: int) -> None:
         ids = [f"a.rule.n{number}" for number in range(rules)]
-        self.plan = Plan(
+        self.plan = SessionPlan(
             criteria=(Criteria(name="many", source="many", rules=tuple(Rule(id=one, description=one) for one in ids)),),
             items={f"many::{one}": (f"many::{one}",) for one in ids},
         )

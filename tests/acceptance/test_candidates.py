@@ -12,7 +12,7 @@ import pytest
 
 from pytest_loop.store.project_runs import Store
 from tests.acceptance.conftest import Pytest
-from tests.acceptance.test_worktree import git
+from tests.acceptance.test_worktree import run_git
 
 WORDS = ("--loop-task", "fix until green", "--loop-yes", "--loop-alias", "best", "--loop-candidates")
 AGENTS = """
@@ -74,9 +74,9 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
     (tmp_path / "agents.py").write_text(dedent(AGENTS))
     (tmp_path / ".gitignore").write_text(".loop/\n__pycache__/\n.pytest_cache/\n")
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "add", "product.py")
-    git(tmp_path, "commit", "--quiet", "-m", "first")
+    run_git(tmp_path, "init", "--quiet")
+    run_git(tmp_path, "add", "product.py")
+    run_git(tmp_path, "commit", "--quiet", "-m", "first")
     return tmp_path
 
 
@@ -87,7 +87,7 @@ def refined(project: Path) -> list[dict[str, Any]]:
 
 def is_tidy(project: Path) -> bool:
     left = [path.name for path in (project / ".loop" / "best").iterdir() if "candidate" in path.name]
-    return not left and len(git(project, "worktree", "list").splitlines()) == 1
+    return not left and len(run_git(project, "worktree", "list").splitlines()) == 1
 
 
 def test_best_score_stays_then_the_smallest_change_and_all_are_paid_for(run: Pytest, project: Path) -> None:
