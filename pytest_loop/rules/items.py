@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -64,6 +66,10 @@ class RuleFile(pytest.Module):
     obj = None
 
     def collect(self) -> Iterable[pytest.Item]:
+        with _pause_garbage_collection():
+            return list(self._load_items())
+
+    def _load_items(self) -> Iterator[pytest.Item]:
         root = _find_root(self.config, self.path)
         order = self.config.stash.get(ORDER, None) or SessionOrder()
         kinds = self._collect_kinds()
@@ -133,6 +139,18 @@ def _find_kind_problem(name: str, model: object, kinds: Kinds) -> str | None:
     if not (isinstance(model, type) and issubclass(model, BaseModel) and callable(getattr(model, "run", None))):
         return f"a pydantic model with run(context) for {name!r}, found {model!r}"
     return None
+
+
+@contextmanager
+def _pause_garbage_collection() -> Iterator[None]:
+    """Pause the garbage collector, which would search the new rules again and again although all of them stay."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _probe() -> None:

@@ -91,15 +91,17 @@ class _RequiredTerms(_SearchCheck):
     def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
         most = self.max_matches
         offsets = self._search(scope, term, max(self.min_matches, 1) if most is None else most + 1)
-        expected = f"{self.noun} {format_value(term)}"
         if len(offsets) < self.min_matches:
             found = f"{len(offsets)}" if offsets else "it nowhere"
             times = f" at least {self.min_matches} times" if self.min_matches > 1 else ""
-            return [Finding(expected=f"{expected}{times}", found=found, where=scope.name)]
+            return [Finding(expected=f"{self._describe(term)}{times}", found=found, where=scope.name)]
         if most is not None and len(offsets) > most:
             where = scope.locate(offsets[most])
-            return [Finding(expected=f"{expected} at most {most} times", found="one more", where=where)]
+            return [Finding(expected=f"{self._describe(term)} at most {most} times", found="one more", where=where)]
         return []
+
+    def _describe(self, term: str) -> str:
+        return f"{self.noun} {format_value(term)}"
 
 
 class _ForbiddenTerms(_SearchCheck):
