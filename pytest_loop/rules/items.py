@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -21,6 +19,7 @@ from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
 from pytest_loop.rules.checks.check import Answer, Context, run_check
 from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS, Kinds, build_check
 from pytest_loop.rules.document import Documents
+from pytest_loop.rules.garbage_collection import pause_garbage_collection
 from pytest_loop.rules.repeats import RepeatVotes
 from pytest_loop.rules.reuse import VerdictCache
 from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, load_rule_file
@@ -66,7 +65,7 @@ class RuleFile(pytest.Module):
     obj = None
 
     def collect(self) -> Iterable[pytest.Item]:
-        with _pause_garbage_collection():
+        with pause_garbage_collection():
             return list(self._load_items())
 
     def _load_items(self) -> Iterator[pytest.Item]:
@@ -139,18 +138,6 @@ def _find_kind_problem(name: str, model: object, kinds: Kinds) -> str | None:
     if not (isinstance(model, type) and issubclass(model, BaseModel) and callable(getattr(model, "run", None))):
         return f"a pydantic model with run(context) for {name!r}, found {model!r}"
     return None
-
-
-@contextmanager
-def _pause_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector, which would search the new rules again and again although all of them stay."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _probe() -> None:
