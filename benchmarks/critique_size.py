@@ -14,9 +14,11 @@ from pytest_loop.agents import prompts
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.critique import build_critique, render_critique
 from pytest_loop.core.judging.draft import build_run_criteria
+from pytest_loop.core.model.evaluation import Critique
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Critique, RunState, Step, Target, Task
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.model.vocabulary import Step, Target
 from pytest_loop.core.text.lengths import estimate_tokens
 from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.session.runner import SubprocessSession

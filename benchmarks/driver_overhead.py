@@ -17,13 +17,17 @@ from side_by_side import format_spread, make_parser, render_table
 
 from pytest_loop import hookspecs
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import RunStarted
 from pytest_loop.core.judging.draft import build_run_criteria
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Phase, Plan, Rule
-from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunState, Task
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
+from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Rule, SessionPlan
+from pytest_loop.core.model.run_state import Breakers, RunState, Setup, Task
 from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
+from pytest_loop.run.steps import RunSteps
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.settings import make_default_settings
 from pytest_loop.show.live_view import LiveView
@@ -55,7 +59,7 @@ class InstantSession:
 
     def __init__(self, rules: int) -> None:
         ids = [f"a.rule.n{number}" for number in range(rules)]
-        self.plan = Plan(
+        self.plan = SessionPlan(
             criteria=(
                 Criteria(
                     name="many", source="many", rules=tuple(Rule(id=rule_id, description=rule_id) for rule_id in ids)
@@ -89,19 +93,9 @@ def measure_iterations(folder: Path, rules: int, iterations: int) -> list[float]
         task=Task(prompt="measure"),
         max_iterations=iterations,
         criteria=build_run_criteria(session.plan, {}, {}),
-        artifact="artifact.md",
-        breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
+        setup=Setup(artifact="artifact.md", breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0)),
     )
-    start = Event(
-        ts="",
-        run_id="bench-1",
-        iteration=1,
-        phase=Phase.A,
-        step="PLAN",
-        event="run_started",
-        payload={"state": state.model_dump(mode="json")},
-    )
-    state = run_machine.started(start)
+    start = Event.create(state, RunStarted(state=state), "")
     files.append([start], state)
     ticks: list[float] = []
 
@@ -116,7 +110,7 @@ def measure_iterations(folder: Path, rules: int, iterations: int) -> list[float]
     tools = RunContext(
         settings, files, artifact, session, [InstantAgent()], None, plugins.hook, LiveView(io.StringIO())
     )
-    Driver(state, store, tools, listen).run()
+    Driver(state, RUN_MACHINE, RunSteps(), store, tools, listen).run()
     files.release()
     return [1000 * (later - earlier) for earlier, later in itertools.pairwise(ticks)]
 

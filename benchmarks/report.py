@@ -13,9 +13,9 @@ from side_by_side import make_parser, render_table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from pytest_loop.show.html import report
+from pytest_loop.show.html.report_page import render_report
 from tests.browser.chromium import VARIABLE, Page, start_chromium
-from tests.show.runs import Told, large
+from tests.show.runs import RunStory, build_large_run
 
 TARGET_SECONDS = 2.0
 TARGET_MEGABYTES = 8.0
@@ -28,7 +28,7 @@ def main() -> None:
     options = make_parser(__doc__, rounds=5).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{rules}.html" for rules, _ in SIZES]
-        reports = [_write_report(path, large(*size)) for path, size in zip(paths, SIZES, strict=True)]
+        reports = [_write_report(path, build_large_run(*size)) for path, size in zip(paths, SIZES, strict=True)]
         view_times = _measure_views(paths, options.rounds, Path(folder) / "profile")
     rows = [
         [f"{rules:,} x {count}", f"{seconds:.2f} s", f"{size:.2f} MB", f"{median(times):.2f} s", f"{min(times):.2f} s"]
@@ -38,10 +38,10 @@ def main() -> None:
     print(f"target: seen after less than {TARGET_SECONDS:g} s, less than {TARGET_MEGABYTES:g} MB")
 
 
-def _write_report(path: Path, told: Told) -> tuple[float, float]:
+def _write_report(path: Path, run: RunStory) -> tuple[float, float]:
     """Write a report; return the seconds to render it and its size in megabytes."""
     started = time.perf_counter()
-    data = report(told.state, told.events).encode("utf-8", "replace")
+    data = render_report(run.state, run.events).encode("utf-8", "replace")
     seconds = time.perf_counter() - started
     path.write_bytes(data)
     return seconds, len(data) / 1e6

@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from pytest_loop.agents.protocol import Agent, AgentRequest
+    from pytest_loop.core.events.event import Event
+    from pytest_loop.core.model.evaluation import Assessment, Critique
     from pytest_loop.core.model.rules import Rule, Verdict
-    from pytest_loop.core.model.run_state import Assessment, Critique, Event, RunState
+    from pytest_loop.core.model.run_state import RunState
 
 
 def pytest_loop_checks() -> Mapping[str, type[BaseModel]]:  # type: ignore[empty-body]

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
+from pytest_loop.core.model.evaluation import Issue
 from pytest_loop.core.model.rules import Remedy
-from pytest_loop.core.model.run_state import Blocked, Issue, Usage
+from pytest_loop.core.model.run_state import Blocked, Usage
 from pytest_loop.errors import LoopError
 from pytest_loop.processes.child import Ending
 

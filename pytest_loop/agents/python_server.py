@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.agents.protocol import AgentError, AgentRequest, make_reply
-from pytest_loop.core.model.run_state import Issue
+from pytest_loop.core.model.evaluation import Issue
 
 Function = Callable[[AgentRequest], Any]
 

@@ -13,7 +13,8 @@ import pytest
 
 from pytest_loop.cli.output import build_result, write_json
 from pytest_loop.cli.runs import describe_condition, describe_status, find_active_run, find_run
-from pytest_loop.core.model.run_state import RunState, Status
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
 from pytest_loop.run.console import Console
@@ -76,7 +77,7 @@ def count_attempt(files: RunFiles, *, force: bool) -> int:
     if files.owner is not Owner.DEAD:
         return 0
     state = files.read()[0]
-    attempts = files.count_attempts(state.evaluations)
+    attempts = files.count_attempts(state.progress.evaluations)
     if attempts >= MAX_ATTEMPTS and not force and not state.is_over:
         place = f"{state.current_step.value} of iteration {state.iteration}"
         raise StateError(

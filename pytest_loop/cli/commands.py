@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -12,10 +12,13 @@ from pytest_loop.agents.installed_clients import find_clients
 from pytest_loop.cli import background
 from pytest_loop.cli.output import build_result, write_debrief, write_json, write_report
 from pytest_loop.cli.runs import SavedRun, describe_condition, describe_status, find_active_run, find_run, read_run
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import Stopped, StopRequested
+from pytest_loop.core.machine.experiment_machine import select_machine
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Reason
 from pytest_loop.core.reporting import iteration_records, outcome
-from pytest_loop.core.reporting.closing_verdict import status_block
+from pytest_loop.core.reporting.closing_verdict import render_status_block
 from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
 from pytest_loop.inference.proposal import render_proposal
@@ -26,10 +29,8 @@ from pytest_loop.run import restore
 from pytest_loop.run.console import Console
 from pytest_loop.settings.command_line import NO_VALUE
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import run as show
-from pytest_loop.show.analysis import analysis_lines
+from pytest_loop.show import run_tables, run_text
 from pytest_loop.show.client_list import render_client_lines
-from pytest_loop.show.closing import breaker_line
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.history import History
 from pytest_loop.store.project_runs import Store
@@ -65,15 +66,11 @@ class Commands:
     def _find_run(self, alias: str | None = None) -> RunFiles:
         return find_run(self.store, self.settings.start.alias or alias)
 
-    def _print(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.console.print_line(line)
-
     def _write_json(self, data: Any) -> None:
         write_json(data, self.settings.output.json, self.console.print_line)
 
     def _print_damage(self, history: History) -> None:
-        self._print(f"damage: {problem}" for problem in history.damage)
+        self.console.print_lines(f"damage: {problem}" for problem in history.damage)
 
     def _show_status(self) -> int:
         files = self._find_run(self.settings.commands.status)
@@ -82,16 +79,20 @@ class Commands:
             self._write_json(build_result(files, state, history))
             return 0
         if self.settings.output.status_block:
-            self._print(status_block(state, show.following(state)))
+            self.console.print_lines(render_status_block(state, run_text.describe_next_step(state)))
             return 0
-        self._print(show.table(show.status_rows([(state, describe_status(state, files))], whole=True)))
-        self._print([breaker_line(state)])
+        self.console.print_lines(
+            run_tables.render_status_table([(state, describe_status(state, files))], is_detailed=True)
+        )
+        self.console.print_line(run_text.render_breakers(state))
         self._print_damage(history)
         if state.is_over:
-            self._print(show.end_lines(state))
+            self.console.print_lines(run_text.render_end(state))
         else:
             is_left = describe_condition(state, files)
-            self._print([f"go on: {show.go_on(state)}" if is_left else f"working: process {files.pid}"])
+            self.console.print_line(
+                f"go on: {run_text.format_resume_command(state)}" if is_left else f"working: process {files.pid}"
+            )
         return 0
 
     def _list_runs(self) -> int:
@@ -108,16 +109,16 @@ class Commands:
             self._write_json([*(build_result(*run) for run in runs), *unreadable])
             return 0
         if not runs and not errors:
-            self._print([f"there is no run in {self.store.root}"])
+            self.console.print_line(f"there is no run in {self.store.root}")
         if runs:
             states = ((run.state, describe_status(run.state, run.files)) for run in runs)
-            self._print(show.table(show.status_rows(states, whole=False)))
-        self._print(f"{alias}: {error}" for alias, error in errors.items())
+            self.console.print_lines(run_tables.render_status_table(states, is_detailed=False))
+        self.console.print_lines(f"{alias}: {error}" for alias, error in errors.items())
         return 0
 
     def _list_agents(self) -> int:
         clients = find_clients()
-        self._print(render_client_lines(clients))
+        self.console.print_lines(render_client_lines(clients))
         if self.settings.output.json:
             self._write_json([client.model_dump(mode="json") for client in clients])
         return 0
@@ -125,9 +126,9 @@ class Commands:
     def _show_history(self) -> int:
         files = self._find_run(self.settings.commands.history)
         state, history = files.read()
-        records = iteration_records.records(state, history.events)
+        records = iteration_records.build_records(state, history.events)
         if self.settings.output.json:
-            analytics = iteration_records.analysis(state, records)
+            analytics = iteration_records.build_analysis(state, records)
             self._write_json(
                 {
                     "run": build_result(files, state, history) | {"analytics": analytics},
@@ -136,8 +137,8 @@ class Commands:
                 }
             )
             return 0
-        lines = (*show.history_lines(history.events), *analysis_lines(state, records))
-        self._print(line.rstrip() for line in lines)
+        lines = (*run_tables.render_history(history.events), *run_tables.render_iterations(state, records))
+        self.console.print_lines(line.rstrip() for line in lines)
         self._print_damage(history)
         return 0
 
@@ -158,9 +159,9 @@ class Commands:
     def _infer(self) -> int:
         proposal = infer_criteria(parse_task(self.settings.commands.infer or ""), read_project(self.store.project))
         if isinstance(proposal, Refusal):
-            self._print([str(proposal)])
+            self.console.print_line(str(proposal))
             return int(pytest.ExitCode.USAGE_ERROR)
-        self._print([render_proposal(proposal).rstrip("\n")])
+        self.console.print_line(render_proposal(proposal).rstrip("\n"))
         return 0
 
     def _stop(self) -> int:
@@ -169,11 +170,11 @@ class Commands:
         reason = Reason.USER_STOP.value if stop in (None, NO_VALUE) else str(stop)
         if files.is_busy:
             files.request_stop(reason)
-            self._print([f"asked {files.alias} to stop ({reason})"])
+            self.console.print_line(f"asked {files.alias} to stop ({reason})")
         elif earlier := self._stop_idle_run(files, reason):
-            self._print([f"{files.alias} is over already: {earlier.status.value}, {earlier.stop.reason}"])
+            self.console.print_line(f"{files.alias} is over already: {earlier.status.value}, {earlier.stop.reason}")
         else:
-            self._print([f"stopped {files.alias} ({reason})"])
+            self.console.print_line(f"stopped {files.alias} ({reason})")
         if self.settings.output.json:
             self._write_json(build_result(files, *files.read()))
         return 0
@@ -189,11 +190,11 @@ class Commands:
             files.repair(history)
             after = before
             if not before.is_over:
-                decision = outcome.decision(before, Reason.USER_STOP)
-                requested = _make_event(before, Kind.STOP_REQUESTED, {"reason": reason})
-                stopped = _make_event(before, Kind.STOPPED, {"reason": Reason.USER_STOP.value, "decision": decision})
-                after = run_machine.step(run_machine.step(before, requested), stopped)
-                files.append([requested, stopped], after)
+                decision = outcome.decide(before, Reason.USER_STOP)
+                payloads = (StopRequested(reason=reason), Stopped(reason=Reason.USER_STOP.value, decision=decision))
+                events = [Event.create(before, payload, read_clock()) for payload in payloads]
+                after = reduce(select_machine(before).apply, events, before)
+                files.append(events, after)
             self.store.clear_current_run(after)
         finally:
             files.release()
@@ -205,49 +206,46 @@ class Commands:
         if files.is_busy:
             raise StateError(f"{files.alias} is running: stop it first with --loop-stop --loop-alias {files.alias}")
         state, history = files.read()
-        if state.sealed is None:
+        if state.setup.seal is None:
             raise StateError(f"{files.alias} has improved one document, whose versions are not kept")
         iteration = self.settings.commands.restore or 0
-        project = restore.opened(self.store.project, files, state.sealed)
+        project = restore.open_project(self.store.project, files, state.setup.seal)
         try:
-            result = restore.restored(project, history.events, iteration)
+            result = restore.restore_iteration(project, history.events, iteration)
         finally:
             project.close()
-        self._print(f"{path}: {reason}" for path, reason in result.lost)
+        self.console.print_lines(f"{path}: {reason}" for path, reason in result.lost)
         counts = f"{len(result.restored)} written, {len(result.removed)} removed"
-        self._print([f"the files are those of iteration {iteration} of {files.alias}: {counts}"])
+        self.console.print_line(f"the files are those of iteration {iteration} of {files.alias}: {counts}")
         return 1 if result.lost else 0
 
     def _clean(self) -> int:
         alias = str(self.settings.commands.clean)
         runs = self.store.list_runs() if alias == "all" else [self.store.get_existing_run(alias)]
-        kept = [files.alias for files in runs if files.is_busy]
-        self._print(
-            f"{alias} is running and stays: stop it first with --loop-stop --loop-alias {alias}" for alias in kept
+        active = [files.alias for files in runs if files.is_busy]
+        self.console.print_lines(
+            f"{alias} is running and stays: stop it first with --loop-stop --loop-alias {alias}" for alias in active
         )
-        idle = [files for files in runs if files.alias not in kept]
+        idle = [files for files in runs if files.alias not in active]
         names = [files.alias for files in idle]
+        remaining = active
         can_delete = self.settings.start.yes or not idle
         if not can_delete and not self.console.confirm(f"delete {', '.join(names)} for good?"):
-            self._print(["nothing was deleted; --loop-yes deletes without asking"])
-            kept, names, idle = [*kept, *names], [], []
+            self.console.print_line("nothing was deleted; --loop-yes deletes without asking")
+            remaining, names, idle = [*active, *names], [], []
         for files in idle:
             self._delete_run(files)
         if names:
-            self._print([f"deleted {', '.join(names)}"])
+            self.console.print_line(f"deleted {', '.join(names)}")
         elif not runs:
-            self._print([f"there is no run in {self.store.root}"])
+            self.console.print_line(f"there is no run in {self.store.root}")
         if self.settings.output.json:
-            self._write_json({"deleted": names, "kept": kept})
-        return 1 if kept else 0
+            self._write_json({"deleted": names, "kept": remaining})
+        return 1 if remaining else 0
 
     def _delete_run(self, files: RunFiles) -> None:
         run = read_run(files)
         if isinstance(run, SavedRun):
-            restore.forget_checkpoints(self.store.project, run.state)
-        restore.forget_worktree(self.store.project, files)
+            restore.remove_checkpoints(self.store.project, run.state)
+        restore.remove_worktree(self.store.project, files)
         self.store.remove_run(files)
-
-
-def _make_event(state: RunState, kind: Kind, payload: dict[str, Any]) -> Event:
-    return Event.of(state, kind.value, payload, read_clock())

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from pytest_loop.cli.runs import describe_condition
-from pytest_loop.core.model.run_state import Event, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.reporting import outcome
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.core.text.wording import PrintLine
+from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import StateError
 from pytest_loop.settings.options import OutputSettings
-from pytest_loop.show import html
+from pytest_loop.show.html import report_page
 from pytest_loop.store import disk
 from pytest_loop.store.history import History
 from pytest_loop.store.run_files import RunFiles
@@ -27,7 +29,7 @@ from pytest_loop.workloads.debrief import render_debrief
 def build_result(files: RunFiles, state: RunState, history: History) -> dict[str, Any]:
     """Return a run for machines: its result, the condition of its process, and damage of its files."""
     condition = {"condition": describe_condition(state, files) or None, "damage": history.damage}
-    return outcome.result(state, history.events, str(files.history)) | condition
+    return outcome.build_result(state, history.events, str(files.history)) | condition
 
 
 def write_json(data: Any, path: str, print_line: PrintLine) -> None:
@@ -48,7 +50,7 @@ def check_report_path(output: OutputSettings) -> None:
     """Raise `StateError` if the report could not be written at the end."""
     if not output.report:
         return
-    html.check()
+    report_page.check_dependencies()
     path = Path(output.report)
     with disk.translate_errors("write", path, "write it with --loop-report"):
         if path.is_dir():
@@ -63,7 +65,7 @@ def write_report(
     """Write the report without secrets of the environment, and open it if `--loop-report-open` is set."""
     check_report_path(output)
     path = Path(output.report)
-    page = Redactor(os.environ)(html.report(state, events, status))
+    page = Redactor(os.environ)(report_page.render_report(state, events, status))
     with disk.translate_errors("write", path, "write it with --loop-report"):
         path.write_bytes(page.encode("utf-8", "replace"))
     print_line(f"wrote {path}")
@@ -74,7 +76,7 @@ def write_report(
 def write_debrief(files: RunFiles, path: str, print_line: PrintLine) -> None:
     """Write the debrief of an experiment, made from its events."""
     state, history = files.read()
-    if state.notebook is None:
+    if not isinstance(state, ExperimentState):
         raise StateError(f"--loop-debrief: expected a run of a workload, found {files.alias}, which has no cases")
     try:
         Path(path).write_text(render_debrief(history.events), encoding="utf-8", errors="replace")

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_loop.core.judging.draft import is_test_rule
-from pytest_loop.core.machine.stop_reasons import budgets
+from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.model.rules import Proof
-from pytest_loop.core.model.run_state import Manner, RunRule, RunState, Target
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import ConfirmedDraft, RunState
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import (
     Clarity,
@@ -49,9 +51,9 @@ class Readiness:
     says_when_done: bool = True
 
     @property
-    def manner(self) -> Manner:
+    def confirmed_draft(self) -> ConfirmedDraft:
         """The readiness as the state of a run stores it."""
-        return Manner(
+        return ConfirmedDraft(
             shape=self.shape.value,
             workflow=self.workflow.value,
             reversal=self.reversibility.kind.value,
@@ -88,9 +90,9 @@ def assess_readiness(
     state: RunState, allow: Sequence[str] = (), project: Context | None = None, *, says_when_done: bool = True
 ) -> Readiness:
     """Assess the draft of a run; of its own clarity and that of the project the stricter one counts."""
-    limits = {name: limit for name, (_, limit) in budgets(state).items() if limit is not None}
+    limits = {name: limit for name, (_, limit) in get_budgets(state).items() if limit is not None}
     rules = tuple(_make_draft_rule(rule) for rule in state.criteria.rules)
-    artifact = state.artifact if state.target is Target.ARTIFACT else ""
+    artifact = state.setup.artifact if state.setup.target is Target.ARTIFACT else ""
     clarity = score_clarity(
         Draft(
             task=state.task.prompt,

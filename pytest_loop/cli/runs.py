@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pytest_loop.core.model.run_state import RunState, Status
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.errors import StateError
 from pytest_loop.settings.command_line import NO_VALUE
 from pytest_loop.store.history import History

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from pytest_loop.cli.draft import Draft
 from pytest_loop.core.judging.draft import apply_baseline, is_module_rule, is_test_rule
+from pytest_loop.core.model.evaluation import Sealed
 from pytest_loop.core.model.rules import Outcome, Phase
-from pytest_loop.core.model.run_state import RunState, Sealed
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.errors import StateError
 from pytest_loop.inference.project_files import read_project
@@ -50,7 +51,7 @@ def take_baseline(state: RunState, project: SealedFiles, session: Session) -> Ru
         unstable=unstable,
         unjudged=unjudged,
     )
-    return state.model_copy(update={"criteria": criteria, "sealed": seal, "artifact_hash": project.digest})
+    return state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest)
 
 
 class Baseline(NamedTuple):

@@ -6,7 +6,6 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,23 +22,30 @@ from pytest_loop.cli.readiness import assess_readiness
 from pytest_loop.cli.resume import resume_run
 from pytest_loop.cli.sealing import seal_project, take_baseline
 from pytest_loop.cli.task import read_task, read_task_context
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, RunState, Target
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import RunStarted
+from pytest_loop.core.machine.experiment_machine import EXPERIMENT_MACHINE
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
+from pytest_loop.core.model.run_state import RunState, State
+from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import LoopError
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.task_phrases import Route, parse_task
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run import worktree
 from pytest_loop.run.console import Console
+from pytest_loop.run.context import RunContext
 from pytest_loop.run.runner import Runner
 from pytest_loop.run.sessions import SessionFactory
+from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.settings.command_line import find_unknown_flag
 from pytest_loop.settings.settings import Settings, read_settings
-from pytest_loop.show import run as show
-from pytest_loop.show import workload
+from pytest_loop.show import experiment_text, run_text
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 from pytest_loop.store.run_names import make_alias
+from pytest_loop.workloads.experiment_steps import ExperimentSteps
 from pytest_loop.workloads.new_experiment import NewExperiment
 from pytest_loop.workspace.sealed_files import SealedFiles
 
@@ -66,6 +72,11 @@ def main(config: pytest.Config, values: argparse.Namespace) -> int:
         raise pytest.UsageError(str(error)) from None
 
 
+def _choose_steps(state: RunState, context: RunContext) -> Steps:
+    """Return the steps of a run or of an experiment."""
+    return ExperimentSteps(context.ask) if isinstance(state, ExperimentState) else RunSteps()
+
+
 @dataclass
 class Start:
     """One invocation that starts or resumes a run; `project` are its sealed files, if this process sealed them."""
@@ -82,7 +93,7 @@ class Start:
 
     def __post_init__(self) -> None:
         self.sessions = SessionFactory(self.settings, self.console.print_line)
-        self.runner = Runner(self.settings, self.hook, self.console, self.sessions)
+        self.runner = Runner(self.settings, self.hook, self.console, self.sessions, _choose_steps)
 
     def execute(self) -> int:
         """Return the exit code of the run."""
@@ -101,7 +112,7 @@ class Start:
 
     def _execute(self) -> int:
         delegation = Delegation(self.store, self.settings, self.console)
-        exit_code = delegation.run_if_needed()
+        exit_code = delegation.delegate()
         if exit_code is not None:
             return exit_code
         if self.is_started:
@@ -140,22 +151,22 @@ class Start:
             draft = make_draft(self.settings, context, files, self.sessions)
             state = self._choose_agent(draft.build_state(files.alias))
             self.runner.check_candidates(state)
-            if state.target is Target.WORKSPACE:
+            if state.setup.target is Target.WORKSPACE:
                 state = self._seal(draft, state, files)
-            state = run_machine.beginning(state)
+            state = RUN_MACHINE.begin(state)
             allow = self.settings.workspace.allow
             readiness = assess_readiness(
                 state, allow, draft.context.project, says_when_done=draft.context.says_when_done
             )
-            state = state.model_copy(update={"manner": readiness.manner})
-            self._print(show.draft_lines(state, draft.find_origins(state)))
-            self._print(readiness.render_lines())
-            self._print(draft.context.render_notes())
+            state = state.replace(draft=readiness.confirmed_draft)
+            self.console.print_lines(run_text.render_draft(state, draft.find_origins(state)))
+            self.console.print_lines(readiness.render_lines())
+            self.console.print_lines(draft.context.render_notes())
             state = self._confirm(state, readiness.question)
         except BaseException:
             self._discard(files)
             raise
-        return self._begin(state, files, {})
+        return self._begin(state, files, RunStarted(state=state))
 
     def _start_experiment(self) -> tuple[RunState, RunFiles]:
         """Start an experiment: the cases of the workload judge, and its manifest names what may be edited."""
@@ -165,15 +176,16 @@ class Start:
         try:
             session = self.sessions.make(experiment.arguments(), time.time())
             agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
-            state, notebook, self.project = experiment.begun(files, session, agents)
+            state, self.project = experiment.begin(files, session, agents)
             self.sessions.cache_bytecode(is_new=True)
-            state = run_machine.beginning(state)
-            self._print(workload.draft_lines(state, notebook))
+            state = EXPERIMENT_MACHINE.begin(state)
+            self.console.print_lines(experiment_text.render_experiment_draft(state))
             state = self._confirm(state, "start?")
         except BaseException:
             self._discard(files)
             raise
-        return self._begin(state, files, experiment.payload("--loop-yes" if self.settings.start.yes else "asked"))
+        approved = "--loop-yes" if self.settings.start.yes else "asked"
+        return self._begin(state, files, experiment.make_start(state, approved))
 
     def _reserve_run(self, text: str) -> RunFiles:
         """Return the files of a new run, named by the user or after a text."""
@@ -187,10 +199,10 @@ class Start:
 
     def _choose_agent(self, state: RunState) -> RunState:
         """Add the default agent to a run without one."""
-        if state.agents:
+        if state.setup.agents:
             return state
-        agent = choose_default_agent(are_files_edited=state.target is Target.WORKSPACE)
-        return state.model_copy(update={"agents": (agent,)}) if agent else state
+        agent = choose_default_agent(are_files_edited=state.setup.target is Target.WORKSPACE)
+        return state.replace(agents=(agent,)) if agent else state
 
     def _seal(self, draft: Draft, state: RunState, files: RunFiles) -> RunState:
         self.project = seal_project(draft, state, files)
@@ -198,9 +210,9 @@ class Start:
         draft.session.bytecode = self.sessions.cache_bytecode(is_new=True)
         return take_baseline(state, self.project, draft.session)
 
-    def _confirm(self, state: RunState, question: str) -> RunState:
+    def _confirm(self, state: State, question: str) -> State:
         """Return the state with what confirmed it; raises `KeyboardInterrupt` if the user declines."""
-        self._print(list_unobservable_limits(state.agents, state.limits))
+        self.console.print_lines(list_unobservable_limits(state.setup.agents, state.setup.limits))
         if self.is_detached:
             self.console.print_line("works       in the background")
         if self.settings.start.yes:
@@ -214,15 +226,13 @@ class Start:
         else:
             arguments = shlex.join(self.settings.arguments)
             raise pytest.UsageError(f"nobody is here to confirm this: start it with pytest {arguments} --loop-yes")
-        return state.model_copy(update={"manner": state.manner.model_copy(update={"confirmed_by": confirmed_by})})
+        return state.replace(draft=state.setup.draft.model_copy(update={"confirmed_by": confirmed_by}))
 
-    def _begin(self, state: RunState, files: RunFiles, payload: dict[str, Any]) -> tuple[RunState, RunFiles]:
+    def _begin(self, state: RunState, files: RunFiles, payload: RunStarted) -> tuple[RunState, RunFiles]:
         """Write the first event of a run that this process now owns."""
         self.store.admit(files, is_new=True, force=self.settings.start.force)
         worktree.refuse_overlap(self.store, files, state)
-        payload = {**payload, "state": state.model_dump(mode="json")}
-        event = Event.of(state, Kind.RUN_STARTED.value, payload, state.created_at)
-        state = run_machine.started(event)
+        event = Event.create(state, payload, state.created_at)
         self.store.set_current_run(state)
         files.append([event], state)
         self.is_started = True
@@ -233,7 +243,3 @@ class Start:
         if self.project:
             self.project.discard()
         files.remove_rules()
-
-    def _print(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.console.print_line(line)

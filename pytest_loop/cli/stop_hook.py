@@ -20,8 +20,9 @@ import pytest
 from pytest_loop.cli.session_arguments import build_judging_arguments, find_artifact
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.model import stop_message
+from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Assessment, RunCriteria
+from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.redaction import Redactor

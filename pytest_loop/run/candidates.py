@@ -1,4 +1,4 @@
-"""Several candidates for one edit: each in a work tree of its own, all at once; all are judged, and the best stays."""
+"""Several candidates for one edit: each agent works in its own worktree, all are evaluated, and the best is kept."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnavailableError, StopRequestedError
+from pytest_loop.core.events.run_payloads import CandidateResult
 from pytest_loop.core.judging.tampering import is_void
-from pytest_loop.core.model.run_state import Assessment, SealFinding
+from pytest_loop.core.model.evaluation import Assessment, SealFinding
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.store import disk
 from pytest_loop.workspace.file_scan import ScanScope, scan_files
@@ -22,12 +22,12 @@ from pytest_loop.workspace.git_worktree import Worktree, compute_folder_diff, co
 from pytest_loop.workspace.project_diff import ProjectDiff
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-MOST_NAMED = 20
+MOST_PATHS = 20
 
 
 @dataclass
 class Candidate:
-    """One attempt: who made it and where, what it changed, and what the rules say about it."""
+    """One attempt: its agent and worktree, what it changed, and its evaluation."""
 
     number: int
     agent: Agent
@@ -36,88 +36,96 @@ class Candidate:
     reply: AgentReply = field(default_factory=AgentReply)
     error: AgentError | None = None
     after: FileTree | None = None
-    change: ProjectDiff | None = None
-    judged: Assessment | None = None
+    diff: ProjectDiff | None = None
+    evaluation: Assessment | None = None
     findings: list[SealFinding] = field(default_factory=list)
 
     @property
-    def lines(self) -> int:
-        """How many lines it changed."""
-        return self.change.lines_added + self.change.lines_removed if self.change else 0
+    def changed_lines(self) -> int:
+        return self.diff.lines_added + self.diff.lines_removed if self.diff else 0
 
     @property
     def is_edited(self) -> bool:
-        return self.change is not None and bool(self.change.paths)
+        return self.diff is not None and bool(self.diff.paths)
 
     @property
     def rank(self) -> tuple[bool, float, int, int]:
-        """The best is the smallest: never one that touched what judges, then by score, then the smallest change."""
-        score = self.judged.score if self.judged else -1.0
-        return is_void(self.findings), -score, self.lines, self.number
+        """The smallest is the best: no edit of sealed files, then the highest score, then the smallest change."""
+        score = self.evaluation.score if self.evaluation else -1.0
+        return is_void(self.findings), -score, self.changed_lines, self.number
 
-    def told(self, *, is_kept: bool) -> dict[str, Any]:
-        """As the history has it."""
-        said: dict[str, Any] = {"candidate": self.number, "agent": self.agent.name, "kept": is_kept}
-        usage = self.reply.usage.model_dump(exclude_none=True)
-        said |= {"lines": self.lines, **({"usage": usage} if usage else {})}
-        said |= {"changed": list(self.change.paths[:MOST_NAMED])} if self.change else {}
-        if self.judged:
-            said |= {"score": self.judged.score, "passed": self.judged.passed, "failed": len(self.judged.failed)}
-        said |= {"void": True} if is_void(self.findings) else {}
-        said |= {"error": str(self.error)} if self.error else {}
-        return said
+    def summarise(self, *, is_kept: bool) -> CandidateResult:
+        """Return what the history records."""
+        evaluation = self.evaluation
+        return CandidateResult(
+            candidate=self.number,
+            agent=self.agent.name,
+            kept=is_kept,
+            lines=self.changed_lines,
+            usage=self.reply.usage,
+            changed=tuple(self.diff.paths[:MOST_PATHS]) if self.diff else None,
+            score=evaluation.score if evaluation else None,
+            passed=evaluation.passed if evaluation else None,
+            failed=len(evaluation.failed) if evaluation else None,
+            void=is_void(self.findings),
+            error=str(self.error) if self.error else "",
+        )
 
 
 @dataclass(frozen=True)
-class Trying:
-    """The project, who makes candidates in the folder of each (`make`, `ask`), and who judges what is there now."""
+class CandidateRound:
+    """One edit by several candidates; `make_agent` makes an agent for a folder, `evaluate` judges the project."""
 
     project: SealedFiles
     folder: Path
     count: int
-    make: Callable[[Path], Agent]
+    make_agent: Callable[[Path], Agent]
     ask: Callable[[Candidate, Callable[[], bool]], AgentReply]
-    judge: Callable[[], Assessment]
-    say: PrintLine
+    evaluate: Callable[[], Assessment]
+    print_line: PrintLine
 
-    def tried(self) -> tuple[Candidate, list[Candidate]]:
-        """The best candidate, whose files are in place then, and all of them."""
-        start = self._start()
-        with self._made() as candidates:
-            self._asked(candidates)
-            if failed := [one.error for one in candidates if one.error and not one.is_edited]:
-                if len(failed) == len(candidates):
-                    raise failed[0]
-                for error in failed:
-                    self.say(str(error))
-            disk.write_atomically(self._note, start.to_json())
+    def choose(self) -> tuple[Candidate, list[Candidate]]:
+        """Return the best candidate, whose files are then in the project, and all of them."""
+        start = self._save_start()
+        with self._make_candidates() as candidates:
+            self._ask_all(candidates)
+            self._report_errors(candidates)
+            disk.write_atomically(self._start_file, start.to_json())
             try:
-                for one in candidates:
-                    self._judged(one, start)
-                best = min(candidates, key=lambda one: one.rank)
-                self._lay(best)
+                for candidate in candidates:
+                    self._evaluate(candidate, start)
+                best = min(candidates, key=lambda candidate: candidate.rank)
+                self._copy_to_project(best)
             except BaseException:
                 self.project.restore_tree(start)
                 raise
             finally:
-                disk.remove_file(self._note)
-        self.say(f"candidate {best.number} of {self.count} is kept")
+                disk.remove_file(self._start_file)
+        self.print_line(f"candidate {best.number} of {self.count} is kept")
         return best, candidates
 
+    def _report_errors(self, candidates: list[Candidate]) -> None:
+        """Print the errors of candidates without an edit; if there are no others, raise the first."""
+        errors = [candidate.error for candidate in candidates if candidate.error and not candidate.is_edited]
+        if errors and len(errors) == len(candidates):
+            raise errors[0]
+        for error in errors:
+            self.print_line(str(error))
+
     @property
-    def _note(self) -> Path:
-        """Where it is written down how the files were before the first candidate was judged among them."""
+    def _start_file(self) -> Path:
+        """The files as they were before the first candidate was evaluated among them."""
         return self.folder / "before-candidates.json"
 
-    def _start(self) -> FileTree:
-        """The files as they are; after a crash among the candidates, as they were before."""
-        if left := disk.read_file(self._note):
-            self.project.restore_tree(FileTree.from_json(left))
-            disk.remove_file(self._note)
+    def _save_start(self) -> FileTree:
+        """Save the files of the project; after a crash, restore those from before the candidates first."""
+        if data := disk.read_file(self._start_file):
+            self.project.restore_tree(FileTree.from_json(data))
+            disk.remove_file(self._start_file)
         return self.project.save_current()
 
     @contextmanager
-    def _made(self) -> Iterator[list[Candidate]]:
+    def _make_candidates(self) -> Iterator[list[Candidate]]:
         with ExitStack() as stack:
             candidates = []
             for number in range(1, self.count + 1):
@@ -128,46 +136,47 @@ class Trying:
                     worktree.create(self.project.scope)
                 except GitError as error:
                     raise AgentUnavailableError(f"there is no work tree for a candidate: {error}") from None
-                agent = self.make(worktree.project)
+                agent = self.make_agent(worktree.project)
                 stack.callback(agent.close)
-                candidates.append(
-                    Candidate(number, agent, worktree.project, scan_files(worktree.project, ScanScope("")))
-                )
+                before = scan_files(worktree.project, ScanScope(""))
+                candidates.append(Candidate(number, agent, worktree.project, before))
             yield candidates
 
-    def _asked(self, candidates: list[Candidate]) -> None:
-        """Let all work at the same time; where one is interrupted, nobody waits for the others."""
-        leaving = threading.Event()
+    def _ask_all(self, candidates: list[Candidate]) -> None:
+        """Let all agents work at the same time; if one is interrupted, the others are cancelled."""
+        cancelled = threading.Event()
 
-        def work(one: Candidate) -> None:
+        def work(candidate: Candidate) -> None:
             try:
-                one.reply = self.ask(one, leaving.is_set)
+                candidate.reply = self.ask(candidate, cancelled.is_set)
             except (AgentUnavailableError, StopRequestedError):
-                leaving.set()
+                cancelled.set()
                 raise
             except AgentError as error:
-                one.error = error
-            one.after = scan_files(one.folder, ScanScope(""), one.before)
-            one.change = compute_folder_diff(self.project.root, one.before, one.folder, one.after)
+                candidate.error = error
+            folder = candidate.folder
+            candidate.after = scan_files(folder, ScanScope(""), candidate.before)
+            candidate.diff = compute_folder_diff(self.project.root, candidate.before, folder, candidate.after)
 
         with ThreadPoolExecutor(len(candidates)) as pool:
             try:
-                for running in [pool.submit(work, one) for one in candidates]:
-                    running.result()
+                for future in [pool.submit(work, candidate) for candidate in candidates]:
+                    future.result()
             except BaseException:
-                leaving.set()
+                cancelled.set()
                 raise
 
-    def _judged(self, one: Candidate, start: FileTree) -> None:
-        """Judge a candidate where the run judges everything, sealed as ever; the files are those from before then."""
-        if not one.is_edited:
+    def _evaluate(self, candidate: Candidate, start: FileTree) -> None:
+        """Evaluate a candidate in the project itself, sealed as ever, and restore the files afterwards."""
+        if not candidate.is_edited:
             return
-        self._lay(one)
-        one.findings = self.project.enforce_seal()
-        one.judged = self.judge()
+        self._copy_to_project(candidate)
+        candidate.findings = self.project.enforce_seal()
+        candidate.evaluation = self.evaluate()
         self.project.restore_tree(start)
-        self.say(f"candidate {one.number}: score {one.judged.score:.3g}, {one.lines} lines changed")
+        score, lines = candidate.evaluation.score, candidate.changed_lines
+        self.print_line(f"candidate {candidate.number}: score {score:.3g}, {lines} lines changed")
 
-    def _lay(self, one: Candidate) -> None:
-        if one.change and one.after:
-            copy_changes(one.folder, one.after, one.change.changes, self.project.root)
+    def _copy_to_project(self, candidate: Candidate) -> None:
+        if candidate.diff and candidate.after:
+            copy_changes(candidate.folder, candidate.after, candidate.diff.changes, self.project.root)

@@ -1,35 +1,35 @@
-"""What earlier runs of this project teach, read from their histories: there is no other store."""
+"""Lessons from the histories of earlier runs of the same project."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
-from pytest_loop.core.reporting.lessons import Lesson, lessons
+from pytest_loop.core.reporting.lessons import Lesson, find_lessons
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
-# Older runs speak of a project that is no more.
+# Older runs are about a project that has changed too much.
 LONGEST_DAYS = 90
 MOST_RUNS = 50
 
 
-def remembered(store: Store, own: RunFiles) -> tuple[Lesson, ...]:
-    """The lessons of the other runs, the latest of them where there are very many."""
-    others = [files for files in store.list_runs() if files.alias != own.alias]
-    latest = sorted(others, key=_changed, reverse=True)[:MOST_RUNS]
-    return tuple(lesson for files in latest for lesson in _of(files))
+def load_lessons(store: Store, current: RunFiles) -> tuple[Lesson, ...]:
+    """Return the lessons of the latest other runs."""
+    others = [files for files in store.list_runs() if files.alias != current.alias]
+    latest = sorted(others, key=_get_modification_time, reverse=True)[:MOST_RUNS]
+    return tuple(lesson for files in latest for lesson in _load_run(files))
 
 
-def _of(files: RunFiles) -> Iterator[Lesson]:
-    """Those of a run that is recent, and whose history nobody has edited."""
+def _load_run(files: RunFiles) -> Iterator[Lesson]:
+    """Yield the lessons of a run that is recent and whose history is undamaged."""
     since = (datetime.now(timezone.utc) - timedelta(days=LONGEST_DAYS)).isoformat()
     history = files.read_history()
     if history.events and not history.damage and history.events[-1].ts >= since:
-        yield from lessons(history.events, files.alias)
+        yield from find_lessons(history.events, files.alias)
 
 
-def _changed(files: RunFiles) -> float:
+def _get_modification_time(files: RunFiles) -> float:
     try:
         return files.history.stat().st_mtime
     except OSError:

@@ -1,4 +1,4 @@
-"""An evaluation of a run: a session, who answers its questions, and what gives a cheat away."""
+"""One evaluation of a run: a session, the judge that answers its questions, and evidence of tampering."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pytest_loop.core.judging.tampering import (
     find_test_machinery,
     is_void,
 )
-from pytest_loop.core.model.run_state import Assessment, RunState, Sealed, SealFinding, Usage
+from pytest_loop.core.model.evaluation import Assessment, Sealed, SealFinding
+from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.run.context import RunContext
 from pytest_loop.session.judge_service import JudgeService
@@ -26,128 +27,130 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass
-class Examination:
-    """Judges what is there now; `spend` hears who was asked as a judge, and what that has cost.
+class Evaluator:
+    """Judges the current files; `add_cost` receives what the judge costs.
 
-    `judgement` is what the session said.
+    `judgement` is the report of the last session. `manifest` is the workload of an experiment.
     """
 
     tools: RunContext
     state: RunState
-    wanted: Callable[[], bool]
-    spend: Callable[[str, Usage], None]
+    should_continue: Callable[[], bool]
+    add_cost: Callable[[str, Usage], None]
+    manifest: str = ""
     judgement: SessionResult = field(default_factory=SessionResult)
 
-    def whole(self) -> Assessment:
-        """What the rules say; where files are judged, also whether that can be believed."""
+    def evaluate(self) -> Assessment:
+        """Judge by the rules; files are also checked for tampering."""
         project = self.tools.project
-        return self.quick() if project is None else self._sealed(project)
+        return self.evaluate_rules() if project is None else self._evaluate_sealed(project)
 
-    def quick(self) -> Assessment:
-        """What the rules say."""
+    def evaluate_rules(self) -> Assessment:
+        """Judge by the rules alone."""
         project = self.tools.project
-        return self._judged(project.digest if project else self.tools.artifact.compute_hash())[0]
+        return self._judge(project.digest if project else self.tools.artifact.compute_hash())
 
-    def _sealed(self, project: SealedFiles) -> Assessment:
-        findings = [*self.state.tampered, *project.enforce_seal(), *self._kept_rules()]
-        self._remember(project)
-        one, judgement = self._judged(project.digest)
-        if self._is_greener_by_itself(one):
-            one, judgement = self._judged(project.digest)
-            if self._is_greener_by_itself(one):
+    def _evaluate_sealed(self, project: SealedFiles) -> Assessment:
+        findings = [*self.state.signals.tampering, *project.enforce_seal(), *self._restore_rules()]
+        self._save_checkpoint(project)
+        evaluation = self._judge(project.digest)
+        if self._is_unstable(evaluation):
+            evaluation = self._judge(project.digest)
+            if self._is_unstable(evaluation):
                 detail = "the score rose, although no file has changed"
                 findings.append(SealFinding(kind="unstable", rule="the tests", detail=detail))
-        findings += [*project.enforce_seal(), *self._suspicions(project, judgement)]
-        return one.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
+        findings += [*project.enforce_seal(), *self._find_tampering(project)]
+        return evaluation.model_copy(update={"void": is_void(findings), "findings": tuple(findings)})
 
-    def _kept_rules(self) -> Iterator[SealFinding]:
-        """What was inferred judges as it was when the run began."""
-        files = self.tools.files
-        if self.state.inferred and not files.save_rules(self.state.inferred):
+    def _restore_rules(self) -> Iterator[SealFinding]:
+        """Restore inferred rules to what they were when the run began."""
+        files, rules = self.tools.files, self.state.setup.inferred_rules
+        if rules and not files.save_rules(rules):
             yield SealFinding(kind="sealed", path=files.rules.name, detail="was changed, and was put back")
 
-    def _is_greener_by_itself(self, one: Assessment) -> bool:
+    def _is_unstable(self, evaluation: Assessment) -> bool:
+        """Return whether the score rose although no file has changed."""
         before = self.state.evaluation
-        if before is None or before.phase is not one.phase or before.void:
+        if before is None or before.phase is not evaluation.phase or before.void:
             return False
-        return before.artifact_sha256 == one.artifact_sha256 and one.score > before.score
+        return before.artifact_sha256 == evaluation.artifact_sha256 and evaluation.score > before.score
 
-    def _judged(self, artifact_hash: str) -> tuple[Assessment, SessionResult]:
-        """One session, and what it says about every rule; what would be a success is judged whole."""
-        found = self._session(artifact_hash, reuse=not self.tools.settings.judging.no_reuse)
-        if found[0].passed and found[1].has_reused_evidence:
-            return self._session(artifact_hash, reuse=False)
-        return found
+    def _judge(self, artifact_hash: str) -> Assessment:
+        """Run one session; a success that rests on reused results is judged again without them."""
+        evaluation = self._run_session(artifact_hash, reuse=not self.tools.settings.judging.no_reuse)
+        if evaluation.passed and self.judgement.has_reused_evidence:
+            return self._run_session(artifact_hash, reuse=False)
+        return evaluation
 
-    def _session(self, artifact_hash: str, *, reuse: bool) -> tuple[Assessment, SessionResult]:
+    def _run_session(self, artifact_hash: str, *, reuse: bool) -> Assessment:
         state = self.state
-        judge = self._seated()
-        broker = JudgeService(judge.answer, judge.dismiss) if judge else None
+        judge = self._make_judge()
+        service = JudgeService(judge.answer, judge.dismiss) if judge else None
         try:
-            judgement = self.judgement = self.tools.session.evaluate(self._order(broker, reuse))
+            judgement = self.judgement = self.tools.session.evaluate(self._build_order(service, reuse))
         finally:
-            if judge and broker:
-                broker.close()
+            if judge and service:
+                service.close()
                 if judge.was_asked:
-                    self.spend(judge.agent.name, judge.usage)
+                    self.add_cost(judge.agent.name, judge.usage)
         modules = [rule for rule in state.criteria.get_active_rules(state.phase) if is_module_rule(rule)]
         reported = judgement.group_by_rule() | {rule.key: judgement.find_module_evidence(rule.id) for rule in modules}
         missing = judgement.make_missing_evidence()
-        own = self.tools.hook.pytest_loop_score
-        made = assess(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, own)
-        return made, judgement
+        score_hook = self.tools.hook.pytest_loop_score
+        return assess(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, score_hook)
 
-    def _remember(self, project: SealedFiles) -> None:
-        """The files as they are judged, to come back to; a repository that takes none is no reason to stop."""
-        project.save_checkpoint(self.state.iteration)
+    def _save_checkpoint(self, project: SealedFiles) -> None:
+        """Save the files as they are judged; a repository that accepts no checkpoint does not stop the run."""
+        iteration = self.state.iteration
+        project.save_checkpoint(iteration)
         if self.tools.checkpoints:
             try:
-                self.tools.checkpoints.write(self.state.iteration, project.current, f"iteration {self.state.iteration}")
+                self.tools.checkpoints.write(iteration, project.current, f"iteration {iteration}")
             except GitError as error:
                 self.tools.live.write(f"no checkpoint: {error}")
 
-    def _suspicions(self, project: SealedFiles, judgement: SessionResult) -> Iterator[SealFinding]:
-        """What the files and the session give away, beside edits of what judges."""
-        sealed = self.state.sealed or Sealed()
+    def _find_tampering(self, project: SealedFiles) -> Iterator[SealFinding]:
+        """Yield evidence of tampering in the files and the session, beside edits of sealed files."""
+        seal, judgement = self.state.setup.seal or Sealed(), self.judgement
         if judgement.exit_status is not None and not (judgement.canaries and all(judgement.canaries)):
             yield SealFinding(kind="canary", rule="the canary", detail="a test that must fail did not fail")
-        new = sorted(judgement.plugins - set(sealed.plugins))
+        new = sorted(judgement.plugins - set(seal.plugins))
         if new:
             yield SealFinding(kind="plugin", rule="plugins", detail=f"there are new ones: {', '.join(new[:3])}")
-        if hash_site_files() != sealed.site:
+        if hash_site_files() != seal.site:
             yield SealFinding(kind="site", rule="the environment", detail="what every interpreter loads first changed")
         sources = project.list_changed_sources()
         if sources:
-            known = frozenset(name for text in project.read_product_sources() for name in find_test_machinery(text))
+            machinery = frozenset(name for text in project.read_product_sources() for name in find_test_machinery(text))
             is_linted = not all(is_test_rule(rule) for rule in self.state.criteria.rules)
-            yield from find_suspicious_changes(sources, known, is_linted=is_linted)
+            yield from find_suspicious_changes(sources, machinery, is_linted=is_linted)
             yield from find_copied_literals(sources, project.read_sealed_sources())
 
-    def _order(self, broker: JudgeService | None, reuse: bool) -> SessionOrder:
-        rules = self.state.criteria.by_id
-        prepared = (self.state.prepared_checks or {}).get("checks", [])
+    def _build_order(self, service: JudgeService | None, reuse: bool) -> SessionOrder:
+        rules, prepared = self.state.criteria.by_id, self.state.prepared_checks
+        checks = [check for check in prepared.checks if check.rule_id in rules] if prepared else []
         return SessionOrder(
             phase=self.state.phase,
             artifact="" if self.tools.project else str(self.tools.artifact.path),
             canary=secrets.token_hex(8) if self.tools.project else "",
-            prepared_checks={rules[one["rule_id"]].key: one["check"] for one in prepared if one["rule_id"] in rules},
+            prepared_checks={rules[check.rule_id].key: check.check for check in checks},
             confirmed_rules=self.tools.settings.judging.confirm,
-            judge_address=broker.address if broker else "",
-            judge_key=broker.key if broker else "",
-            manifest=self.state.notebook.manifest if self.state.notebook else "",
+            judge_address=service.address if service else "",
+            judge_key=service.key if service else "",
+            manifest=self.manifest,
             can_reuse=reuse,
-            can_stop_early=self.tools.settings.judging.stop_early and self.state.notebook is None,
+            can_stop_early=self.tools.settings.judging.stop_early and not self.manifest,
         )
 
-    def _seated(self) -> Judge | None:
-        """Who answers the questions of rules in an evaluation."""
+    def _make_judge(self) -> Judge | None:
+        """Return the judge that answers the questions of rules."""
         if self.tools.judge is None:
             return None
         return Judge(
             self.tools.judge,
             self.tools.settings.root,
             self.tools.nonce,
-            lambda: self.tools.make_watch(self.wanted),
+            lambda: self.tools.make_watch(self.should_continue),
             self.tools.settings.prompts,
             lambda request: self.tools.hook.pytest_loop_make_prompt(request=request),
             self.state.iteration,

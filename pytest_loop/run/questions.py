@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pytest_loop.core.machine.stop_reasons import is_rejected
-from pytest_loop.core.model.run_state import Opinion, RunState
+from pytest_loop.core.events.run_payloads import ReviewDone
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Opinion
 from pytest_loop.core.workload.analysis import OPTIONS
 from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
 from pytest_loop.inference.clarity import (
@@ -43,30 +44,30 @@ class Gates:
         The user is asked after an agent has worked, unless a review has just rejected the result.
         """
         has_worked = state.iteration > 1 or bool(state.plan)
-        if not has_worked or is_rejected(state) or not self._must_ask(Gate.ITERATION, state):
+        if not has_worked or state.is_rejected or not self._must_ask(Gate.ITERATION, state):
             return True
         unmet = len(state.evaluation.unmet) if state.evaluation else 0
         question = render_iteration_question(state.iteration, state.max_iterations, unmet)
         answer = self.read_answer(f"{question} [Y/n] ")
         return None if answer is None else answer.lower() in YES_BY_DEFAULT
 
-    def review(self, state: RunState) -> dict[str, Any] | None:
+    def review(self, state: RunState) -> ReviewDone | None:
         """Return the user's opinion of a result that passes; None without a question, or if there is one already."""
-        if state.review is not None or not self._must_ask(Gate.SUCCESS, state):
+        if state.signals.review is not None or not self._must_ask(Gate.SUCCESS, state):
             return None
         total = state.evaluation.total if state.evaluation else 0
         answer = self.read_answer(f"{render_success_question(total)} [Y/n] ")
         if answer is None:
-            return {"status": Opinion.PENDING.value}
+            return ReviewDone(status=Opinion.PENDING)
         if answer.lower() in YES_BY_DEFAULT:
-            return {"status": Opinion.APPROVE.value}
+            return ReviewDone(status=Opinion.APPROVE)
         feedback = answer if answer.lower() not in ("n", "no") else self.read_answer("what is missing? ") or ""
-        return {"status": Opinion.REJECT.value, "feedback": feedback}
+        return ReviewDone(status=Opinion.REJECT, feedback=feedback)
 
     def _must_ask(self, gate: Gate, state: RunState) -> bool:
         decision = decide_gate(
             gate,
-            Shape(state.manner.shape),
+            Shape(state.setup.draft.shape),
             self.confirm,
             is_agreed=self.is_agreed,
             is_terminal=self.is_terminal,

@@ -8,22 +8,22 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from pytest_loop.core.model.run_state import Event, Kind, RunState
-from pytest_loop.core.reporting.closing_verdict import status_block
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.core.reporting.closing_verdict import render_status_block
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
-from pytest_loop.show import github_annotations, summary, workload
-from pytest_loop.show import run as show
+from pytest_loop.show import github_annotations, job_summary, run_tables, run_text
 from pytest_loop.show.live_view import LiveView, choose_style
 from pytest_loop.store.run_files import RunFiles
 
 # Events after which other loops read where this one stands.
-_STATUS_EVENTS = frozenset(kind.value for kind in (Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
+_STATUS_EVENTS = frozenset((Kind.EVALUATION_DONE, Kind.STOPPED, Kind.FAILED))
 # Events that are shown at every verbosity.
 _DECISIVE_EVENTS = frozenset(
-    kind.value
-    for kind in (
+    (
         Kind.EVALUATION_DONE,
         Kind.BASELINE_DONE,
         Kind.PHASE_SWITCHED,
@@ -51,27 +51,26 @@ class RunReporter:
     def report_event(self, event: Event, state: RunState) -> None:
         """Show an event in as many lines as the verbosity allows."""
         if self.settings.verbosity > 0:
-            self.live.write(next(show.history_lines([event])).rstrip())
-        write = self.live.write if event.event in _DECISIVE_EVENTS else self.live.explain
-        book = state.notebook
-        for line in workload.event_lines(event, state, book) if book else show.event_lines(event, state):
+            self.live.write(next(run_tables.render_history([event])).rstrip())
+        write = self.live.write if event.kind in _DECISIVE_EVENTS else self.live.explain
+        for line in run_text.render_event(event, state):
             write(line)
-        if self.settings.output.status_block and event.event in _STATUS_EVENTS:
-            self.live.write("\n".join(status_block(state, show.following(state))))
+        if self.settings.output.status_block and event.kind in _STATUS_EVENTS:
+            self.live.write("\n".join(render_status_block(state, run_text.describe_next_step(state))))
         self.live.update(state)
 
     def report_end(self, state: RunState, files: RunFiles) -> None:
         """Show the result, with annotations and a summary where a build server displays them."""
         self.live.close()
-        for line in show.end_lines(state):
+        for line in run_text.render_end(state):
             self.console.print_line(line)
         if github_annotations.is_on_github(os.environ):
             folder = github_annotations.find_folder_in_checkout(self.settings.root, os.environ)
             for line in github_annotations.render_annotations(state, folder):
                 self.console.print_line(self.redact(line))
-        if os.environ.get(summary.VARIABLE):
-            text = self.redact(summary.summary(state, files.read_history().events))
-            if problem := summary.append(text, os.environ):
+        if os.environ.get(job_summary.VARIABLE):
+            text = self.redact(job_summary.render_summary(state, files.read_history().events))
+            if problem := job_summary.append_summary(text, os.environ):
                 self.console.print_line(problem)
 
     @contextlib.contextmanager

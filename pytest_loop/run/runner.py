@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +15,9 @@ import pytest
 from pytest_loop.agents import prompts
 from pytest_loop.agents.factory import AgentFactory
 from pytest_loop.agents.protocol import Agent, AgentUnavailableError
-from pytest_loop.core.model.run_state import RunState, Target
+from pytest_loop.core.machine.experiment_machine import select_machine
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.redaction import RedactedStream, Redactor
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.project_context import FILES, extract_context, render_notes
@@ -25,10 +28,11 @@ from pytest_loop.run import restore
 from pytest_loop.run.console import Console
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
-from pytest_loop.run.earlier_runs import remembered
+from pytest_loop.run.earlier_runs import load_lessons
 from pytest_loop.run.questions import Gates
 from pytest_loop.run.reporter import RunReporter
 from pytest_loop.run.sessions import SessionFactory
+from pytest_loop.run.steps import RunSteps, Steps
 from pytest_loop.session.redaction import RedactedSession
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.settings.settings import Settings
@@ -48,6 +52,7 @@ class Runner:
     hook: Any
     console: Console
     sessions: SessionFactory
+    make_steps: Callable[[RunState, RunContext], Steps] = lambda _state, _context: RunSteps()
     redact: Redactor = field(default_factory=lambda: Redactor(os.environ))
 
     @cached_property
@@ -61,8 +66,8 @@ class Runner:
         """Raise `UsageError` for agents and prompts that cannot be used."""
         if self.settings.prompts:
             prompts.check_templates(self.settings.prompts)
-        named = self.settings.agents
-        for flag, specs in (("--loop-agent", named.agent), ("--loop-judge", (named.judge,))):
+        chosen = self.settings.agents
+        for flag, specs in (("--loop-agent", chosen.agent), ("--loop-judge", (chosen.judge,))):
             for spec in filter(None, specs):
                 try:
                     self.agents.check(spec)
@@ -71,9 +76,9 @@ class Runner:
 
     def check_candidates(self, state: RunState) -> None:
         """Raise `UsageError` for several candidates without files to edit, or without git for their work trees."""
-        if state.candidates == 1:
+        if state.setup.candidates == 1:
             return
-        if state.target is not Target.WORKSPACE:
+        if state.setup.target is not Target.WORKSPACE:
             raise pytest.UsageError("--loop-candidates: expected a run that edits files, found one of a document")
         if reason := Checkpoints(self.settings.root, state.run_id).unavailable_reason:
             raise pytest.UsageError(f"--loop-candidates: {reason}")
@@ -83,8 +88,8 @@ class Runner:
         try:
             with ExitStack() as cleanup:
                 cleanup.callback(files.release)
-                if state.sealed and project is None:
-                    project = restore.opened(self.settings.root, files, state.sealed)
+                if state.setup.seal and project is None:
+                    project = restore.open_project(self.settings.root, files, state.setup.seal)
                     self.sessions.cache_bytecode(is_new=False)
                 if project:
                     cleanup.callback(project.close)
@@ -93,14 +98,16 @@ class Runner:
                 reporter.live.update(state)
                 self.sessions.print_line = reporter.live.write
                 context = self._make_context(state, files, store, project, reporter, cleanup)
-                return self._drive(Driver(state, store, context, reporter.report_event), context, reporter)
+                machine, steps = select_machine(state), self.make_steps(state, context)
+                driver = Driver(state, machine, steps, store, context, reporter.report_event)
+                return self._drive(driver, context, reporter)
         except AgentUnavailableError as error:
             raise pytest.UsageError(str(error)) from None
 
     def _drive(self, driver: Driver, context: RunContext, reporter: RunReporter) -> RunState:
         mark = process_marks.compute_folder_mark(context.files.folder)
         with process_marks.mark_descendants(mark), reporter.mute_commands():
-            state = driver.run()
+            state: RunState = driver.run()
         self._restore_best(state, context)
         reporter.report_end(state, context.files)  # before the files are released: a follower reads the end
         return state
@@ -115,10 +122,10 @@ class Runner:
         cleanup: ExitStack,
     ) -> RunContext:
         settings = self.settings
-        named = settings.agents
-        specs = (named.agent if "--loop-agent" in settings.flags else ()) or state.agents or named.agent
+        chosen = settings.agents
+        specs = (chosen.agent if "--loop-agent" in settings.flags else ()) or state.setup.agents or chosen.agent
         agents = [self._make_agent(spec, cleanup) for spec in specs]
-        judge_spec = named.judge or state.judge
+        judge_spec = chosen.judge or state.setup.judge
         judge = self._make_agent(judge_spec, cleanup) if judge_spec else None
         gates = Gates(
             Confirm(settings.start.confirm),
@@ -130,7 +137,7 @@ class Runner:
         return RunContext(
             settings,
             files,
-            Artifact(settings.root / state.artifact),
+            Artifact(settings.root / state.setup.artifact),
             RedactedSession(self._make_session(state, files, reporter), self.redact),
             agents,
             judge or (agents[0] if agents else None),
@@ -143,9 +150,9 @@ class Runner:
             make_candidate=lambda rung, folder: self.agents.make_another(specs[rung], folder),
             redact=self.redact,
             nonce=secrets.token_hex(4),
-            workflow_gate=Workflow(state.manner.workflow).instruction if state.manner.workflow else "",
+            workflow_gate=Workflow(state.setup.draft.workflow).instruction if state.setup.draft.workflow else "",
             project_notes=render_notes(extract_context(read_files(settings.root, FILES))),
-            lessons=remembered(store, files) if named.memory else (),
+            lessons=load_lessons(store, files) if chosen.memory else (),
         )
 
     def _make_agent(self, spec: str, cleanup: ExitStack) -> Agent:
@@ -155,7 +162,7 @@ class Runner:
 
     def _make_session(self, state: RunState, files: RunFiles, reporter: RunReporter) -> SubprocessSession:
         """Return the session of the run, shown live and stopped with the run."""
-        session = self.sessions.make(state.arguments, parse_time(state.created_at))
+        session = self.sessions.make(state.setup.arguments, parse_time(state.created_at))
         session.on_output = RedactedStream(reporter.live.write_session_output, self.redact)
 
         def should_continue() -> bool:
@@ -174,10 +181,10 @@ class Runner:
 
     def _restore_best(self, state: RunState, context: RunContext) -> None:
         """Restore the files of the best iteration after a run without success, if `--loop-keep best` is set."""
-        best, project = state.best, context.project
+        best, project = state.progress.best, context.project
         if project is None or best is None or state.stop.passed or self.settings.workspace.keep != "best":
             return
         if best.iteration != state.iteration:
-            restore.restored(project, context.files.read_history().events, best.iteration)
+            restore.restore_iteration(project, context.files.read_history().events, best.iteration)
             context.files.write_artifact(self.redact(project.compute_diff().text), context.artifact.path)
             context.live.write(f"the files are those of iteration {best.iteration}, which scored {best.score:.3g}")

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pytest_loop.core.model.edit_scopes import can_overlap
-from pytest_loop.core.model.run_state import RunState, Target
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import StateError
@@ -72,10 +73,10 @@ def refuse_overlap(store: Store, files: RunFiles, state: RunState) -> None:
 
 def _find_edit_scope(state: RunState, store: Store) -> EditScope | None:
     """Return what a run may edit; None for a document in the run's folder."""
-    arguments = list(state.arguments)
+    arguments = list(state.setup.arguments)
     root = arguments[arguments.index("--rootdir") + 1] if "--rootdir" in arguments else str(store.project)
-    if state.target is Target.WORKSPACE:
-        return EditScope(root, state.sealed.allow if state.sealed else ())
+    if state.setup.target is Target.WORKSPACE:
+        return EditScope(root, state.setup.seal.allow if state.setup.seal else ())
     run_folder = store.root / state.task_alias
-    is_private = (store.project / state.artifact).is_relative_to(run_folder)
-    return None if is_private else EditScope(root, (f"/{state.artifact}",))
+    is_private = (store.project / state.setup.artifact).is_relative_to(run_folder)
+    return None if is_private else EditScope(root, (f"/{state.setup.artifact}",))

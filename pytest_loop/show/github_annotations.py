@@ -8,8 +8,9 @@ from itertools import islice
 from pathlib import Path
 
 from pytest_loop.core.judging.critique import build_critique
+from pytest_loop.core.model.evaluation import Assessment, Issue, RuleResult
 from pytest_loop.core.model.rules import Finding
-from pytest_loop.core.model.run_state import Assessment, Issue, RuleResult, RunState
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 
 MAX_ANNOTATIONS = 10

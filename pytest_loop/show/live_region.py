@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pytest_loop.core.machine.stop_reasons import budgets
+from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
@@ -37,7 +37,7 @@ class RunProgress:
     def update(self, state: RunState) -> bool:
         """Take over a new state; return whether another step has started."""
         before, self.state = self.state, state
-        for attempt in state.attempts:
+        for attempt in state.progress.attempts:
             mark = ScoreMark(attempt.phase, attempt.score, attempt.void)
             self.marks[attempt.iteration, attempt.phase] = mark
         return before is None or before.current_step is not state.current_step
@@ -113,7 +113,7 @@ def _list_usage(state: RunState) -> Sequence[str]:
     """List what is limited or known; unknown amounts are called so."""
     words = {"usd": "cost {} USD", "tokens": "{} tokens", "seconds": "{} s of steps"}
     parts = []
-    for name, (used, limit) in budgets(state).items():
+    for name, (used, limit) in get_budgets(state).items():
         if limit is None and (used is None or name == "seconds"):
             continue
         amount = "unknown" if used is None else f"{used:,.0f}" if name != "usd" else f"{used:.3g}"

@@ -71,6 +71,11 @@ def _format_result(word: str, result: Result) -> str:
     return text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 3] + "..."
 
 
+def format_score(score: float) -> str:
+    """Format a score exactly as it was written, so that 0.9 is nine tenths."""
+    return format_decimal(Fraction(repr(score)))
+
+
 def format_decimal(number: Fraction) -> str:
     """Format a number with at most three decimals, rounded down so that 0.8999 never reads as 0.9."""
     thousandths = number * 1000

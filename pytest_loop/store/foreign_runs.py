@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.event_changes import list_awaited_steps
 from pytest_loop.core.model.rules import Severity, infer_phase
-from pytest_loop.core.model.run_state import Place, RunState, Step
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Place, Step
 from pytest_loop.store import disk
 
 RULE_FILE = "criteria.rules.json"
@@ -82,12 +83,12 @@ def prepare_state(state: RunState, folder: Path, project: Path) -> RunState:
         rule if rule.key else rule.model_copy(update={"key": f"{prefix}::{rule.id}"}) for rule in state.criteria.rules
     ]
     update: dict[str, Any] = {
-        "artifact": state.artifact or _relative_to(artifact, project),
-        "artifact_hash": state.artifact_hash or disk.hash_file(artifact),
+        "artifact": state.setup.artifact or _relative_to(artifact, project),
+        "artifact_hash": state.progress.artifact_hash or disk.hash_file(artifact),
         "criteria": state.criteria.model_copy(update={"rules": tuple(rules)}),
-        "arguments": state.arguments or ("--rootdir", str(project), str(rule_file)),
+        "arguments": state.setup.arguments or ("--rootdir", str(project), str(rule_file)),
     }
-    return _restart_step(state.model_copy(update=update))
+    return _restart_step(state.replace(**update))
 
 
 def _restart_step(state: RunState) -> RunState:
@@ -99,10 +100,10 @@ def _restart_step(state: RunState) -> RunState:
         place = Place.EVALUATE
     awaited: tuple[Step, ...] = ()
     if place is Place.PRODUCE_PREPARE:
-        produced = state if state.iteration > 1 else state.model_copy(update={"artifact_hash": ""})
-        awaited = run_machine.awaited_steps(produced)
+        produced = state if state.iteration > 1 else state.replace(artifact_hash="")
+        awaited = list_awaited_steps(produced)
         place = place if awaited else Place.EVALUATE
-    return state.model_copy(update={"current_step": place, "awaited": awaited})
+    return state.replace(current_step=place, awaited=awaited)
 
 
 def _relative_to(path: Path, project: Path) -> str:

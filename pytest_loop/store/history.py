@@ -13,12 +13,14 @@ from typing import Any, BinaryIO, NoReturn
 
 from pydantic import ValidationError
 
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import RunStarted
+from pytest_loop.core.machine.experiment_machine import select_machine
+from pytest_loop.core.machine.run_machine import IllegalTransition
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.store import disk
 
 MAX_LINE_LENGTH = 64 * 1024 * 1024
-ADOPTED = "run_adopted"
 _PADDING = b"\r\0\t "
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SPACE = re.compile(r"\s*")
@@ -173,16 +175,12 @@ _DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 def fold_events(history: History) -> RunState | None:
     """Return the state that the events lead to, from the last complete state on; None if that is not certain."""
-    events = history.events
-    first = next((index for index in reversed(range(len(events))) if _has_state(events[index])), None)
-    if first is None or first < history.undamaged_from:
-        return None
-    try:
-        return reduce(run_machine.step, events[first + 1 :], run_machine.started(events[first]))
-    except (run_machine.IllegalTransition, ValidationError, KeyError, TypeError, ValueError, AttributeError):
-        history.add_damage("the events of the history do not follow from each other")
-        return None
-
-
-def _has_state(event: Event) -> bool:
-    return event.event in (Kind.RUN_STARTED.value, ADOPTED) and isinstance(event.payload.get("state"), dict)
+    for index in reversed(range(history.undamaged_from, len(history.events))):
+        payload = history.events[index].payload
+        if isinstance(payload, RunStarted):
+            try:
+                return reduce(select_machine(payload.state).apply, history.events[index + 1 :], payload.state)
+            except (IllegalTransition, ValueError, LookupError):
+                history.add_damage("the events of the history do not follow from each other")
+                return None
+    return None

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
-from pytest_loop.core.model.rules import Value
+from pytest_loop.core.events.event import TypedPayload
 from pytest_loop.store import disk
 
 
-class PendingAnswer(Value):
-    """An answer: the text, and the event that will record it. `after` is the hash of the event before."""
+class PendingAnswer(TypedPayload):
+    """An answer: its text, and the payload of its event. `after` is the hash of the event before."""
 
     after: str
-    event: str
-    payload: dict[str, Any]
     text: str
 
 
@@ -28,7 +25,7 @@ class PendingAnswerFile:
         self._path = path
 
     def save(self, answer: PendingAnswer) -> None:
-        disk.write_atomically(self._path, json.dumps(answer.model_dump()).encode(), durable=False)
+        disk.write_atomically(self._path, json.dumps(answer.model_dump(mode="json")).encode(), durable=False)
 
     def load(self, last_hash: str) -> PendingAnswer | None:
         """Return the answer that follows the last event, if there is one."""

@@ -11,18 +11,18 @@ import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from pytest_loop.core.model.run_state import Event, Kind, Reason, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import EditPayload, RunAdopted
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store import disk, foreign_runs, history, snapshot
 from pytest_loop.store.append_only import AppendOnlyFile, RunLog
 from pytest_loop.store.clock import read_clock
-from pytest_loop.store.history import ADOPTED, History
+from pytest_loop.store.history import History
 from pytest_loop.store.lock import Lock, Owner
 from pytest_loop.store.pending_answer import PendingAnswer, PendingAnswerFile
-
-_ANSWER_EVENTS = (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value)
 
 
 class RunFiles:
@@ -123,29 +123,28 @@ class RunFiles:
             self.folder.rmdir()
             self.folder.parent.rmdir()
 
-    def write_answer(self, kind: Kind, payload: dict[str, Any], text: str, path: Path) -> dict[str, Any]:
-        """Write the answer of an agent; return the payload of the event that records it."""
+    def write_answer(self, payload: EditPayload, text: str, path: Path) -> EditPayload:
+        """Write the answer of an agent; return the payload of its event, with the hash of the artifact."""
         data = text.encode("utf-8", "replace")
-        payload = {**payload, "artifact_hash": hashlib.sha256(data).hexdigest()}
+        payload = payload.model_copy(update={"artifact_hash": hashlib.sha256(data).hexdigest()})
         disk.make_folder(self.folder)
-        self._pending_answer.save(
-            PendingAnswer(after=self._last_hash, event=kind.value, payload=payload, text=data.decode())
-        )
+        kind = payload.kind.value if payload.kind else ""
+        self._pending_answer.save(PendingAnswer(after=self._last_hash, event=kind, payload=payload, text=data.decode()))
         self.write_artifact(text, path)
         return payload
 
-    def recover_answer(self, kind: Kind, path: Path, artifact_hash: str) -> dict[str, Any] | None:
+    def recover_answer(self, kind: Kind, path: Path, artifact_hash: str) -> EditPayload | None:
         """Write the artifact of a pending answer, and return the payload of its event.
 
         None means that the step has to be repeated: there is no pending answer, or the artifact was edited since
         (`artifact_hash` is the hash before the answer).
         """
         answer = self._pending_answer.load(self._last_hash)
-        if answer is None or answer.event != kind.value:
+        if answer is None or not isinstance(answer.payload, EditPayload) or answer.payload.kind is not kind:
             return None
         with disk.translate_errors("read", path):
             current_hash = disk.hash_file(path)
-        if current_hash not in ("", artifact_hash, answer.payload.get("artifact_hash")):
+        if current_hash not in ("", artifact_hash, answer.payload.artifact_hash):
             return None
         self.write_artifact(answer.text, path)
         return answer.payload
@@ -159,9 +158,9 @@ class RunFiles:
         if interference:
             self._rewrite_removed_files()
         self.write_snapshot(state)
-        if any(event.event in _ANSWER_EVENTS for event in events):
+        if any(isinstance(event.payload, EditPayload) for event in events):
             self._pending_answer.discard_outdated(self._last_hash)
-        if state.stop_asked:
+        if state.signals.stop_request:
             self.clear_requests()
         if interference:
             raise StateError(
@@ -223,12 +222,12 @@ class RunFiles:
             data = disk.read_file(self.artifact)
             self._artifact = (self.artifact, data) if data is not None else None
         rule_file = self.folder / foreign_runs.RULE_FILE
-        if str(rule_file) in self._state.arguments and not rule_file.exists():
+        if str(rule_file) in self._state.setup.arguments and not rule_file.exists():
             disk.write_atomically(rule_file, foreign_runs.render_rule_file(self._state))
         self._pending_answer.discard_outdated(self._last_hash)
         if not self._is_history_complete:  # from here on the history leads to the state
-            payload = {"state": self._state.model_dump(mode="json"), "because": events.damage}
-            self.append([Event.of(self._state, ADOPTED, payload, read_clock())], self._state)
+            payload = RunAdopted(state=self._state, because=tuple(events.damage))
+            self.append([Event.create(self._state, payload, read_clock())], self._state)
         elif not self._is_snapshot_current:
             self.write_snapshot(self._state)
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.workload.experiment_state import parse_state
 from pytest_loop.errors import StateError
 from pytest_loop.store import disk, foreign_runs
 from pytest_loop.store.history import refuse_constant
@@ -68,7 +69,7 @@ def _parse_snapshot(data: dict[str, Any], path: Path) -> Snapshot:
     is_foreign = "schema_version" not in data
     fields = {name: value for name, value in data.items() if name not in ("schema_version", "last_event")}
     try:
-        state = RunState.model_validate(foreign_runs.normalize_fields(fields) if is_foreign else fields)
+        state = parse_state(foreign_runs.normalize_fields(fields) if is_foreign else fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         return Snapshot(problem=f"{path} is damaged ({'.'.join(map(str, first['loc']))}: {first['msg']})")

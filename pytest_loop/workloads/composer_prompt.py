@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pytest_loop.agents import prompts
-from pytest_loop.core.model.run_state import RunState, Step
+from pytest_loop.core.model.vocabulary import Step
 from pytest_loop.core.text.lengths import clip_text, shorten
 from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.core.text.wording import list_names
-from pytest_loop.core.workload.experiment_state import Notebook
+from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 from pytest_loop.core.workload.hypotheses import MODES, OnRegression, Truth
 from pytest_loop.core.workload.measurement import CaseOutcome, Measurement
 
@@ -23,8 +23,7 @@ _DIFFERENT = "The last edit made cases worse. Try a different approach, or mend 
 
 
 def render_compose_prompt(
-    state: RunState,
-    book: Notebook,
+    state: ExperimentState,
     files: Mapping[str, str],
     docs: Mapping[str, str],
     nonce: str,
@@ -32,25 +31,26 @@ def render_compose_prompt(
     template: Path | None = None,
 ) -> str:
     """Render the prompt of COMPOSE, from a template of the workload if it has one; hidden cases are not in it."""
-    mode = MODES[book.policy.mode]
-    last = book.last or Measurement(iteration=0, results=())
+    experiment = state.experiment
+    mode = MODES[experiment.policy.mode]
+    last = experiment.last or Measurement(iteration=0, results=())
     values = {
-        "trouble": shorten(state.trouble_with(Step.CRITIQUE), 2_000),
+        "trouble": shorten(state.error_of(Step.CRITIQUE), 2_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
         "task": state.task.prompt,
-        "workload_id": book.workload,
-        "plan": book.plan,
-        "feedback": _render_feedback(book),
+        "workload_id": experiment.workload,
+        "plan": experiment.plan,
+        "feedback": _render_feedback(experiment),
         "role": mode.role,
         "focus": mode.focus,
         "shape": mode.hypothesis,
         "success": mode.success,
-        "cases_summary": "\n".join(_list_outcomes(book, last)),
-        "iteration_history": "\n".join(_list_attempts(book)),
-        "current_hypothesis": book.hypotheses[-1].theory if book.hypotheses else "",
-        "evaluation_critiques": _fence("\n\n".join(_list_critiques(book, last)), nonce),
+        "cases_summary": "\n".join(_list_outcomes(experiment, last)),
+        "iteration_history": "\n".join(_list_attempts(experiment)),
+        "current_hypothesis": experiment.hypotheses[-1].theory if experiment.hypotheses else "",
+        "evaluation_critiques": _fence("\n\n".join(_list_critiques(experiment, last)), nonce),
         "domain_docs": _fence(_join_files(docs), nonce),
         "artifact_content": _fence(_join_files(files), nonce),
     }
@@ -65,27 +65,27 @@ def _join_files(files: Mapping[str, str]) -> str:
     return "\n".join(f"--- {name}\n{clip_text(text, LONGEST_FILE)}" for name, text in files.items())
 
 
-def _render_feedback(book: Notebook) -> str:
-    feedback = book.decision.feedback if book.decision and not book.is_edited else ""
-    return "\n".join(filter(None, (feedback, _DIFFERENT if book.regression is OnRegression.DIFFERENT else "")))
+def _render_feedback(experiment: Experiment) -> str:
+    feedback = experiment.decision.feedback if experiment.decision and not experiment.is_edited else ""
+    return "\n".join(filter(None, (feedback, _DIFFERENT if experiment.regression is OnRegression.DIFFERENT else "")))
 
 
-def _list_outcomes(book: Notebook, last: Measurement) -> Iterator[str]:
+def _list_outcomes(experiment: Experiment, last: Measurement) -> Iterator[str]:
     yield f"{last}."
     for title, cases in (
         ("Pass", sorted(last.passing)),
         ("Fail", sorted(last.failing)),
         ("Could not be measured, which says nothing about the files", sorted(last.unmeasured)),
-        ("Look at these first", [case for case in book.focus if case not in book.hidden]),
-        ("These must not become worse", [case for case in book.guards if case not in book.hidden]),
+        ("Look at these first", [case for case in experiment.focus if case not in experiment.hidden]),
+        ("These must not become worse", [case for case in experiment.guards if case not in experiment.hidden]),
     ):
         if cases:
             yield f"{title}: {list_names(cases, MOST_NAMES)}"
 
 
-def _list_attempts(book: Notebook) -> Iterator[str]:
-    judgements = {judgement.iteration: judgement for judgement in book.judgements}
-    for hypothesis in book.hypotheses:
+def _list_attempts(experiment: Experiment) -> Iterator[str]:
+    judgements = {judgement.iteration: judgement for judgement in experiment.judgements}
+    for hypothesis in experiment.hypotheses:
         judgement = judgements.get(hypothesis.iteration)
         truth = (judgement.truth if judgement else Truth.UNTESTED).value.replace("_", " ")
         missed = f"; did not improve: {', '.join(judgement.missed)}" if judgement and judgement.missed else ""
@@ -93,10 +93,10 @@ def _list_attempts(book: Notebook) -> Iterator[str]:
         yield f"- iteration {hypothesis.iteration}: {shorten(hypothesis.theory, 400)} {truth}{missed}{worse}"
 
 
-def _list_critiques(book: Notebook, last: Measurement) -> Iterator[str]:
+def _list_critiques(experiment: Experiment, last: Measurement) -> Iterator[str]:
     """Yield the critiques of failing cases, those in focus first, up to a limit."""
     failing = [result for result in last.results if result.outcome is CaseOutcome.FAILED]
-    ordered = sorted(failing, key=lambda result: (result.id not in book.focus, result.id))
+    ordered = sorted(failing, key=lambda result: (result.id not in experiment.focus, result.id))
     for result in ordered[:MOST_CASES]:
         lines = filter(None, (*(f"- {remark}" for remark in result.critiques), result.difference))
         yield clip_text(f"{result.id}\n" + "\n".join(lines), LONGEST_CASE)

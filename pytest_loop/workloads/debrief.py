@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_loop.core.model.run_state import Event
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.workload.hypotheses import Truth, trend
 from pytest_loop.core.workload.measurement import CaseOutcome, Measurement, compare_measurements
-from pytest_loop.workloads.experiment_history import Trail, trail
+from pytest_loop.workloads.experiment_history import ExperimentHistory, read_experiment
 from pytest_loop.workloads.iteration_report import render_sections
 from pytest_loop.workloads.markdown_text import escape, format_code, join_names, render_table
 
@@ -21,8 +21,8 @@ _TRUTHS = {
 
 def render_debrief(events: Iterable[Event]) -> str:
     """Render all sections of the debrief, and the report of each analysed iteration."""
-    history = trail(events)
-    parts = [f"# Debrief: {escape(history.settings.get('workloadId') or 'workload')}"]
+    history = read_experiment(events)
+    parts = [f"# Debrief: {escape(history.workload_id or 'workload')}"]
     parts += [_render_section(f"## {title}", list_lines(history)) for title, list_lines in _SECTIONS.items()]
     for iteration in history.analyses:
         parts.append(f"## Report of iteration {iteration}")
@@ -34,7 +34,7 @@ def _render_section(title: str, lines: Iterable[str]) -> str:
     return f"{title}\n\n" + ("\n".join(lines) or "None.")
 
 
-def classify_status(history: Trail) -> str:
+def classify_status(history: ExperimentHistory) -> str:
     """Return Converged, Improved, Reverted (all edits were taken back) or Inconclusive."""
     if history.baseline is None or history.final is None:
         return "Inconclusive"
@@ -45,7 +45,7 @@ def classify_status(history: Trail) -> str:
     return "Reverted" if _is_reverted(history) else "Inconclusive"
 
 
-def _is_reverted(history: Trail) -> bool:
+def _is_reverted(history: ExperimentHistory) -> bool:
     remaining: list[tuple[str, str, str]] = []
     for option in history.edits.values():
         file, current, proposed = option.edit
@@ -56,10 +56,10 @@ def _is_reverted(history: Trail) -> bool:
     return bool(history.edits) and not remaining
 
 
-def _list_summary(history: Trail) -> Iterator[str]:
+def _list_summary(history: ExperimentHistory) -> Iterator[str]:
     yield f"- Status: {classify_status(history)}"
-    yield f"- Workload: {escape(history.settings.get('workloadId') or 'unknown')}"
-    yield f"- Mode: {escape(history.settings.get('mode') or 'precision')}"
+    yield f"- Workload: {escape(history.workload_id or 'unknown')}"
+    yield f"- Mode: {escape(history.mode)}"
     yield f"- Iterations: {len(history.iterations)}"
     yield f"- Baseline: {history.baseline or 'not measured'}"
     yield f"- Final: {history.final or 'not measured'}"
@@ -68,18 +68,18 @@ def _list_summary(history: Trail) -> Iterator[str]:
     if history.held_out:
         yield f"- Held out, and seen by no composer: {history.held_out[0]}/{history.held_out[1]} passing"
     yield f"- Ended: {escape(history.reason or 'not yet')}"
-    if history.calibration and not history.calibration.get("passed"):
-        errors = history.calibration.get("errors") or ["unknown"]
+    if history.calibration and not history.calibration.passed:
+        errors = history.calibration.errors or ("unknown",)
         yield f"- Calibration failed {len(errors)} times, the last time with: {escape(errors[-1])}"
 
 
-def _list_settings(history: Trail) -> Iterator[str]:
+def _list_settings(history: ExperimentHistory) -> Iterator[str]:
     for key, value in history.settings.items():
         if isinstance(value, (str, int, list)) and value:
             yield f"- `{key}`: {escape(', '.join(map(str, value)) if isinstance(value, list) else value)}"
 
 
-def _list_hypotheses(history: Trail) -> Iterator[str]:
+def _list_hypotheses(history: ExperimentHistory) -> Iterator[str]:
     rows = []
     for iteration, hypothesis in history.hypotheses.items():
         judgement = history.judgements.get(iteration)
@@ -91,7 +91,7 @@ def _list_hypotheses(history: Trail) -> Iterator[str]:
     yield from render_table(["Iteration", "Hypothesis", "Prediction", "Outcome", "Mechanism"], rows)
 
 
-def _list_iterations(history: Trail) -> Iterator[str]:
+def _list_iterations(history: ExperimentHistory) -> Iterator[str]:
     rows = [["0", str(history.baseline), "", "", "Baseline"]] if history.baseline else []
     for before, after in history.pairs():
         change = compare_measurements(before, after)
@@ -102,13 +102,13 @@ def _list_iterations(history: Trail) -> Iterator[str]:
     yield from render_table(["Iteration", "Passing", "Change", "Key edit", "Verdict"], rows)
 
 
-def _find_measured_edit(history: Trail, after: Measurement) -> str:
+def _find_measured_edit(history: ExperimentHistory, after: Measurement) -> str:
     """Return the edit that a measurement is about: the last one of an earlier iteration."""
     earlier = [iteration for iteration in history.edits if iteration < after.iteration]
     return history.edits[max(earlier)].name if earlier else ""
 
 
-def _list_edits(history: Trail) -> Iterator[str]:
+def _list_edits(history: ExperimentHistory) -> Iterator[str]:
     for iteration, option in history.edits.items():
         place = f"{option.file}, {option.section}" if option.section else option.file
         yield f"- Iteration {iteration}, {escape(place)}: {escape(option.name)}"
@@ -116,7 +116,7 @@ def _list_edits(history: Trail) -> Iterator[str]:
         yield f"    - to: {format_code(option.proposed)}"
 
 
-def _list_analyses(history: Trail) -> Iterator[str]:
+def _list_analyses(history: ExperimentHistory) -> Iterator[str]:
     for iteration, analysis in history.analyses.items():
         decision = history.decisions.get(iteration)
         choice = "nothing yet" if decision is None else "nothing" if decision.chosen is None else str(decision.chosen)
@@ -127,7 +127,7 @@ def _list_analyses(history: Trail) -> Iterator[str]:
             yield f"    {number}. {escape(option.name)} ({option.confidence.value}; risk: {risk})"
 
 
-def _list_failures(history: Trail) -> Iterator[str]:
+def _list_failures(history: ExperimentHistory) -> Iterator[str]:
     for result in history.final.results if history.final else ():
         if result.outcome is CaseOutcome.INFRASTRUCTURE:
             yield f"- {escape(result.id)} (infrastructure): {escape(result.text or 'no reason given')}"
@@ -135,19 +135,19 @@ def _list_failures(history: Trail) -> Iterator[str]:
             yield f"- {escape(result.id)}: {escape(str(next(iter(result.critiques), '')) or 'no reason given')}"
 
 
-def _list_insights(history: Trail) -> Iterator[str]:
+def _list_insights(history: ExperimentHistory) -> Iterator[str]:
     for iteration, judgement in history.judgements.items():
         if judgement.truth is Truth.CONFIRMED and iteration in history.hypotheses:
             mechanism = escape(history.hypotheses[iteration].mechanism)
             yield f"- {mechanism} It held for {join_names(judgement.improved)}."
 
 
-def _list_regressions(history: Trail) -> Iterator[str]:
+def _list_regressions(history: ExperimentHistory) -> Iterator[str]:
     for before, after in history.pairs():
         change = compare_measurements(before, after)
         if change.regressions:
-            decided = history.regressions.get(after.iteration, {}).get("action")
-            action = f" Decided: {escape(decided)}." if decided else ""
+            regression = history.regressions.get(after.iteration)
+            action = f" Decided: {regression.action.value}." if regression else ""
             edit = _find_measured_edit(history, after)
             cause = f" after {escape(edit)}" if edit else ""
             better = join_names(change.fixed) or "nothing"
@@ -155,7 +155,7 @@ def _list_regressions(history: Trail) -> Iterator[str]:
             yield f"- Iteration {after.iteration}{cause}: {worse}{action}"
 
 
-def _list_recommendations(history: Trail) -> Iterator[str]:
+def _list_recommendations(history: ExperimentHistory) -> Iterator[str]:
     if history.final is None:
         yield "- Make the pipeline work for one case, and start again."
         return
@@ -174,7 +174,7 @@ def _list_recommendations(history: Trail) -> Iterator[str]:
                 yield f"- Not tried yet: {escape(option.name)}."
 
 
-def _list_opinion(history: Trail) -> Iterator[str]:
+def _list_opinion(history: ExperimentHistory) -> Iterator[str]:
     tested = [judgement.truth for judgement in history.judgements.values() if judgement.truth is not Truth.UNTESTED]
     if not tested:
         yield "No prediction was tested, so nothing is known about why the cases pass or fail."

@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import pairwise
 
-from pytest_loop.core.model.run_state import Event
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.experiment_payloads import (
+    AnalysisDone,
+    CalibrationDone,
+    ExperimentStarted,
+    HypothesisFormed,
+    HypothesisJudged,
+    MeasurementDone,
+    OptionChosen,
+    RegressionDetected,
+)
+from pytest_loop.core.events.run_payloads import EndPayload, Payload, RunStarted
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.analysis import Analysis, Option
+from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement
 from pytest_loop.core.workload.measurement import Measurement
 
 
 @dataclass
-class Trail:
-    """By iteration: what each left behind. Measurements are in order; the first one is the baseline.
+class ExperimentHistory:
+    """What each iteration left behind. Measurements are in order; the first one is the baseline.
 
-    Cases that were held out are not in them: `held_out` says how many of those pass at the end, and of how many.
+    Held-out cases are not in them: `held_out` counts how many of those pass at the end, and of how many. `settings` are
+    those of the manifest, under its own keys.
     """
 
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
+    mode: str = "precision"
     hidden: frozenset[str] = frozenset()
     held_out: tuple[int, int] | None = None
-    calibration: dict[str, Any] = field(default_factory=dict)
+    calibration: CalibrationDone | None = None
     measurements: list[Measurement] = field(default_factory=list)
     hypotheses: dict[int, Hypothesis] = field(default_factory=dict)
     judgements: dict[int, Judgement] = field(default_factory=dict)
     analyses: dict[int, Analysis] = field(default_factory=dict)
     decisions: dict[int, Decision] = field(default_factory=dict)
     edits: dict[int, Option] = field(default_factory=dict)
-    regressions: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    regressions: dict[int, RegressionDetected] = field(default_factory=dict)
     reason: str = ""
+
+    @property
+    def workload_id(self) -> str:
+        return str(self.settings.get("workloadId") or "")
 
     @property
     def baseline(self) -> Measurement | None:
@@ -46,48 +65,59 @@ class Trail:
         return sorted({*self.hypotheses, *self.analyses, *self.decisions, *self.edits})
 
     def pairs(self) -> list[tuple[Measurement, Measurement]]:
-        """Each measurement with the one before."""
-        return list(zip(self.measurements, self.measurements[1:], strict=False))
+        """Return each measurement with the one before."""
+        return list(pairwise(self.measurements))
 
 
-def trail(events: Iterable[Event]) -> Trail:
-    """The experiment that these events tell; kinds and keys that nobody knows here are left out."""
-    found = Trail()
+def read_experiment(events: Iterable[Event]) -> ExperimentHistory:
+    """Return the experiment that these events record; unknown kinds are left out."""
+    history = ExperimentHistory()
     for event in events:
-        _note(found, event)
-    return found
+        _add_event(history, event)
+    return history
 
 
-def _note(found: Trail, event: Event) -> None:
-    payload, at = event.payload, event.iteration
-    if event.event == "run_started":
-        found.settings = dict(payload)
-        book = (payload.get("state") or {}).get("notebook") or {}
-        found.hidden = frozenset(book.get("hidden", ()))
-    elif event.event == "calibration_done":
-        found.calibration = dict(payload)
-    elif event.event in ("baseline_done", "evaluation_done") and "measurement" in payload:
-        whole = Measurement.model_validate(payload["measurement"])
-        found.measurements.append(whole.exclude_cases(found.hidden))
-        unseen = [one.passed for one in whole.results if one.id in found.hidden]
-        found.held_out = (sum(unseen), len(unseen)) if unseen else None
-    elif event.event in ("stopped", "failed"):
-        found.reason = str(payload.get("reason", ""))
-    else:
-        _note_belief(found, event.event, at, payload)
+def _add_event(history: ExperimentHistory, event: Event) -> None:
+    if event.kind is Kind.RUN_STARTED:
+        _add_start(history, event.payload)
+    match event.payload:
+        case CalibrationDone() as payload:
+            history.calibration = payload
+        case MeasurementDone() as payload:
+            _add_measurement(history, payload.measurement)
+        case EndPayload() as payload:
+            history.reason = payload.reason or ""
+        case _:
+            _add_belief(history, event)
 
 
-def _note_belief(found: Trail, kind: str, at: int, payload: Mapping[str, Any]) -> None:
-    if kind == "hypothesis_formed":
-        found.hypotheses[at] = Hypothesis.model_validate(payload)
-    elif kind == "hypothesis_judged":
-        judgement = Judgement.model_validate(payload)
-        found.judgements[judgement.iteration] = judgement
-    elif kind == "critique_done" and "analysis" in payload:
-        found.analyses[at] = Analysis.model_validate(payload["analysis"])
-    elif kind == "refinement_done" and "decision" in payload:
-        found.decisions[at] = Decision.model_validate(payload["decision"])
-        if payload.get("option"):
-            found.edits[at] = Option.model_validate(payload["option"])
-    elif kind == "regression_detected":
-        found.regressions[at] = payload
+def _add_start(history: ExperimentHistory, payload: Payload) -> None:
+    history.settings = dict(payload.model_extra or {})
+    if isinstance(payload, ExperimentStarted):
+        history.mode = payload.mode
+        history.settings["mode"] = payload.mode
+    if isinstance(payload, RunStarted) and isinstance(payload.state, ExperimentState):
+        history.hidden = payload.state.experiment.hidden
+
+
+def _add_measurement(history: ExperimentHistory, measurement: Measurement) -> None:
+    history.measurements.append(measurement.exclude_cases(history.hidden))
+    hidden = [result.passed for result in measurement.results if result.id in history.hidden]
+    history.held_out = (sum(hidden), len(hidden)) if hidden else None
+
+
+def _add_belief(history: ExperimentHistory, event: Event) -> None:
+    number = event.iteration
+    match event.payload:
+        case HypothesisFormed() as payload:
+            history.hypotheses[number] = payload
+        case HypothesisJudged() as payload:
+            history.judgements[payload.iteration] = payload
+        case AnalysisDone() as payload:
+            history.analyses[number] = payload.analysis
+        case OptionChosen() as payload:
+            history.decisions[number] = payload.decision
+            if payload.option:
+                history.edits[number] = payload.option
+        case RegressionDetected() as payload:
+            history.regressions[number] = payload

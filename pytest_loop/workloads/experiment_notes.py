@@ -1,34 +1,97 @@
-"""What is noted of an experiment between its steps: what became of a hypothesis, a loss, a standstill, the end."""
+"""Notes between the steps of an experiment: hypotheses, regressions, plateaus and the end."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.events.experiment_payloads import (
+    ExperimentFailed,
+    ExperimentStopped,
+    HeldOutCount,
+    HypothesisFormed,
+    HypothesisJudged,
+    PlateauReached,
+    RegressionDetected,
+)
+from pytest_loop.core.events.run_payloads import Payload
+from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.model.vocabulary import Kind
-from pytest_loop.core.workload.experiment_state import Notebook, formed, weighed, worse
-from pytest_loop.core.workload.hypotheses import OnPlateau, OnRegression, at_a_plateau, at_a_regression, flat
+from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
+from pytest_loop.core.workload.hypotheses import (
+    OnPlateau,
+    OnRegression,
+    at_a_plateau,
+    at_a_regression,
+    flat,
+    hypothesis,
+    judged,
+)
+from pytest_loop.core.workload.measurement import compare_measurements
 from pytest_loop.core.workload.phase_proofs import LoopProof
+from pytest_loop.errors import StateError
 from pytest_loop.run.questions import Ask, ask_about_plateau, ask_about_regression
+from pytest_loop.run.steps import end_run
 
 
-def note(kind: Kind, state: RunState, book: Notebook, ask: Ask | None) -> dict[str, Any]:
-    """The payload of a note; a person is asked where there is one and the policy says so."""
+def make_note(kind: Kind, state: ExperimentState, ask: Ask | None) -> Payload:
+    """Return the payload of a note; a person is asked if one is there and the policy says so."""
+    experiment = state.experiment
     if kind is Kind.HYPOTHESIS_FORMED:
-        return dict(formed(book, state.iteration))
+        return _form_hypothesis(experiment, state.iteration)
     if kind is Kind.HYPOTHESIS_JUDGED:
-        return dict(weighed(book))
+        return _judge_hypothesis(experiment)
     if kind is Kind.REGRESSION_DETECTED:
-        loss = at_a_regression(book.seen, book.policy, is_attended=ask is not None) or OnRegression.STOP
-        return dict(worse(book, ask_about_regression(ask) if ask and loss is OnRegression.ASK else loss))
-    rest = at_a_plateau(book.seen, book.policy, book.settled, is_attended=ask is not None) or OnPlateau.STOP
-    action = ask_about_plateau(ask) if ask and rest is OnPlateau.ASK else rest
-    return {"flat": flat(book.seen, book.settled), "action": action.value}
+        return _note_regression(experiment, ask)
+    return _note_plateau(experiment, ask)
 
 
-def last_words(state: RunState, book: Notebook, reason: str) -> dict[str, Any]:
-    """What is stated when the loop is left: the proof, and how the cases did that no composer has seen."""
-    proof = LoopProof(iterations_completed=len(book.hypotheses), log_entries=state.evaluations, exit_condition=reason)
-    found = book.held_out(book.measurements[-1]) if book.measurements else None
-    held_out = {"held_out": {"passing": found[0], "total": found[1]}} if found else {}
-    return {"proof": proof.model_dump(), **held_out}
+def _form_hypothesis(experiment: Experiment, iteration: int) -> HypothesisFormed:
+    """Write down what the chosen edit should do."""
+    if experiment.analysis is None or experiment.decision is None:
+        raise StateError("expected an analysis and a decision about it, found none")
+    formed = hypothesis(experiment.analysis, experiment.decision, iteration)
+    if formed is None:
+        raise StateError("expected an edit to predict something about, found none")
+    return HypothesisFormed(**dict(formed))
+
+
+def _judge_hypothesis(experiment: Experiment) -> HypothesisJudged:
+    """Compare the last measurement with the hypothesis before it."""
+    before, after = experiment.visible_measurements[-2:]
+    if experiment.untested is None:
+        raise StateError("expected a hypothesis to judge, found none")
+    return HypothesisJudged(**dict(judged(experiment.untested, before, after, experiment.guards)))
+
+
+def _note_regression(experiment: Experiment, ask: Ask | None) -> RegressionDetected:
+    measurements = experiment.visible_measurements
+    action = at_a_regression(measurements, experiment.policy, is_attended=ask is not None) or OnRegression.STOP
+    change = compare_measurements(*measurements[-2:])
+    return RegressionDetected(
+        regressions=change.regressions,
+        fixed=change.fixed,
+        likely_cause=experiment.edit.name if experiment.edit else "",
+        action=ask_about_regression(ask) if ask and action is OnRegression.ASK else action,
+    )
+
+
+def _note_plateau(experiment: Experiment, ask: Ask | None) -> PlateauReached:
+    measurements, settled = experiment.visible_measurements, experiment.settled
+    action = at_a_plateau(measurements, experiment.policy, settled, is_attended=ask is not None) or OnPlateau.STOP
+    return PlateauReached(
+        flat=flat(measurements, settled),
+        action=ask_about_plateau(ask) if ask and action is OnPlateau.ASK else action,
+    )
+
+
+def end_experiment(command: Command, state: ExperimentState) -> Payload:
+    """Return the payload of the end: with a proof, and the results of held-out cases."""
+    ending = end_run(command, state)
+    proof = LoopProof(
+        iterations_completed=len(state.experiment.hypotheses),
+        log_entries=state.progress.evaluations,
+        exit_condition=ending.reason or "",
+    )
+    held_out = state.experiment.count_held_out()
+    count = {"held_out": HeldOutCount(passing=held_out[0], total=held_out[1])} if held_out else {}
+    fields = {name: getattr(ending, name) for name in ending.model_fields_set}
+    payload_class = ExperimentFailed if command.kind is Kind.FAILED else ExperimentStopped
+    return payload_class(**fields, proof=proof, **count)

@@ -1,135 +1,166 @@
-"""The steps of an experiment: calibrate, measure, compose, and edit what was decided on."""
+"""The steps of an experiment: calibrate, measure, compose, and apply the edit that was chosen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from pytest_loop.agents.answers import extract_data
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
+from pytest_loop.core.events.experiment_payloads import (
+    AnalysisDone,
+    BaselineDone,
+    CalibrationDone,
+    MeasurementDone,
+    OptionChosen,
+)
+from pytest_loop.core.events.run_payloads import IterationAdvanced, Payload, StepPayload
+from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.model.evaluation import SealFinding
-from pytest_loop.core.model.run_state import Kind, RunState, Usage
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.analysis import Analysis, AnalysisContext, Option, apply_edit, review_answer
-from pytest_loop.core.workload.experiment_state import Notebook
+from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 from pytest_loop.core.workload.hypotheses import RECOMMENDED, Decide, Decision
 from pytest_loop.core.workload.measurement import CaseResult, Measurement, read_case_result
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError
 from pytest_loop.rules.syntax import ContentError, read_text
-from pytest_loop.run.context import RunContext
-from pytest_loop.run.evaluator import Examination
-from pytest_loop.run.questions import ask_for_option
+from pytest_loop.run.questions import Ask, ask_for_option
+from pytest_loop.run.step_context import StepContext
 from pytest_loop.session.result import SessionResult
 from pytest_loop.store import disk
 from pytest_loop.workloads.cases import Workload, load_workload
 from pytest_loop.workloads.composer_prompt import COMPOSE, render_compose_prompt
+from pytest_loop.workloads.experiment_notes import end_experiment, make_note
 from pytest_loop.workloads.pipeline import Pipeline, calibrate
 from pytest_loop.workspace.content_archive import RestoreResult
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-Payload = dict[str, Any]
+
+@dataclass(frozen=True)
+class ExperimentSteps:
+    """The steps of an experiment; `ask` is None if no person can be asked."""
+
+    ask: Ask | None = None
+
+    def is_slow(self, _command: Command) -> bool:
+        """A measurement must not be repeated because of a crash during composing."""
+        return True
+
+    def execute(self, command: Command, context: StepContext) -> StepPayload:
+        return _STEPS[command.kind](ExperimentStep(context, context.state, self.ask))  # type: ignore[arg-type]
+
+    def record(self, command: Command, state: ExperimentState) -> Payload:
+        if command.reason is not None:
+            return end_experiment(command, state)
+        if command.kind is Kind.ITERATION_ADVANCED:
+            return IterationAdvanced()
+        return make_note(command.kind, state, self.ask)
+
+    def conclude(self, payload: Payload, _state: ExperimentState) -> Payload:
+        return payload
 
 
-@dataclass
-class Trial:
-    """One step of an experiment; `spend` hears who was asked, and what that has cost."""
+@dataclass(frozen=True)
+class ExperimentStep:
+    """One step of an experiment."""
 
-    tools: RunContext
-    state: RunState
-    book: Notebook
-    wanted: Callable[[], bool]
-    spend: Callable[[str, Usage], None]
+    context: StepContext
+    state: ExperimentState
+    ask: Ask | None
 
-    def carry_out(self, kind: Kind) -> Payload:
-        """Do what ends in an event of this kind; raises `AgentError` and `SessionError`."""
-        return _STEPS[kind](self)
+    @property
+    def experiment(self) -> Experiment:
+        return self.state.experiment
 
     @cached_property
     def workload(self) -> Workload:
-        root = self.tools.settings.root
-        return load_workload(root / self.book.manifest, root)
+        root = self.context.tools.settings.root
+        return load_workload(root / self.experiment.manifest, root)
 
     @property
     def _project(self) -> SealedFiles:
-        if self.tools.project is None:
+        if self.context.tools.project is None:
             raise StateError("expected the files of the project as they were, found a run without them")
-        return self.tools.project
+        return self.context.tools.project
 
     # -- calibrate and measure
 
-    def _calibrate(self) -> Payload:
-        """The pipeline has to work for the first case before anything is measured."""
-        pipeline = Pipeline(self.workload, self.tools.settings.workload.case_timeout)
-        case = next(one for one in self.workload.cases if one.id == self.book.cases[0])
-        with self.tools.live.show_work(f"calibrating with {case.id}"):
-            found = calibrate(pipeline, case)
+    def calibrate(self) -> CalibrationDone:
+        """Run the first case: the pipeline has to work before anything is measured."""
+        tools = self.context.tools
+        pipeline = Pipeline(self.workload, tools.settings.workload.case_timeout)
+        case = next(case for case in self.workload.cases if case.id == self.experiment.cases[0])
+        with tools.live.show_work(f"calibrating with {case.id}"):
+            calibration = calibrate(pipeline, case)
         proof = CalibrationProof(
             test_fixture=case.id,
-            pipeline_result="passed" if found.passed else "failed",
-            manifest_saved=self.book.manifest,
+            pipeline_result="passed" if calibration.passed else "failed",
+            manifest_saved=self.experiment.manifest,
         )
-        return {**found.to_payload(), "proof": proof.model_dump()}
+        return CalibrationDone(
+            case=calibration.case,
+            passed=calibration.passed,
+            attempts=len(calibration.errors) + calibration.passed,
+            errors=calibration.errors,
+            proof=proof,
+        )
 
-    def _baseline(self) -> Payload:
-        found = self._measured(0)
-        proof = BaselineProof(cases_executed=len(self.book.cases), baseline_metrics=found["metrics"])
-        return {**found, "proof": proof.model_dump()}
+    def measure_baseline(self) -> BaselineDone:
+        """Measure before the first edit: iteration 0."""
+        fields = dict(self._measure(0))
+        proof = BaselineProof(cases_executed=len(self.experiment.cases), baseline_metrics=fields["metrics"])
+        return BaselineDone(**fields, proof=proof)
 
-    def _measure(self) -> Payload:
-        return self._measured(self.state.iteration)
+    def measure(self) -> MeasurementDone:
+        """Measure after an edit."""
+        return self._measure(self.state.iteration)
 
-    def _measured(self, iteration: int) -> Payload:
-        """All cases in one session; what was said about cases that are held out is not even written down."""
-        examination = Examination(self.tools, self.state, self.wanted, self.spend)
-        one = examination.whole()
-        results = tuple(self._result(case, examination.judgement) for case in self.book.cases)
+    def _measure(self, iteration: int) -> MeasurementDone:
+        """Run all cases in one session; messages about held-out cases are not recorded."""
+        evaluator = self.context.make_evaluator(self.experiment.manifest)
+        evaluation = evaluator.evaluate()
+        results = tuple(self._read_result(case, evaluator.judgement) for case in self.experiment.cases)
         measurement = Measurement(iteration=iteration, results=results)
-        return one.model_dump(mode="json", exclude_defaults=True) | {
-            "score": one.score,
-            "passed": one.passed,
-            "metrics": str(measurement.exclude_cases(self.book.hidden)),
-            "measurement": measurement.model_dump(mode="json", exclude_defaults=True),
-        }
+        metrics = str(measurement.exclude_cases(self.experiment.hidden))
+        return MeasurementDone(**dict(evaluation), measurement=measurement, metrics=metrics)
 
-    def _result(self, case: str, judgement: SessionResult) -> CaseResult:
-        nodeid = f"{self.book.manifest}::{case}"
-        found = read_case_result(case, judgement.evidence.get(nodeid) or judgement.make_missing_evidence(nodeid))
-        is_hidden = case in self.book.hidden
-        return CaseResult(id=case, outcome=found.outcome, seconds=found.seconds) if is_hidden else found
+    def _read_result(self, case: str, judgement: SessionResult) -> CaseResult:
+        nodeid = f"{self.experiment.manifest}::{case}"
+        result = read_case_result(case, judgement.evidence.get(nodeid) or judgement.make_missing_evidence(nodeid))
+        if case in self.experiment.hidden:
+            return CaseResult(id=case, outcome=result.outcome, seconds=result.seconds)
+        return result
 
     # -- compose
 
-    def _compose(self) -> Payload:
-        """What a composer makes of the measurement; an answer with a flaw is sent back once, with what is wrong."""
-        files = self._files()
-        ground = AnalysisContext(
+    def compose(self) -> AnalysisDone:
+        """Ask the composer for an analysis of the last measurement."""
+        files, last = self._read_files(), self.experiment.last
+        analysis_context = AnalysisContext(
             files=files,
-            cases=frozenset(self.book.cases) - self.book.hidden,
-            failing=self.book.last.failing if self.book.last else frozenset(),
-            tried=self.book.tried,
+            cases=frozenset(self.experiment.cases) - self.experiment.hidden,
+            failing=last.failing if last else frozenset(),
+            tried=self.experiment.tried,
         )
-        reply, touched = self._asked(files)
-        found = review_answer(extract_data(reply), ground)
-        if found.analysis is None:
-            raise AgentError("; ".join(found.reasons))
-        findings = [one.model_dump(exclude_defaults=True) for one in touched]
-        return {
-            "analysis": found.analysis.model_dump(mode="json", exclude_defaults=True),
-            "files": {name: disk.hash_file(self.workload.folder / name) for name in files},
-            **({"findings": findings} if findings else {}),
-        }
+        reply, findings = self._ask_composer(files)
+        answer = review_answer(extract_data(reply), analysis_context)
+        if answer.analysis is None:
+            raise AgentError("; ".join(answer.reasons))
+        hashes = {name: disk.hash_file(self.workload.folder / name) for name in files}
+        return AnalysisDone(analysis=answer.analysis, files=hashes, findings=findings)
 
-    def _asked(self, files: Mapping[str, str]) -> tuple[AgentReply, list[SealFinding]]:
-        """The answer of the composer; whatever it edited itself is put back, and named."""
-        if not self.tools.agents:
+    def _ask_composer(self, files: Mapping[str, str]) -> tuple[AgentReply, tuple[SealFinding, ...]]:
+        """Return the composer's answer; files that it edited itself are restored and reported."""
+        tools = self.context.tools
+        if not tools.agents:
             raise AgentUnavailableError("there is nobody to compose: name an agent with --loop-agent")
-        agent = self.tools.agents[0]
+        agent = tools.agents[0]
         request = AgentRequest(
             COMPOSE,
-            self._prompt(files),
-            self.tools.settings.root,
+            self._build_prompt(files),
+            tools.settings.root,
             iteration=self.state.iteration,
             phase=self.state.phase.value,
             schema=Analysis.model_json_schema(),
@@ -137,27 +168,25 @@ class Trial:
         self._project.enforce_seal()
         before = self._project.save_current()
         try:
-            reply = self.tools.answer(agent, request, self.wanted)
+            reply = tools.answer(agent, request, self.context.should_continue)
         finally:
-            touched = _touched(self._project.restore_tree(before))
-            for one in touched:
-                self.tools.live.write(f"  {one.path}: {one.detail}")
-        self.spend(agent.name, reply.usage)
-        return reply, touched
+            findings = _list_restored(self._project.restore_tree(before))
+            for finding in findings:
+                tools.live.write(f"  {finding.path}: {finding.detail}")
+        self.context.costs.add(agent.name, reply.usage)
+        return reply, findings
 
-    def _prompt(self, files: Mapping[str, str]) -> str:
-        manifest = self.workload.source.manifest
-        own = manifest.agents.composer.prompt_file
-        docs = {name: self._text(name) for name in self.workload.docs}
-        place = self.workload.folder / own if own else None
-        return render_compose_prompt(
-            self.state, self.book, files, docs, self.tools.nonce, self.tools.settings.prompts, place
-        )
+    def _build_prompt(self, files: Mapping[str, str]) -> str:
+        tools, manifest = self.context.tools, self.workload.source.manifest
+        template = manifest.agents.composer.prompt_file
+        docs = {name: self._read_text(name) for name in self.workload.docs}
+        path = self.workload.folder / template if template else None
+        return render_compose_prompt(self.state, files, docs, tools.nonce, tools.settings.prompts, path)
 
-    def _files(self) -> dict[str, str]:
-        return {name: self._text(name) for name in self.book.artifacts}
+    def _read_files(self) -> dict[str, str]:
+        return {name: self._read_text(name) for name in self.experiment.artifacts}
 
-    def _text(self, name: str) -> str:
+    def _read_text(self, name: str) -> str:
         try:
             return read_text(self.workload.folder / name)
         except ContentError as error:
@@ -165,64 +194,64 @@ class Trial:
 
     # -- decide and edit
 
-    def _edit(self) -> Payload:
-        """What was decided, and the edit; a crash between edit and event makes neither of them happen twice."""
-        if self.book.analysis is None:
+    def edit(self) -> OptionChosen:
+        """Decide about the analysis, and apply the edit; after a crash in between it is not applied twice."""
+        if self.experiment.analysis is None:
             raise StateError("expected an analysis to decide about, found none")
-        decision = self._decision()
-        option = decision.option(self.book.analysis)
-        before = self.state.artifact_hash
+        tools = self.context.tools
+        decision = self._decide()
+        option = decision.option(self.experiment.analysis)
         if option is not None:
             self._apply(option)
-        findings = [one.model_dump(exclude_defaults=True) for one in self._project.enforce_seal()]
-        change = self._project.compute_diff()
-        self.tools.files.write_artifact(self.tools.redact(change.text), self.tools.artifact.path)
-        return {
-            "decision": decision.model_dump(mode="json"),
-            "option": option.model_dump(mode="json") if option else None,
-            "previous_artifact_hash": before,
-            "artifact_hash": self._project.digest,
-            "changed": list(change.paths),
-            **({"findings": findings} if findings else {}),
-        }
+        findings = tuple(self._project.enforce_seal())
+        diff = self._project.compute_diff()
+        tools.files.write_artifact(tools.redact(diff.text), tools.artifact.path)
+        return OptionChosen(
+            decision=decision,
+            option=option,
+            previous_artifact_hash=self.state.progress.artifact_hash,
+            artifact_hash=self._project.digest,
+            changed=tuple(diff.paths),
+            findings=findings,
+        )
 
-    def _decision(self) -> Decision:
-        ask = self.tools.ask
-        if ask is None or self.book.policy.decide is Decide.RECOMMENDED:
+    def _decide(self) -> Decision:
+        if self.ask is None or self.experiment.policy.decide is Decide.RECOMMENDED:
             return RECOMMENDED
-        return ask_for_option(ask)
+        return ask_for_option(self.ask)
 
     def _apply(self, option: Option) -> None:
-        """Write the edit of what was composed about; the same edit made before a crash is left as it is."""
+        """Apply an edit to the file that it was composed for, unless that was done before a crash."""
         path = self.workload.folder / option.file
-        before, now = self._project.get_content(self.book.files.get(option.file, "")), disk.read_file(path)
+        before = self._project.get_content(self.experiment.files.get(option.file, ""))
+        now = disk.read_file(path)
         if before is None:
             raise AgentUnavailableError(f"{option.file} was not kept as it was when the edit was composed")
-        after = _edited(before, option)
+        after = _apply_to_bytes(before, option)
         if now == before:
             disk.write_atomically(path, after)
         elif now != after:
             raise AgentUnavailableError(f"{option.file} is no longer as it was when the edit was composed")
 
 
-def _edited(data: bytes, option: Option) -> bytes:
-    """With the line ends that the file had."""
+def _apply_to_bytes(data: bytes, option: Option) -> bytes:
+    """Return the edited file with its own line ends."""
     text = apply_edit(data.decode("utf-8", "replace").replace("\r\n", "\n"), option)
     return (text.replace("\n", "\r\n") if b"\r\n" in data else text).encode("utf-8", "replace")
 
 
-def _touched(done: RestoreResult) -> list[SealFinding]:
-    """What a composer edited although it was only asked."""
-    words = dict.fromkeys(done.restored, "was edited by the composer, and was put back")
-    words |= dict.fromkeys(done.removed, "was made by the composer, and was removed")
-    words |= {path: f"was edited by the composer, and cannot be put back: {reason}" for path, reason in done.lost}
-    return [SealFinding(kind="compose", path=path, detail=detail) for path, detail in words.items()]
+def _list_restored(result: RestoreResult) -> tuple[SealFinding, ...]:
+    """Return findings for the files that a composer edited although it was only asked."""
+    details = dict.fromkeys(result.restored, "was edited by the composer, and was put back")
+    details |= dict.fromkeys(result.removed, "was made by the composer, and was removed")
+    details |= {path: f"was edited by the composer, and cannot be put back: {reason}" for path, reason in result.lost}
+    return tuple(SealFinding(kind="compose", path=path, detail=detail) for path, detail in details.items())
 
 
-_STEPS: dict[Kind, Callable[[Trial], Payload]] = {
-    Kind.CALIBRATION_DONE: Trial._calibrate,
-    Kind.BASELINE_DONE: Trial._baseline,
-    Kind.EVALUATION_DONE: Trial._measure,
-    Kind.CRITIQUE_DONE: Trial._compose,
-    Kind.REFINEMENT_DONE: Trial._edit,
+_STEPS: dict[Kind, Callable[[ExperimentStep], StepPayload]] = {
+    Kind.CALIBRATION_DONE: ExperimentStep.calibrate,
+    Kind.BASELINE_DONE: ExperimentStep.measure_baseline,
+    Kind.EVALUATION_DONE: ExperimentStep.measure,
+    Kind.CRITIQUE_DONE: ExperimentStep.compose,
+    Kind.REFINEMENT_DONE: ExperimentStep.edit,
 }

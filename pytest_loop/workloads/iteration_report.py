@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.workload.analysis import Analysis, Option
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement, Remark
-from pytest_loop.workloads.experiment_history import Trail
+from pytest_loop.workloads.experiment_history import ExperimentHistory
 from pytest_loop.workloads.markdown_text import escape, format_code, join_names, render_table
 
 _OUTCOMES = {CaseOutcome.PASSED: "Passing", CaseOutcome.FAILED: "Failing", CaseOutcome.INFRASTRUCTURE: "Not measured"}
 
 
-def render_sections(history: Trail, iteration: int) -> Iterator[tuple[str, list[str]]]:
+def render_sections(history: ExperimentHistory, iteration: int) -> Iterator[tuple[str, list[str]]]:
     """Yield the seven sections with their lines; none for an iteration without analysis."""
     analysis = history.analyses.get(iteration)
     # A skipped iteration is not measured: its analysis is about the measurement before it.
@@ -104,7 +104,7 @@ def _compare(result: CaseResult, before: CaseResult | None) -> tuple[str, str]:
     return "Regressed" if is_regressed else _OUTCOMES[result.outcome], _OUTCOMES[before.outcome]
 
 
-def _list_hypotheses(history: Trail, iteration: int) -> Iterator[str]:
+def _list_hypotheses(history: ExperimentHistory, iteration: int) -> Iterator[str]:
     for number, hypothesis in history.hypotheses.items():
         if number <= iteration:
             truth = history.judgements[number].truth.value if number in history.judgements else "untested"

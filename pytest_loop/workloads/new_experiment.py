@@ -9,19 +9,21 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import pytest
 
 from pytest_loop.agents import prompts
+from pytest_loop.core.events.experiment_payloads import ExperimentStarted
 from pytest_loop.core.judging.draft import build_run_criteria
-from pytest_loop.core.model.rules import Phase, Plan
+from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.model.rules import Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Sealed, Target, Task
+from pytest_loop.core.model.run_state import Breakers, Limits, Setup, Task
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.core.workload.experiment_state import Notebook
+from pytest_loop.core.model.vocabulary import Target
+from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 from pytest_loop.core.workload.hypotheses import Policy
-from pytest_loop.core.workload.phase_proofs import PlanningProof, SetupProof
+from pytest_loop.core.workload.phase_proofs import StartProof
 from pytest_loop.errors import LoopError, StateError
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError
@@ -93,37 +95,37 @@ class NewExperiment:
         arguments = build_session_arguments(self.settings.arguments, self.settings.paths)
         return (*arguments, *self.settings.location_arguments, *cases)
 
-    def begun(
-        self, files: RunFiles, session: Session, agents: tuple[str, ...]
-    ) -> tuple[RunState, Notebook, SealedFiles]:
-        """Where it begins, with an empty notebook, and the files of the project as they are before the first edit."""
+    def begin(self, files: RunFiles, session: Session, agents: tuple[str, ...]) -> tuple[ExperimentState, SealedFiles]:
+        """Return the state that the experiment begins with, and the files as they are before the first edit."""
         self._check_prompt()
-        judgement = self._collected(session)
-        book, sealed = self._notebook(), self._sealing(judgement)
-        project = SealedFiles(self.root, files.folder, sealed.patterns, (), sealed.outputs)
-        sealed = sealed.model_copy(update={"files": project.record_start()})
-        state = self._state(files, judgement.plan or Plan())
-        beginning = {"agents": agents, "notebook": book, "sealed": sealed, "artifact_hash": project.digest}
-        return state.model_copy(update=beginning), book, project
+        judgement = self._collect_cases(session)
+        seal = self._make_seal(judgement)
+        project = SealedFiles(self.root, files.folder, seal.patterns, (), seal.outputs)
+        seal = seal.model_copy(update={"files": project.record_start()})
+        state = self._make_state(files, judgement.plan or SessionPlan())
+        return state.replace(agents=agents, seal=seal, artifact_hash=project.digest), project
 
-    def _state(self, files: RunFiles, plan: Plan) -> RunState:
-        """Every case is a rule, and the policies of an experiment take the place of breakers."""
+    def _make_state(self, files: RunFiles, plan: SessionPlan) -> ExperimentState:
+        """Make every case a rule; the policies of an experiment take the place of breakers."""
         settings, created = self.settings, read_clock()
-        return RunState(
+        return ExperimentState(
             run_id=f"{files.alias}-{datetime.now(timezone.utc).strftime('%Y%m%d-%H%M%S')}",
             task_alias=files.alias,
             task=Task(prompt=settings.start.task or f"make all cases of {self.name} pass"),
-            max_iterations=self._most,
+            max_iterations=self._max_iterations,
             max_completed_phase_seconds=settings.limits.max_seconds,
-            criteria=self._criteria(plan),
+            criteria=self._make_criteria(plan),
             created_at=created,
             updated_at=created,
-            target=Target.WORKSPACE,
-            artifact=os.path.relpath(files.artifact, self.root),
-            judge=settings.agents.judge,
-            arguments=self.arguments(),
-            limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
-            breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
+            setup=Setup(
+                target=Target.WORKSPACE,
+                artifact=os.path.relpath(files.artifact, self.root),
+                judge=settings.agents.judge,
+                arguments=self.arguments(),
+                limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
+                breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
+            ),
+            experiment=self._make_experiment(),
         )
 
     def _check_prompt(self) -> None:
@@ -134,28 +136,30 @@ class NewExperiment:
             prompts.render_template(COMPOSE, values, template=self.found.folder / own)
 
     @property
-    def _most(self) -> int:
+    def _max_iterations(self) -> int:
         return (
             self.settings.limits.max_iterations
             if "--loop-max-iterations" in self.settings.flags
             else self.found.source.manifest.max_iterations
         )
 
-    def _collected(self, session: Session) -> SessionResult:
-        """What a session would judge; every case has to be among it."""
+    def _collect_cases(self, session: Session) -> SessionResult:
+        """Return what a session would judge; it has to include every case."""
         try:
             order = SessionOrder(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
             found = session.evaluate(order, "--collect-only", "-q")
         except SessionError as error:
             raise StateError(f"the cases cannot be collected: {error}") from None
-        missing = [case for case in self.roles.run if f"{self.manifest}::{case}" not in (found.plan or Plan()).items]
+        missing = [
+            case for case in self.roles.run if f"{self.manifest}::{case}" not in (found.plan or SessionPlan()).items
+        ]
         if missing:
             why = "; ".join(found.problems.values()) or "something in pytest's configuration leaves them out"
             raise LoopError(f"expected {len(self.roles.run)} cases, and {missing[0]} is not collected: {why}")
         return found
 
-    def _criteria(self, plan: Plan) -> RunCriteria:
-        """The cases alone judge; those that no composer sees are told apart."""
+    def _make_criteria(self, plan: SessionPlan) -> RunCriteria:
+        """Return the cases as rules; hidden ones are held out."""
         wanted = {f"{self.manifest}::{case}": case for case in self.roles.run}
         whole = build_run_criteria(plan, {}, {})
         rules = tuple(
@@ -167,7 +171,7 @@ class NewExperiment:
         )
         return RunCriteria(name=self.name, phase=whole.phase, rules=rules)
 
-    def _notebook(self) -> Notebook:
+    def _make_experiment(self) -> Experiment:
         settings, parts = self.settings, self.roles
         policy = {
             "mode": settings.workload.mode,
@@ -175,7 +179,7 @@ class NewExperiment:
             "on_regression": settings.workload.on_regression or None,
             "decide": settings.workload.decide,
         }
-        return Notebook(
+        return Experiment(
             manifest=self.manifest,
             workload=self.name,
             cases=parts.run,
@@ -190,8 +194,8 @@ class NewExperiment:
 
     # -- what stays as it is
 
-    def _sealing(self, judgement: SessionResult) -> Sealed:
-        """What judges is sealed, what may be edited is not."""
+    def _make_seal(self, judgement: SessionResult) -> Sealed:
+        """Seal the files that judge, but not the artifacts."""
         plugins = tuple(sorted(judgement.plugins))
         return Sealed(patterns=self._sealed(), site=hash_site_files(), plugins=plugins, outputs=self._outputs())
 
@@ -222,18 +226,16 @@ class NewExperiment:
             return (f"{self._from_root(folder)}/",)
         return tuple(self._from_root(one.output) for one in self.found.cases)
 
-    def payload(self, approved: str) -> dict[str, Any]:
-        """What the first event says beside the state: the manifest, and what is stated before anything is run."""
-        manifest = self.found.source.manifest.model_dump(by_alias=True, exclude_defaults=True)
-        setup = SetupProof(mode=self.settings.workload.mode, session_dir=self.settings.start.dir or ".loop")
-        planning = PlanningProof(
+    def make_start(self, state: ExperimentState, approved: str) -> ExperimentStarted:
+        """Return the first event's payload: the state, the manifest, and the proofs of setup and planning."""
+        mode = self.settings.workload.mode
+        proof = StartProof(
+            mode=mode,
+            session_dir=self.settings.start.dir or ".loop",
             cases_selected=len(self.roles.run),
             hypotheses_ranked=len(self.plan.hypotheses),
             plan_written=bool(self.settings.workload.plan),
             user_approved=approved,
         )
-        return {
-            **manifest,
-            "mode": self.settings.workload.mode,
-            "proof": {**setup.model_dump(), **planning.model_dump()},
-        }
+        manifest = self.found.source.manifest.model_dump(by_alias=True, exclude_defaults=True)
+        return ExperimentStarted.model_validate({**manifest, "state": state, "mode": mode, "proof": proof})

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_loop.store.project_runs import Store
 from tests.acceptance.conftest import Pytest
-from tests.acceptance.test_worktree import git
+from tests.acceptance.test_worktree import run_git
 
 START = ("--loop-task", "fix until green", "--loop-yes", "--loop-alias", "best", "--loop-candidates")
 AGENTS = """
@@ -74,20 +74,20 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
     (tmp_path / "agents.py").write_text(dedent(AGENTS))
     (tmp_path / ".gitignore").write_text(".loop/\n__pycache__/\n.pytest_cache/\n")
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "add", "product.py")
-    git(tmp_path, "commit", "--quiet", "-m", "first")
+    run_git(tmp_path, "init", "--quiet")
+    run_git(tmp_path, "add", "product.py")
+    run_git(tmp_path, "commit", "--quiet", "-m", "first")
     return tmp_path
 
 
 def read_candidates(project: Path) -> list[dict[str, Any]]:
     events = Store(project).get_run("best").read_history().events
-    return next(event.payload["candidates"] for event in events if event.event == "refinement_done")
+    return next(event.payload.dump()["candidates"] for event in events if event.event == "refinement_done")
 
 
 def is_tidy(project: Path) -> bool:
     remaining = [path.name for path in (project / ".loop" / "best").iterdir() if "candidate" in path.name]
-    return not remaining and len(git(project, "worktree", "list").splitlines()) == 1
+    return not remaining and len(run_git(project, "worktree", "list").splitlines()) == 1
 
 
 def test_smallest_change_with_the_best_score_is_kept_and_usage_is_summed(run: Pytest, project: Path) -> None:
@@ -111,7 +111,7 @@ def test_budget_counts_all_candidates(run: Pytest, project: Path) -> None:
     arguments = ("--loop-agent", "python:agents:work", "--loop-max-tokens", "150", "--loop-budget", "9")
     process = run(*START, "2", *arguments, "--loop-threshold", "A=1,B=1")
     assert process.returncode == 0, process
-    assert Store(project).get_run("best").read()[0].usage.tokens == 200
+    assert Store(project).get_run("best").read()[0].progress.usage.tokens == 200
 
 
 def test_candidates_work_in_parallel(run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

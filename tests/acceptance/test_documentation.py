@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.model.run_state import Reason
+from pytest_loop.core.model.vocabulary import Reason
 from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS
 from pytest_loop.rules.rule_files import load_rule_file
 from pytest_loop.settings.options import OPTIONS

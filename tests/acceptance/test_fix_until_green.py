@@ -94,7 +94,7 @@ def test_real_codex_fixes_the_example_after_a_wrong_edit(
         process = run(*START, "--loop-agent", "codex")
     assert process.returncode == 0, process.stdout + process.stderr
     state = read_state(project)
-    assert (state["status"], state["iteration"], state["usage"]["tokens"]) == ("completed", 4, 660)
+    assert (state["status"], state["iteration"], state["progress"]["usage"]["tokens"]) == ("completed", 4, 660)
     assert run("-q").returncode == 0
 
 

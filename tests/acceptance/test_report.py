@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.store.project_runs import Store
-from tests.show.runs import Told, small
+from tests.show.runs import RunStory, build_small_run
 
 RunCommand = Callable[..., tuple[int, str]]
 RULES = """
@@ -54,17 +54,17 @@ def run_command(project: Path, capsys: pytest.CaptureFixture[str]) -> RunCommand
     return run
 
 
-def save_run(project: Path, alias: str, told: Told, updated: str = "2026-01-01") -> None:
+def save_run(project: Path, alias: str, run: RunStory, updated: str = "2026-01-01") -> None:
     files = Store(project).get_run(alias)
     files.acquire()
-    state = told.state.model_copy(update={"task_alias": alias, "updated_at": updated})
-    files.append(told.events, state)
+    state = run.state.model_copy(update={"task_alias": alias, "updated_at": updated})
+    files.append(run.events, state)
     files.release()
 
 
 def test_report_shows_the_latest_run_unless_an_alias_is_given(run_command: RunCommand, project: Path) -> None:
-    save_run(project, "older", Told("a").judged(["a"]))
-    save_run(project, "newer", small(), "2026-02-02")
+    save_run(project, "older", RunStory("a").evaluate(["a"]))
+    save_run(project, "newer", build_small_run(), "2026-02-02")
     assert run_command("--loop-report", "it.html") == (0, "wrote it.html")
     assert "Stopped without success: newer" in (project / "it.html").read_text(encoding="utf-8")
     assert run_command("--loop-report=it.html", "--loop-alias", "older") == (0, "wrote it.html")
@@ -75,7 +75,7 @@ def test_report_shows_the_latest_run_unless_an_alias_is_given(run_command: RunCo
 
 
 def test_report_path_of_the_ini_file_is_overridden_by_the_option(run_command: RunCommand, project: Path) -> None:
-    save_run(project, "newer", small())
+    save_run(project, "newer", build_small_run())
     (project / "pytest.ini").write_text("[pytest]\nloop_report = it.html\n")
     assert run_command("--loop-status", "--loop-json", "status.json") == (0, "wrote status.json")
     assert not (project / "it.html").exists()
@@ -87,7 +87,7 @@ def test_report_path_of_the_ini_file_is_overridden_by_the_option(run_command: Ru
 
 
 def test_damaged_history_is_reported(run_command: RunCommand, project: Path) -> None:
-    save_run(project, "newer", small())
+    save_run(project, "newer", build_small_run())
     history = project / ".loop/newer/history.jsonl"
     lines = history.read_bytes().splitlines(keepends=True)
     history.write_bytes(b"".join([lines[0], b"{\n", *lines[1:]]))
@@ -161,12 +161,12 @@ def test_invalid_report_options_are_refused(
     run_command: RunCommand, project: Path, arguments: list[str], message: str
 ) -> None:
     if "it.html" not in arguments or len(arguments) > 2 or arguments == ["--loop-report", "."]:
-        save_run(project, "newer", small())
+        save_run(project, "newer", build_small_run())
     assert run_command(*arguments) == (pytest.ExitCode.USAGE_ERROR, message.format(root=project))
 
 
 def test_report_file_that_cannot_be_written_is_reported(run_command: RunCommand, project: Path) -> None:
-    save_run(project, "newer", small())
+    save_run(project, "newer", build_small_run())
     assert run_command("--loop-report", "x" * 300) == (
         pytest.ExitCode.USAGE_ERROR,
         f"cannot write {'x' * 300}: File name too long; free the way, then write it with --loop-report",
@@ -186,7 +186,7 @@ def test_secrets_of_the_environment_are_not_in_the_report(
     run_command: RunCommand, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVICE_TOKEN", "k7Jx92mQpLw4")
-    save_run(project, "newer", Told("a").judged({"a": "no answer for k7Jx92mQpLw4"}))
+    save_run(project, "newer", RunStory("a").evaluate({"a": "no answer for k7Jx92mQpLw4"}))
     assert run_command("--loop-report", "it.html")[0] == 0
     text = (project / "it.html").read_text(encoding="utf-8")
     assert "k7Jx92mQpLw4" not in text
@@ -195,7 +195,7 @@ def test_secrets_of_the_environment_are_not_in_the_report(
 
 @pytest.mark.parametrize("arguments", [["--loop-report", "it.html"], ["-c", "own.ini"]], ids=["option", "ini file"])
 def test_report_is_opened_in_the_browser(project: Path, arguments: list[str]) -> None:
-    save_run(project, "newer", small())
+    save_run(project, "newer", build_small_run())
     (project / "own.ini").write_text("[pytest]\nloop_report = it.html\n")
     browser = project / "browser"
     browser.write_text("#!/bin/sh\necho $1 > opened\n")
@@ -208,7 +208,7 @@ def test_report_is_opened_in_the_browser(project: Path, arguments: list[str]) ->
 
 
 def test_missing_browser_is_reported(project: Path) -> None:
-    save_run(project, "newer", small())
+    save_run(project, "newer", build_small_run())
     arguments = [sys.executable, "-m", "pytest", "--loop-report", "it.html", "--loop-report-open"]
     environment = {**os.environ, "BROWSER": "false", "PATH": str(project), "DISPLAY": "", "WAYLAND_DISPLAY": ""}
     process = subprocess.run(arguments, cwd=project, env=environment, capture_output=True, text=True, check=False)

@@ -11,10 +11,12 @@ import pytest
 from pytest_loop.agents import prompts
 from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Phase, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import Event, Kind, RunState, Step, Task
+from pytest_loop.core.model.run_state import RunState, Task
+from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.errors import StateError
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -67,7 +69,7 @@ def after(state: RunState, *happened: tuple[Kind, dict[str, Any]]) -> RunState:
             event=kind.value,
             payload=payload,
         )
-        state = run_machine.step(state, event)
+        state = RUN_MACHINE.apply(state, event)
     return state
 
 

@@ -20,7 +20,8 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.agents.python_agent import PythonAgent
-from pytest_loop.core.model.run_state import Blocked, Issue, Usage
+from pytest_loop.core.model.evaluation import Issue
+from pytest_loop.core.model.run_state import Blocked, Usage
 
 Ask = Callable[..., AgentRequest]
 Function = Callable[..., PythonAgent]

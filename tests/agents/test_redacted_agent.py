@@ -16,7 +16,8 @@ from pytest_loop.agents.protocol import (
     Watch,
 )
 from pytest_loop.agents.redacted_agent import RedactedAgent
-from pytest_loop.core.model.run_state import Blocked, Issue, Usage
+from pytest_loop.core.model.evaluation import Issue
+from pytest_loop.core.model.run_state import Blocked, Usage
 from pytest_loop.core.text.redaction import Redactor
 
 Ask = Callable[..., AgentRequest]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.show.html import report
+from pytest_loop.show.html.report_page import render_report
 from tests.browser.chromium import Page
-from tests.show.runs import HOSTILE, Told, hostile, large, small
+from tests.show.runs import HOSTILE, RunStory, build_hostile_run, build_large_run, build_small_run
 
 DESKTOP = (1100, 800)
 PHONE = (390, 844)
@@ -25,8 +25,8 @@ def open_report(browser: Page, tmp_path: Path) -> Iterator[Open]:
     """Open the report of a run; afterwards there must be no errors and no other requests."""
     path = tmp_path / "report.html"
 
-    def open_(told: Told, size: tuple[int, int] = DESKTOP, scheme: str = "light") -> Page:
-        path.write_bytes(report(told.state, told.events).encode("utf-8", "replace"))
+    def open_(story: RunStory, size: tuple[int, int] = DESKTOP, scheme: str = "light") -> Page:
+        path.write_bytes(render_report(story.state, story.events).encode("utf-8", "replace"))
         browser.errors.clear()
         browser.requests.clear()
         browser.set_size(*size)
@@ -46,14 +46,14 @@ def select_cell(rule: str, column: int) -> str:
 
 
 def test_verdict_is_visible_first(open_report: Open) -> None:
-    page = open_report(small())
+    page = open_report(build_small_run())
     assert page.run("document.querySelector('h1').innerText") == "Stopped without success"
     assert page.run("document.querySelector('h1').getBoundingClientRect().bottom") < DESKTOP[1] / 2
     assert page.run("document.querySelectorAll('#grid tbody tr').length") == 4
 
 
 def test_click_on_a_cell_shows_expected_found_and_critique(open_report: Open, tmp_path: Path) -> None:
-    page = open_report(small())
+    page = open_report(build_small_run())
     page.run(f"{select_cell('a.totals', 0)}.click()")
     assert page.run(f"{DETAIL}.open")
     text = page.run(f"{DETAIL}.innerText")
@@ -75,7 +75,7 @@ def test_click_on_a_cell_shows_expected_found_and_critique(open_report: Open, tm
 
 
 def test_keyboard_reaches_every_cell(open_report: Open) -> None:
-    page = open_report(small())
+    page = open_report(build_small_run())
     assert page.run("document.querySelectorAll('#grid tbody [tabindex=\"0\"]').length") == 1
     page.run("document.querySelector('#grid tbody [tabindex=\"0\"]').focus()")
     for key in ("ArrowDown", "ArrowDown", "ArrowLeft", "ArrowLeft"):
@@ -88,13 +88,13 @@ def test_keyboard_reaches_every_cell(open_report: Open) -> None:
 
 
 def test_blocking_rule_links_to_its_finding(open_report: Open) -> None:
-    page = open_report(small())
+    page = open_report(build_small_run())
     page.run("document.querySelector('[data-rule]').click()")
     assert "found\n3 s" in page.run(f"{DETAIL}.innerText")
 
 
 def test_filter_shows_only_matching_rules(open_report: Open) -> None:
-    page = open_report(small())
+    page = open_report(build_small_run())
     page.run(
         "const box = document.querySelector('#filter'); box.value = 'TOTALS are'; box.dispatchEvent(new Event('input'))"
     )
@@ -133,32 +133,32 @@ CONTRAST = """
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_both_themes_are_readable(open_report: Open, scheme: str) -> None:
-    page = open_report(small(), scheme=scheme)
+    page = open_report(build_small_run(), scheme=scheme)
     is_dark = "getComputedStyle(document.body).backgroundColor === 'rgb(13, 17, 23)'"
     assert page.run(is_dark) is (scheme == "dark")
     assert page.run(CONTRAST) == []
 
 
 def test_theme_switch_overrides_the_system_and_is_stored(open_report: Open) -> None:
-    page = open_report(small(), scheme="light")
+    page = open_report(build_small_run(), scheme="light")
     background = "getComputedStyle(document.body).backgroundColor"
     for word, colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(13, 17, 23)")):
         page.run("document.querySelector('#theme').click()")
         assert page.run("document.querySelector('#theme').textContent") == f"Theme: {word}"
         assert page.run(background) == colour
-    assert open_report(small(), scheme="light").run(background) == "rgb(13, 17, 23)"
+    assert open_report(build_small_run(), scheme="light").run(background) == "rgb(13, 17, 23)"
 
 
-@pytest.mark.parametrize("told", [small(), hostile("x" * 300)], ids=["small", "long words"])
-def test_phone_needs_no_horizontal_scrolling(open_report: Open, told: Told) -> None:
-    page = open_report(told, PHONE)
+@pytest.mark.parametrize("story", [build_small_run(), build_hostile_run("x" * 300)], ids=["small", "long words"])
+def test_phone_needs_no_horizontal_scrolling(open_report: Open, story: RunStory) -> None:
+    page = open_report(story, PHONE)
     assert page.run("document.documentElement.scrollWidth") == PHONE[0]
     page.run("document.querySelector('#grid tbody button').click()")
     assert page.run(f"{DETAIL}.getBoundingClientRect().right") <= PHONE[0]
 
 
 def test_phone_shows_the_end_of_a_long_chart_first(open_report: Open) -> None:
-    page = open_report(large(20, 12), PHONE)
+    page = open_report(build_large_run(20, 12), PHONE)
     best = page.run("document.querySelector('.chart .best').getBoundingClientRect().right")
     assert 0 < best < PHONE[0]
     assert page.run("document.querySelector('.scroll').scrollLeft") > 0
@@ -166,7 +166,7 @@ def test_phone_shows_the_end_of_a_long_chart_first(open_report: Open) -> None:
 
 def test_foreign_scripts_never_run(open_report: Open) -> None:
     text = "".join(HOSTILE) + "<img src=x onerror='window.hurt = 1'><script>window.hurt = 1</script>"
-    page = open_report(hostile(text))
+    page = open_report(build_hostile_run(text))
     page.run("document.querySelector('#grid tbody button').click()")
     assert page.run("typeof window.hurt") == "undefined"
     assert page.run("document.querySelectorAll('img, iframe, script').length") == 2
@@ -174,7 +174,7 @@ def test_foreign_scripts_never_run(open_report: Open) -> None:
 
 
 def test_rows_are_drawn_when_they_become_visible(open_report: Open, capsys: pytest.CaptureFixture[str]) -> None:
-    page = open_report(large(2_000, 50))
+    page = open_report(build_large_run(2_000, 50))
     milliseconds = page.run("performance.getEntriesByType('navigation')[0].loadEventEnd")
     with capsys.disabled():
         print(f"\n2,000 rules x 50 iterations: loaded in {milliseconds:.0f} ms")

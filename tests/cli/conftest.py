@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
@@ -80,15 +81,16 @@ def make_run(project: Path) -> MakeRun:
     def write(
         alias: str = "guide", steps: int = 8, reason: str = "", updated: str = "2026-01-02", **state: Any
     ) -> RunFiles:
-        fields = {"run_id": f"{alias}-1", "task_alias": alias, "task": {"prompt": "Write"}, "artifact": "guide.md"}
+        fields = {"run_id": f"{alias}-1", "task_alias": alias, "task": {"prompt": "Write"}}
         is_good = reason == "threshold_reached"
-        first = RunState.model_validate({**fields, "phase": "B" if is_good else "A", **state})
+        first = RunState.model_validate({**fields, "phase": "B" if is_good else "A"})
+        first = first.replace(**{"artifact": "guide.md", **state})
         events = [_make_event(first, "run_started", {"state": first.model_dump(mode="json")}, updated)]
-        saved = run_machine.started(events[0])
+        saved = first
         done = [*STEPS[:2], GOOD] if is_good else STEPS[:steps]
         for kind, payload in [*done, *([("stopped", {"reason": reason})] if reason else [])]:
             events.append(_make_event(saved, kind, payload, updated))
-            saved = run_machine.step(saved, events[-1])
+            saved = RUN_MACHINE.apply(saved, events[-1])
         files = Store(project).get_run(alias)
         files.acquire()
         files.append(events, saved)

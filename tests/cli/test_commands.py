@@ -217,9 +217,9 @@ def test_stop_of_an_idle_run_writes_the_stop(command: Command, project: Path, ma
     Store(project).set_current_run(files.read()[0])
     assert command("--loop-stop=going home").get_lines() == ["stopped guide (going home)"]
     state, history = files.read()
-    assert (state.status.value, state.stop.reason, state.stop_asked) == ("stopped", "user_stop", "going home")
+    assert (state.status.value, state.stop.reason, state.signals.stop_request) == ("stopped", "user_stop", "going home")
     assert [event.event for event in history.events][-2:] == ["stop_requested", "stopped"]
-    assert history.events[-1].payload["decision"]["action"] == "escalate"
+    assert history.events[-1].payload.dump()["decision"]["action"] == "escalate"
     assert not Store(project).pointer.exists()
     again = command("--loop-stop", "--loop-alias", "guide").get_lines()
     assert again == ["guide is over already: stopped, user_stop"]
@@ -399,7 +399,7 @@ def test_raised_limit_reopens_the_run_that_it_stopped(
     files = make_run(reason=reason, agents=("command:no-such-program",))
     assert command("--loop-resume=guide", limit).code != 0
     raised = [event for event in files.read_history().events if event.event == "limits_raised"]
-    assert [list(event.payload) for event in raised] == [[name]]
+    assert [list(event.payload.dump()) for event in raised] == [[name]]
 
 
 def test_stop_ends_a_working_agent_at_once_and_leaves_other_runs_alone(project: Path) -> None:
@@ -422,7 +422,7 @@ def test_stop_ends_a_working_agent_at_once_and_leaves_other_runs_alone(project: 
         "sleeping": "user_stop",
         "judging": "threshold_reached",
     }
-    assert states["sleeping"].stop_asked == "enough"
+    assert states["sleeping"].signals.stop_request == "enough"
     assert sorted(path.name for path in store.root.iterdir()) == ["judging", "sleeping"]
     assert sorted(path.name for path in (store.root / "sleeping").iterdir()) == ["history.jsonl", "run.json"]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.cli.output import build_result, check_report_path, write_debrief, write_json, write_report
+from pytest_loop.core.model.run_state import Task
 from pytest_loop.errors import StateError
 from pytest_loop.settings.options import OutputSettings
 from tests.cli.conftest import Command, MakeRun
@@ -45,7 +46,7 @@ def test_report_path_is_checked_before_the_run(tmp_path: Path) -> None:
 
 def test_report_has_no_secrets(tmp_path: Path, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "s3cr3t-s3cr3t-s3cr3t")
-    files = make_run(task={"prompt": "Use s3cr3t-s3cr3t-s3cr3t"})
+    files = make_run(task=Task(prompt="Use s3cr3t-s3cr3t-s3cr3t"))
     state, history = files.read()
     lines: list[str] = []
     path = tmp_path / "report.html"

@@ -70,7 +70,7 @@ def test_only_the_limit_that_stopped_a_run_reopens_it(
     state = make_run(reason=reason).read()[0]
     settings = make_settings(project, limits=LimitSettings(**limits), flags=frozenset(flags))
     event = reopen(state, settings, can_review=False)
-    assert (event.payload if event else None) == raised
+    assert (event.payload.dump() if event else None) == raised
 
 
 def test_confirmed_rule_reopens_a_run_that_waits_for_it(project: Path, make_run: MakeRun) -> None:
@@ -87,7 +87,7 @@ from pytest_loop.store.project_runs import Store
 
 files = Store(Path()).get_run("guide")
 files.acquire()
-files.record_attempt({attempt}, files.read()[0].evaluations)
+files.record_attempt({attempt}, files.read()[0].progress.evaluations)
 os.kill(os.getpid(), 9)
 """
 

@@ -45,7 +45,7 @@ def test_run_that_passes_writes_its_results(project: Path) -> None:
     assert lines[0] == "task        Write a guide"
     assert lines[-2:] == [f"wrote {project / 'out.json'}", f"wrote {project / 'out.html'}"]
     state = Store(project).get_run("guide").read()[0]
-    assert (state.stop.reason, state.manner.confirmed_by) == ("threshold_reached", "--loop-yes")
+    assert (state.stop.reason, state.setup.draft.confirmed_by) == ("threshold_reached", "--loop-yes")
     assert not Store(project).get_run("guide").is_busy
 
 
@@ -62,7 +62,7 @@ def test_run_without_confirmation_is_refused_and_leaves_nothing(project: Path) -
 def test_ini_file_may_confirm_every_run(project: Path) -> None:
     start, _ = make_start(project, start=StartSettings(task="Write a guide", alias="guide", confirm="never"))
     assert start.execute() == pytest.ExitCode.OK
-    assert Store(project).get_run("guide").read()[0].manner.confirmed_by == "loop_confirm"
+    assert Store(project).get_run("guide").read()[0].setup.draft.confirmed_by == "loop_confirm"
 
 
 def test_run_without_rules_is_refused(project: Path) -> None:

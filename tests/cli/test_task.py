@@ -9,7 +9,9 @@ import pytest
 
 from pytest_loop.cli.readiness import UnclearError, assess_readiness
 from pytest_loop.cli.task import MAX_TASK_LENGTH, check_measurable, infer_rules, read_task, read_task_context
-from pytest_loop.core.model.run_state import RunCriteria, RunRule, RunState, Target, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Setup, Task
+from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.inference.project_context import Context
 from pytest_loop.settings.options import StartSettings
 from pytest_loop.settings.settings import Settings, make_default_settings
@@ -69,7 +71,7 @@ def make_state(task: str) -> RunState:
         task_alias="x",
         task=Task(prompt=task),
         criteria=RunCriteria(rules=(rule,)),
-        target=Target.WORKSPACE,
+        setup=Setup(target=Target.WORKSPACE),
     )
 
 

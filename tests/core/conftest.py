@@ -10,10 +10,13 @@ import pytest
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.critique import build_critique
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.machine.run_machine import Command
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_state import Event, Kind, RunCriteria, RunRule, RunState, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Task
+from pytest_loop.core.model.vocabulary import Kind
+from tests.event_factory import make_event
 
 
 def a_rule(name: str = "a.x.y", severity: Severity = Severity.FAIL, **fields: Any) -> RunRule:
@@ -31,39 +34,31 @@ class Story:
     """A run and what has happened in it."""
 
     def __init__(self, *rules: RunRule, **fields: Any) -> None:
-        fields.setdefault("criteria", RunCriteria(rules=rules or (a_rule(), a_rule("b.x.y"))))
-        begun = run_machine.beginning(RunState(run_id="it-1", task_alias="it", task=Task(prompt="x"), **fields))
-        self.events = [self._event(begun, "run_started", {"state": begun.model_dump(mode="json")})]
-        self.state = run_machine.started(self.events[0])
+        criteria = fields.pop("criteria", None) or RunCriteria(rules=rules or (a_rule(), a_rule("b.x.y")))
+        state = self._make_state(criteria).replace(**fields)
+        self.machine = select_machine(state)
+        self.state: Any = self.machine.begin(state)
+        self.first_state = self.state
+        self.events = [make_event(self.state, "run_started", {"state": self.state.model_dump(mode="json")})]
         self.versions = 0
 
-    @staticmethod
-    def _event(state: RunState, kind: str, payload: Mapping[str, Any]) -> Event:
-        place = state.current_step.value
-        return Event(
-            ts="now",
-            run_id=state.run_id,
-            iteration=state.iteration,
-            phase=state.phase,
-            step=place,
-            event=kind,
-            payload=dict(payload),
-        )
+    def _make_state(self, criteria: RunCriteria) -> RunState:
+        return RunState(run_id="it-1", task_alias="it", task=Task(prompt="x"), criteria=criteria)
 
     def happens(self, kind: Kind | str, **payload: Any) -> Story:
         """One event, wherever the run stands."""
-        event = self._event(self.state, kind.value if isinstance(kind, Kind) else kind, payload)
-        self.state = run_machine.step(self.state, event)
+        event = make_event(self.state, kind.value if isinstance(kind, Kind) else kind, payload)
+        self.state = self.machine.apply(self.state, event)
         self.events.append(event)
         return self
 
     @property
     def todo(self) -> list[Kind]:
-        return [command.kind for command in run_machine.commands(self.state)]
+        return [command.kind for command in self.machine.next_commands(self.state)]
 
     def until(self, *kinds: Kind) -> Story:
         """All that the machine asks for, as it usually happens, up to one of these kinds or the end."""
-        while (commands := run_machine.commands(self.state)) and not any(one.kind in kinds for one in commands):
+        while (commands := self.machine.next_commands(self.state)) and not any(one.kind in kinds for one in commands):
             self.happens(commands[0].kind, **self.usual(commands[0]))
         return self
 
@@ -71,7 +66,7 @@ class Story:
         """Everything up to that kind, and then that, with something special."""
         self.until(kind)
         assert kind in self.todo
-        usual = self.usual(next(one for one in run_machine.commands(self.state) if one.kind is kind))
+        usual = self.usual(next(one for one in self.machine.next_commands(self.state) if one.kind is kind))
         return self.happens(kind, **usual | payload)
 
     def usual(self, command: Command) -> dict[str, Any]:
@@ -81,11 +76,11 @@ class Story:
             self.versions += 1
             return {"artifact_hash": digest(f"version {self.versions}")}
         if command.kind is Kind.CHECKS_PREPARED:
-            return {"checks": [{"rule_id": name, "check": [{}]} for name in run_machine.unprepared(self.state)]}
+            return {"checks": [{"rule_id": name, "check": [{}]} for name in self.state.unprepared_rules]}
         if command.kind is Kind.EVALUATION_DONE:
             return self.judgement({})
         if command.kind is Kind.CRITIQUE_DONE and self.state.evaluation:
-            return build_critique(self.state.criteria, self.state.evaluation, self.state.attempts).model_dump(
+            return build_critique(self.state.criteria, self.state.evaluation, self.state.progress.attempts).model_dump(
                 mode="json"
             )
         return {"reason": command.reason.value} if command.reason else {}
@@ -102,7 +97,7 @@ class Story:
                 evidence = Evidence(outcome=Outcome.PASSED)
             reported[rule.id] = [evidence]
         state = self.state
-        one = assess(state.criteria, state.phase, reported, state.artifact_hash, state.evaluation)
+        one = assess(state.criteria, state.phase, reported, state.progress.artifact_hash, state.evaluation)
         return one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score, "passed": one.passed}
 
     def judged(self, *failing: str, assumed: tuple[str, ...] = (), message: str = "no", **payload: Any) -> Story:

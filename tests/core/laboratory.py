@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from pytest_loop.core.machine import run_machine
 from pytest_loop.core.machine.run_machine import Command
-from pytest_loop.core.model.run_state import Breakers, Event, Kind, RunCriteria, RunState, Target
-from pytest_loop.core.workload.experiment_state import Notebook
+from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.core.model.run_state import Breakers, RunState
+from pytest_loop.core.model.vocabulary import Kind, Target
+from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 from pytest_loop.core.workload.hypotheses import RECOMMENDED, Policy
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement
-from pytest_loop.workloads.experiment_notes import last_words, note
+from pytest_loop.workloads.experiment_steps import ExperimentSteps
 from tests.core.conftest import Story, a_rule
 
 OUTCOMES = {".": CaseOutcome.PASSED, "F": CaseOutcome.FAILED, "E": CaseOutcome.INFRASTRUCTURE}
@@ -33,13 +33,13 @@ def analysis(iteration: int, **fields: Any) -> dict[str, Any]:
     return {"root_cause": "r", "hypothesis": f"t{iteration}", "options": options}
 
 
-class Experiment(Story):
+class ExperimentStory(Story):
     """An experiment whose cases are called a, b, c and so on."""
 
     def __init__(self, count: int = 3, *, hidden: str = "", guards: str = "", **fields: Any) -> None:
         policy = {name: fields.pop(name) for name in tuple(fields) if name in Policy.model_fields}
         names = tuple(chr(97 + at) for at in range(count))
-        book = Notebook(
+        self.settings = Experiment(
             manifest="loop.manifest.json",
             workload="letters",
             cases=names,
@@ -51,48 +51,48 @@ class Experiment(Story):
         self.letters = ""
         criteria = RunCriteria(rules=tuple(a_rule(name) for name in names))
         settings = {"max_iterations": 10, "target": Target.WORKSPACE, "breakers": NO_BREAKERS, **fields}
-        super().__init__(criteria=criteria, notebook=book, **settings)
+        super().__init__(criteria=criteria, **settings)
 
-    @staticmethod
-    def _event(state: RunState, kind: str, payload: Mapping[str, Any]) -> Event:
-        return Event.of(state, kind, dict(payload), "now")
+    def _make_state(self, criteria: RunCriteria) -> ExperimentState:
+        common = dict(super()._make_state(criteria))
+        return ExperimentState(**common, experiment=self.settings)
 
     @property
-    def book(self) -> Notebook:
-        assert self.state.notebook is not None
-        return self.state.notebook
+    def experiment(self) -> Experiment:
+        assert isinstance(self.state, ExperimentState)
+        return self.state.experiment
 
     def usual(self, command: Command) -> dict[str, Any]:
         kind = command.kind
         if kind is Kind.CALIBRATION_DONE:
             return {"case": "a", "passed": True, "attempts": 1, "errors": []}
         if kind in (Kind.BASELINE_DONE, Kind.EVALUATION_DONE):
-            return self.measurement("." * len(self.book.cases))
+            return self.measurement("." * len(self.experiment.cases))
         if kind is Kind.CRITIQUE_DONE:
             return {"analysis": analysis(self.state.iteration), "files": {"p.md": "h"}}
-        if kind is Kind.REFINEMENT_DONE and self.book.analysis:
-            chosen = RECOMMENDED.option(self.book.analysis)
+        if kind is Kind.REFINEMENT_DONE and self.experiment.analysis:
+            chosen = RECOMMENDED.option(self.experiment.analysis)
             assert chosen is not None
             said = {"decision": RECOMMENDED.model_dump(mode="json"), "option": chosen.model_dump(mode="json")}
             return super().usual(command) | said
-        if command.reason:
-            return {"reason": command.reason.value, **last_words(self.state, self.book, command.reason.value)}
-        return note(kind, self.state, self.book, None) if kind is not Kind.ITERATION_ADVANCED else {}
+        assert isinstance(self.state, ExperimentState)
+        return ExperimentSteps().record(command, self.state).dump()
 
     def measurement(self, letters: str) -> dict[str, Any]:
         """The payload of an evaluation in which the cases do like this: pass, Fail, or an Error of something else."""
-        at = self.state.iteration if self.book.measurements else 0
-        failing = {name: "no" for name, letter in zip(self.book.cases, letters, strict=True) if letter != "."}
+        at = self.state.iteration if self.experiment.measurements else 0
+        failing = {name: "no" for name, letter in zip(self.experiment.cases, letters, strict=True) if letter != "."}
         found = measured(letters, at)
         return self.judgement(failing) | {"measurement": found.model_dump(mode="json"), "metrics": str(found)}
 
-    def measures(self, *all_letters: str, **payload: Any) -> Experiment:
+    def measures(self, *all_letters: str, **payload: Any) -> ExperimentStory:
         """Everything up to the next measurement, and then that; again for each."""
         for letters in all_letters:
             self.until(Kind.BASELINE_DONE, Kind.EVALUATION_DONE)
-            (command,) = run_machine.commands(self.state)
+            (command,) = self.machine.next_commands(self.state)
             self.happens(command.kind, **self.measurement(letters) | payload)
         return self
 
     def ended(self) -> RunState:
-        return self.to_the_end().state
+        state: RunState = self.to_the_end().state
+        return state

@@ -19,14 +19,18 @@ import pytest
 from pytest_loop import hookspecs
 from pytest_loop.agents.factory import make_agent
 from pytest_loop.agents.protocol import Agent
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.rules import Evidence, Outcome, Plan
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import RunStarted
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
+from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-from pytest_loop.core.model.run_state import Event, Kind, RunState, Status, Task
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
+from pytest_loop.core.model.vocabulary import Status
 from pytest_loop.processes import child
 from pytest_loop.run.context import RunContext
 from pytest_loop.run.driver import Driver
+from pytest_loop.run.steps import RunSteps
 from pytest_loop.session.result import SessionResult
 from pytest_loop.settings.options import AgentSettings
 from pytest_loop.settings.settings import make_default_settings
@@ -46,7 +50,7 @@ class WordSession:
     def evaluate(self, order: SessionOrder, *_extra: str) -> SessionResult:
         outcome = Outcome.PASSED if "green" in Path(order.artifact).read_text() else Outcome.FAILED
         evidence = Evidence(outcome=outcome, text="" if outcome is Outcome.PASSED else "expected green, found none")
-        return SessionResult(plan=Plan(items={KEY: (KEY,)}), evidence={KEY: evidence}, exit_status=0)
+        return SessionResult(plan=SessionPlan(items={KEY: (KEY,)}), evidence={KEY: evidence}, exit_status=0)
 
 
 class RunOutcome:
@@ -91,17 +95,9 @@ class Project:
             criteria=RunCriteria(rules=(rule,)),
             max_iterations=2,
         )
-        beginning = run_machine.beginning(start)
-        event = Event(
-            ts="2026-01-01T00:00:00.000Z",
-            run_id="do-it-1",
-            iteration=1,
-            phase=beginning.phase,
-            step=beginning.current_step.value,
-            event=Kind.RUN_STARTED.value,
-            payload={"state": beginning.model_dump(mode="json")},
-        )
-        state = run_machine.started(event)
+        beginning = RUN_MACHINE.begin(start)
+        event = Event.create(beginning, RunStarted(state=beginning), "2026-01-01T00:00:00.000Z")
+        state = beginning
         files.append([event], state)
         stream = io.StringIO()
         plugins = pytest.PytestPluginManager()
@@ -117,7 +113,7 @@ class Project:
             hook=plugins.hook,
             live=LiveView(stream),
         )
-        driver = Driver(state, store, tools, listen=lambda _event, _state: None)
+        driver = Driver(state, RUN_MACHINE, RunSteps(), store, tools, listen=lambda _event, _state: None)
         try:
             state = driver.run()
         finally:
@@ -454,7 +450,7 @@ def test_a_malformed_plan_fails_the_run(project: Project) -> None:
 def test_impossible_costs_are_unknown_and_not_zero(project: Project, usage: str) -> None:
     outcome = project.run(project.function(f"def work(request): return {{'text': 'green', 'usage': {usage}}}"))
     assert outcome.state.status is Status.COMPLETED
-    assert (outcome.state.usage.tokens, outcome.state.usage.cost_usd) == (None, None)
+    assert (outcome.state.progress.usage.tokens, outcome.state.progress.usage.cost_usd) == (None, None)
 
 
 def test_an_exception_of_a_function_is_reported(project: Project) -> None:
@@ -465,7 +461,7 @@ def test_an_exception_of_a_function_is_reported(project: Project) -> None:
 
 def test_a_blocked_claim_about_an_unknown_rule_is_ignored(project: Project) -> None:
     outcome = project.run("command:echo 'BLOCKED a.other.rule: I am tired, and green'")
-    assert outcome.state.blocked is None
+    assert outcome.state.signals.blocked is None
 
 
 # -- all together, from the command line

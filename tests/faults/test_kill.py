@@ -36,9 +36,9 @@ def _summarize(report: Report) -> dict[str, Any]:
     payload_names = (
         "score", "passed", "artifact_hash", "previous_artifact_hash", "exit_signal", "usage", "reason", "plan",
     )  # fmt: skip
-    state_names = (
-        "status", "stop", "iteration", "phase", "last_score", "usage", "best", "artifact_hash", "evaluations",
-    )  # fmt: skip
+    state_names = ("status", "stop", "iteration", "phase", "last_score")
+    progress_names = ("usage", "best", "artifact_hash", "evaluations")
+    progress = report["state"]["progress"] if report["state"] else {}
     return {
         "events": [
             (
@@ -51,6 +51,7 @@ def _summarize(report: Report) -> dict[str, Any]:
             for event in report["events"]
         ],
         "state": {name: report["state"][name] for name in state_names} if report["state"] else None,
+        "progress": {name: progress[name] for name in progress_names} if progress else None,
         "artifact": report["artifact"],
         "files": report["files"],
     }

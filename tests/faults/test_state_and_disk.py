@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.store.history import ADOPTED
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.store.lock import Owner
 from pytest_loop.store.project_runs import Store
 from tests.faults.conftest import Report, RunScenarios, StartCommand
@@ -113,10 +113,11 @@ def _summarize(report: Report) -> tuple[Any, ...]:
     events = [
         (event["event"], event["iteration"], event["phase"], [event["payload"].get(name) for name in names])
         for event in report["events"]
-        if event["event"] != ADOPTED
+        if event["event"] != Kind.RUN_ADOPTED.value
     ]
     state = report["state"]
-    return events, state["status"], state["usage"], state["evaluations"], report["artifact"], report["files"]
+    progress = state["progress"]
+    return events, state["status"], progress["usage"], progress["evaluations"], report["artifact"], report["files"]
 
 
 def _is_clear_message(text: str, error: str) -> bool:
@@ -404,7 +405,7 @@ def test_run_is_resumed_after_damage_to_one_file(
     for name, (_, message) in RECOVERABLE.items():
         assert message in reports[name]["outputs"][0], name
         assert reports[name]["artifact"] == undisturbed["artifact"], name
-        assert reports[name]["state"]["evaluations"] == 4, name
+        assert reports[name]["state"]["progress"]["evaluations"] == 4, name
 
 
 def test_run_that_cannot_be_resumed_gives_the_reason_and_changes_nothing(

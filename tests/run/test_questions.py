@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_loop.core.model.run_state import Kind
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
 from pytest_loop.run.questions import ask_about_plateau, ask_about_regression, ask_for_option
-from pytest_loop.workloads.experiment_notes import note
-from tests.core.laboratory import Experiment
+from pytest_loop.workloads.experiment_notes import make_note
+from tests.core.laboratory import ExperimentStory
 
 
 def saying(*words: str) -> Callable[[str], str]:
@@ -49,11 +49,11 @@ def test_a_standstill_is_asked_about_until_it_is_answered(said: list[str], actio
 
 
 def test_a_person_is_asked_only_where_the_policy_says_so() -> None:
-    lost = Experiment().measures(".FF", "F..")
-    assert note(Kind.REGRESSION_DETECTED, lost.state, lost.book, saying("a"))["action"] == "accept"
-    assert note(Kind.REGRESSION_DETECTED, lost.state, lost.book, None)["action"] == "stop"
-    settled = Experiment(on_regression="different").measures(".FF", "F..")
-    assert note(Kind.REGRESSION_DETECTED, settled.state, settled.book, saying())["action"] == "different"
-    still = Experiment().measures("F..", "F..", "F..")
-    assert note(Kind.PLATEAU_REACHED, still.state, still.book, saying("c")) == {"flat": 2, "action": "continue"}
-    assert note(Kind.PLATEAU_REACHED, still.state, still.book, None) == {"flat": 2, "action": "stop"}
+    lost = ExperimentStory().measures(".FF", "F..")
+    assert make_note(Kind.REGRESSION_DETECTED, lost.state, saying("a")).dump()["action"] == "accept"
+    assert make_note(Kind.REGRESSION_DETECTED, lost.state, None).dump()["action"] == "stop"
+    settled = ExperimentStory(on_regression="different").measures(".FF", "F..")
+    assert make_note(Kind.REGRESSION_DETECTED, settled.state, saying()).dump()["action"] == "different"
+    still = ExperimentStory().measures("F..", "F..", "F..")
+    assert make_note(Kind.PLATEAU_REACHED, still.state, saying("c")).dump() == {"flat": 2, "action": "continue"}
+    assert make_note(Kind.PLATEAU_REACHED, still.state, None).dump() == {"flat": 2, "action": "stop"}

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, RunState, Sealed, Stop, Target, Task
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import RunStarted
+from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.model.run_state import RunState, Stop, Task
+from pytest_loop.core.model.vocabulary import Status, Target
 from pytest_loop.errors import StateError
 from pytest_loop.run.worktree import get_branch, hand_over, refuse_overlap
 from pytest_loop.store.project_runs import Store
@@ -19,20 +22,15 @@ from pytest_loop.workspace.git_worktree import Worktree
 
 
 def make_state(alias: str, allow: tuple[str, ...] = (), **fields: Any) -> RunState:
-    sealed = Sealed(patterns=(), allow=allow)
-    return RunState(
-        run_id=f"{alias}-1",
-        task_alias=alias,
-        task=Task(prompt="Fix it"),
-        **{"target": Target.WORKSPACE, "sealed": sealed, **fields},
-    )
+    state = RunState(run_id=f"{alias}-1", task_alias=alias, task=Task(prompt="Fix it"))
+    seal = Sealed(patterns=(), allow=allow)
+    return state.replace(**{"target": Target.WORKSPACE, "seal": seal, **fields})
 
 
 def start_run(store: Store, state: RunState) -> RunFiles:
     files = store.get_run(state.task_alias)
     files.acquire()
-    event = Event.of(state, "run_started", {"state": state.model_dump(mode="json")}, "2026-01-02T03:04:05.678Z")
-    files.append([event], run_machine.started(event))
+    files.append([Event.create(state, RunStarted(state=state), "2026-01-02T03:04:05.678Z")], state)
     return files
 
 
@@ -65,7 +63,7 @@ def test_active_runs_never_edit_the_same_files(
 def test_documents_in_the_folders_of_runs_never_overlap(tmp_path: Path) -> None:
     store = Store(tmp_path)
     states = [
-        make_state(alias, target=Target.ARTIFACT, sealed=None, artifact=f".loop/{alias}/artifact.md")
+        make_state(alias, target=Target.ARTIFACT, seal=None, artifact=f".loop/{alias}/artifact.md")
         for alias in ("one", "two")
     ]
     files = [start_run(store, state) for state in states]
@@ -90,7 +88,7 @@ def repository(tmp_path: Path) -> Path:
 
 def test_change_in_a_worktree_becomes_a_branch(repository: Path) -> None:
     store = Store(repository)
-    state = make_state("one", stop=Stop(passed=True, reason="threshold_reached"), status="completed")
+    state = make_state("one", stop=Stop(passed=True, reason="threshold_reached"), status=Status.COMPLETED)
     files = start_run(store, state)
     files.release()
     worktree = Worktree(repository, files.worktree)
@@ -105,7 +103,7 @@ def test_change_in_a_worktree_becomes_a_branch(repository: Path) -> None:
 
 def test_run_in_the_project_itself_hands_over_nothing(repository: Path) -> None:
     store = Store(repository)
-    state = make_state("one", stop=Stop(passed=True, reason="threshold_reached"), status="completed")
+    state = make_state("one", stop=Stop(passed=True, reason="threshold_reached"), status=Status.COMPLETED)
     lines: list[str] = []
     hand_over(repository, store.get_run("one"), state, lines.append)
     assert lines == []

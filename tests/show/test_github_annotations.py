@@ -1,4 +1,4 @@
-"""Annotations: on the lines that fail, few, and nothing in them is a command of its own."""
+"""Annotations mark failing lines, are few, and contain no further commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity
-from pytest_loop.core.model.run_state import RunCriteria, RunRule, RunState, Task
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.show.github_annotations import (
     MAX_ANNOTATIONS,
     find_folder_in_checkout,
@@ -26,29 +27,29 @@ Failing = dict[str, Finding | str]
 COMMAND = re.compile(r"::(error|warning) (file=[^,:\r\n]+(,line=\d+)?,)?title=[^,:\r\n]*::[^\r\n]*")
 
 
-def annotated(failing: Failing, folder: str = ".", **severities: Severity) -> list[str]:
-    """The annotations of an evaluation in which these rules fail."""
+def annotate(failing: Failing, folder: str = ".", **severities: Severity) -> list[str]:
+    """Render the annotations of an evaluation in which these rules fail."""
     rules = tuple(RunRule(id=name, description=name, severity=severities.get(name, Severity.FAIL)) for name in failing)
     reported = {}
-    for name, said in failing.items():
-        findings = (said,) if isinstance(said, Finding) else ()
-        text = said if isinstance(said, str) else ""
+    for name, finding in failing.items():
+        findings = (finding,) if isinstance(finding, Finding) else ()
+        text = finding if isinstance(finding, str) else ""
         reported[name] = [Evidence(outcome=Outcome.FAILED, text=text, findings=findings)]
     criteria = RunCriteria(rules=rules)
-    one = assess(criteria, Phase.A, reported, "")
-    state = RunState(run_id="x", task_alias="x", task=Task(prompt="x"), criteria=criteria, evaluation=one)
+    assessment = assess(criteria, Phase.A, reported, "")
+    state = RunState(run_id="x", task_alias="x", task=Task(prompt="x"), criteria=criteria, evaluation=assessment)
     return list(render_annotations(state, folder))
 
 
-def finding(where: str, found: str = "no", **fields: Any) -> Finding:
-    return Finding(expected=fields.pop("expected", ""), found=found, where=where, **fields)
+def build_finding(where: str, message: str = "no", **fields: Any) -> Finding:
+    return Finding(expected=fields.pop("expected", ""), found=message, where=where, **fields)
 
 
 def test_failing_line_is_annotated_with_rule_and_finding() -> None:
-    assert annotated(
+    assert annotate(
         {
-            "tests/test_a.py::test_x[1,2]": finding("shop/cart.py:12", "KeyError: 'currency'"),
-            "a.content.title": finding("guide.md:1:4", "none", expected="a title, 100 %"),
+            "tests/test_a.py::test_x[1,2]": build_finding("shop/cart.py:12", "KeyError: 'currency'"),
+            "a.content.title": build_finding("guide.md:1:4", "none", expected="a title, 100 %"),
         }
     ) == [
         "::error file=shop/cart.py,line=12,title=tests/test_a.py%3A%3Atest_x[1%2C2]::KeyError: 'currency'",
@@ -57,38 +58,40 @@ def test_failing_line_is_annotated_with_rule_and_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("finding", "line"),
     [
-        (finding("guide.md"), "::error file=guide.md,title=x::no"),
-        (finding(""), "::error title=x::no"),
-        (finding("C:\\x,y.py:3"), "::error file=C%3A\\x%2Cy.py,line=3,title=x::no"),
-        (finding("/elsewhere/x.py:3"), "::error file=/elsewhere/x.py,line=3,title=x::no"),
+        (build_finding("guide.md"), "::error file=guide.md,title=x::no"),
+        (build_finding(""), "::error title=x::no"),
+        (build_finding("C:\\x,y.py:3"), "::error file=C%3A\\x%2Cy.py,line=3,title=x::no"),
+        (build_finding("/elsewhere/x.py:3"), "::error file=/elsewhere/x.py,line=3,title=x::no"),
         ("not verified: no report arrived", "::error title=x::not verified: no report arrived"),
         ("", "::error title=x::it fails"),
         ("one\r\ntwo\n::error::three", "::error title=x::one two ::error::three"),
     ],
 )
-def test_annotation_contains_the_known_fields(said: Finding | str, line: str) -> None:
-    assert annotated({"x": said}) == [line]
+def test_annotation_contains_the_known_fields(finding: Finding | str, line: str) -> None:
+    assert annotate({"x": finding}) == [line]
 
 
 def test_paths_are_relative_to_the_checkout() -> None:
-    assert annotated({"x": finding("a.py:1")}, "services/shop") == [
+    assert annotate({"x": build_finding("a.py:1")}, "services/shop") == [
         "::error file=services/shop/a.py,line=1,title=x::no"
     ]
 
 
 def test_warnings_come_last() -> None:
-    lines = annotated(
-        {"w": finding("a.py:1"), "i": finding("b.py:1"), "f": finding("c.py:1")}, w=Severity.WARN, i=Severity.INFO
+    lines = annotate(
+        {"w": build_finding("a.py:1"), "i": build_finding("b.py:1"), "f": build_finding("c.py:1")},
+        w=Severity.WARN,
+        i=Severity.INFO,
     )
     assert lines == ["::error file=c.py,line=1,title=f::no", "::warning file=a.py,line=1,title=w::no"]
 
 
 def test_every_cause_is_annotated_before_any_is_annotated_twice() -> None:
-    failing: Failing = {f"k{number}": finding(f"t{number}.py:1", "KeyError: 'x'") for number in range(40)}
-    failing |= {"last": finding("shop.py:9", "TypeError: no")}
-    lines = annotated(failing)
+    failing: Failing = {f"k{number}": build_finding(f"t{number}.py:1", "KeyError: 'x'") for number in range(40)}
+    failing |= {"last": build_finding("shop.py:9", "TypeError: no")}
+    lines = annotate(failing)
     assert len(lines) == MAX_ANNOTATIONS
     assert lines[:2] == [
         "::error file=t0.py,line=1,title=k0::KeyError: 'x' (39 more fail for the same cause)",
@@ -98,7 +101,12 @@ def test_every_cause_is_annotated_before_any_is_annotated_twice() -> None:
 
 def test_line_is_annotated_once() -> None:
     assert (
-        len(annotated({"x": finding("a.py:1", "one"), "y": finding("a.py:1", "two"), "z": "three", "u": "four"})) == 3
+        len(
+            annotate(
+                {"x": build_finding("a.py:1", "one"), "y": build_finding("a.py:1", "two"), "z": "three", "u": "four"}
+            )
+        )
+        == 3
     )
 
 
@@ -112,8 +120,8 @@ HOSTILE = st.sampled_from(
 
 
 @given(*[st.lists(HOSTILE | st.text(max_size=4), max_size=12).map("".join)] * 3)
-def test_any_text_stays_within_one_command(name: str, where: str, found: str) -> None:
-    lines = annotated({f"x{name}": finding(where, found)})
+def test_any_text_stays_within_one_command(name: str, where: str, message: str) -> None:
+    lines = annotate({f"x{name}": build_finding(where, message)})
     assert len(lines) == 1
     assert COMMAND.fullmatch(lines[0])
     assert len(lines[0].splitlines()) == 1

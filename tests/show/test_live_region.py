@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Kind, Limits
+from pytest_loop.core.model.run_state import Limits
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.show.live_region import (
     HEIGHT,
     PLAIN_BARS,
@@ -17,14 +18,16 @@ from pytest_loop.show.live_region import (
     measure_width,
     render_region,
 )
-from tests.show.runs import Told, small
+from tests.show.runs import RunStory, build_small_run
 
 A, B = Phase.A, Phase.B
 
 
-def lines(told: Told, name: str = "EVALUATE", last: str = "", look: TerminalLook | None = None) -> list[str]:
+def render_lines(
+    story: RunStory, name: str = "EVALUATE", last: str = "", look: TerminalLook | None = None
+) -> list[str]:
     standing = RunProgress()
-    standing.update(told.state)
+    standing.update(story.state)
     return render_region(standing, CurrentWork(name, 12, last), 83, look or TerminalLook(100))
 
 
@@ -33,7 +36,7 @@ def test_region_is_empty_without_a_state() -> None:
 
 
 def test_region_shows_progress_and_usage() -> None:
-    assert lines(small(), "REFINE by codex", "mending") == [
+    assert render_lines(build_small_run(), "REFINE by codex", "mending") == [
         "── green ──────────────────────────────────────────────────────────────────────────────────────────",
         "iteration 2/2, phase B, 0:12: REFINE by codex",
         "score ▁|▆ 0.625 of 0.9, elapsed 1:23, cost unknown of 25 USD, 1,200 tokens",
@@ -42,31 +45,31 @@ def test_region_shows_progress_and_usage() -> None:
 
 
 def test_height_is_the_same_without_output() -> None:
-    found = lines(Told("a"))
-    assert found[1:] == [
+    lines = render_lines(RunStory("a"))
+    assert lines[1:] == [
         "iteration 1/99, phase A, 0:12: EVALUATE",
         "score unknown, elapsed 1:23, cost unknown of 25 USD",
         "",
     ]
-    assert len(found) == HEIGHT
+    assert len(lines) == HEIGHT
 
 
 def test_limits_are_shown_with_their_usage() -> None:
-    told = Told("a", limits=Limits(usd=2, tokens=5000), max_completed_phase_seconds=600)
-    told.judged(["a"], usage={"cost_usd": 0.4214, "tokens": 1234}, seconds=35.4)
-    assert "cost 0.421 of 2 USD, 1,234 of 5,000 tokens, 35 of 600 s of steps" in lines(told)[2]
+    story = RunStory("a", limits=Limits(usd=2, tokens=5000), max_completed_phase_seconds=600)
+    story.evaluate(["a"], usage={"cost_usd": 0.4214, "tokens": 1234}, seconds=35.4)
+    assert "cost 0.421 of 2 USD, 1,234 of 5,000 tokens, 35 of 600 s of steps" in render_lines(story)[2]
 
 
 def test_void_score_is_marked() -> None:
-    told = Told("a", "b").judged(["a"]).refined().judged(["a"], void=True)
-    assert lines(told)[2].startswith("score ▅x 0.5 of 0.8 (void)")
+    story = RunStory("a", "b").evaluate(["a"]).refine().evaluate(["a"], void=True)
+    assert render_lines(story)[2].startswith("score ▅x 0.5 of 0.8 (void)")
 
 
 def test_scores_stay_after_attempts_are_dropped_from_the_state() -> None:
-    told, standing = Told("a", "b"), RunProgress()
+    story, standing = RunStory("a", "b"), RunProgress()
     for _ in range(12):
-        standing.update(told.judged(["a"]).state)
-        told.refined()
+        standing.update(story.evaluate(["a"]).state)
+        story.refine()
     assert "▅" * 12 in render_region(standing, CurrentWork(""), 0, TerminalLook())[2]
 
 
@@ -79,19 +82,20 @@ def test_phase_switch_is_marked_between_scores() -> None:
 
 
 def test_terminal_without_bars_shows_digits() -> None:
-    assert "".join(lines(small(), look=TerminalLook(80, has_bars=False))).isascii()
+    assert "".join(render_lines(build_small_run(), look=TerminalLook(80, has_bars=False))).isascii()
 
 
 @pytest.mark.parametrize("width", [20, 33, 80])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     wide = "日本語のとても長い行 " * 20
     assert all(
-        measure_width(line) < width for line in lines(small(), "REFINE by " + "x" * 200, wide, TerminalLook(width))
+        measure_width(line) < width
+        for line in render_lines(build_small_run(), "REFINE by " + "x" * 200, wide, TerminalLook(width))
     )
 
 
 def test_control_characters_of_agents_are_removed() -> None:
-    assert lines(Told("a"), last="\x1b[2Jgone\x07\u202e")[3] == "  | gone"
+    assert render_lines(RunStory("a"), last="\x1b[2Jgone\x07\u202e")[3] == "  | gone"
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.9, "0:00"), (83, "1:23"), (3_700, "1:01:40")])
@@ -99,14 +103,16 @@ def test_duration_is_formatted_like_a_clock(seconds: float, text: str) -> None:
     assert format_clock(seconds) == text
 
 
-@pytest.mark.parametrize(("text", "width", "left"), [("abc", 2, "ab"), ("日本", 3, "日"), ("e\u0301e", 1, "e\u0301")])
-def test_text_is_cut_by_terminal_cells(text: str, width: int, left: str) -> None:
-    assert cut_to_width(text, width) == left
+@pytest.mark.parametrize(
+    ("text", "width", "expected"), [("abc", 2, "ab"), ("日本", 3, "日"), ("e\u0301e", 1, "e\u0301")]
+)
+def test_text_is_cut_by_terminal_cells(text: str, width: int, expected: str) -> None:
+    assert cut_to_width(text, width) == expected
 
 
 def test_update_returns_whether_another_step_has_started() -> None:
-    told, standing = Told("a"), RunProgress()
-    assert standing.update(told.state)
-    assert not standing.update(told.state)
-    assert standing.update(told.judged(["a"]).state)
-    assert not standing.update(told.happens(Kind.STOP_REQUESTED, reason="x").state)
+    story, standing = RunStory("a"), RunProgress()
+    assert standing.update(story.state)
+    assert not standing.update(story.state)
+    assert standing.update(story.evaluate(["a"]).state)
+    assert not standing.update(story.add(Kind.STOP_REQUESTED, reason="x").state)

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_loop.core.text.terminal_emulation import render_visible_text
 from pytest_loop.show.live_view import MAX_BYTES, LiveView, OutputStyle, choose_style
-from tests.show.runs import Told
+from tests.show.runs import RunStory
 
 RULES = ("a.x.y", "a.x.z")
 
@@ -27,15 +27,15 @@ class Clock:
 
 
 class Window:
-    """A terminal of a size that may change, and what is to be seen in it."""
+    """A terminal of changeable size, and its visible lines."""
 
-    def __init__(self, said: OutputStyle | None = None, columns: int = 60, lines: int = 24) -> None:
+    def __init__(self, style: OutputStyle | None = None, columns: int = 60, lines: int = 24) -> None:
         self.stream, self.clock = Terminal(), Clock()
         self.size = os.terminal_size((columns, lines))
-        self.live = LiveView(self.stream, said, clock=self.clock, get_size=lambda: self.size)
+        self.live = LiveView(self.stream, style, clock=self.clock, get_size=lambda: self.size)
 
     @property
-    def seen(self) -> list[str]:
+    def visible_lines(self) -> list[str]:
         return render_visible_text(self.stream.getvalue()).splitlines()
 
 
@@ -56,7 +56,7 @@ def test_log_gets_complete_lines_with_a_prefix() -> None:
 def test_log_gets_session_output_at_once() -> None:
     stream = io.StringIO()
     live = LiveView(stream)
-    live.update(Told(*RULES).judged(["a.x.y"]).state)
+    live.update(RunStory(*RULES).evaluate(["a.x.y"]).state)
     live.write_session_output(b"..F")
     assert stream.getvalue() == "..F"
     live.write_session_output(b".\n")
@@ -65,11 +65,11 @@ def test_log_gets_session_output_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verbosity", "said"),
+    ("verbosity", "style"),
     [(-1, "..F.\nIteration 1/4\n  1. a.x.y\nREFINE by me took 0.0 s\n"), (-2, "Iteration 1/4\n")],
     ids=["-q", "-qq"],
 )
-def test_verbosity_decides_what_is_printed(verbosity: int, said: str) -> None:
+def test_verbosity_decides_what_is_printed(verbosity: int, style: str) -> None:
     stream = io.StringIO()
     live = LiveView(stream, OutputStyle(verbosity), clock=Clock())
     with live.show_work("REFINE by me") as worker:
@@ -77,7 +77,7 @@ def test_verbosity_decides_what_is_printed(verbosity: int, said: str) -> None:
         live.write_session_output(b"..F.\n")
         live.write("Iteration 1/4")
         live.explain("  1. a.x.y")
-    assert stream.getvalue() == said
+    assert stream.getvalue() == style
 
 
 def test_line_without_an_end_is_split() -> None:
@@ -103,12 +103,12 @@ def test_output_of_an_agent_is_limited() -> None:
 
 def test_terminal_has_a_fixed_region_below_the_log() -> None:
     window = Window()
-    window.live.update(Told(*RULES).judged(["a.x.y"]).state)
+    window.live.update(RunStory(*RULES).evaluate(["a.x.y"]).state)
     with window.live.show_work("REFINE by me") as worker:
         worker.write(b"thinking\nabout it\n")
         window.clock.now += 65
         window.live.refresh()
-        assert window.seen == [
+        assert window.visible_lines == [
             "REFINE by me ...",
             "  | thinking",
             "  | about it",
@@ -118,12 +118,12 @@ def test_terminal_has_a_fixed_region_below_the_log() -> None:
             "  | about it",
         ]
     window.live.close()
-    assert window.seen == ["REFINE by me ...", "  | thinking", "  | about it", "REFINE by me took 65.0 s"]
+    assert window.visible_lines == ["REFINE by me ...", "  | thinking", "  | about it", "REFINE by me took 65.0 s"]
 
 
 def test_region_is_drawn_once_a_second() -> None:
     window = Window()
-    window.live.update(Told(*RULES).state)
+    window.live.update(RunStory(*RULES).state)
     before = len(window.stream.getvalue())
     window.clock.now += 0.5
     window.live.refresh()
@@ -135,34 +135,34 @@ def test_region_is_drawn_once_a_second() -> None:
 
 def test_unfinished_line_of_a_session_is_shown_in_the_region() -> None:
     window = Window()
-    window.live.update(Told(*RULES).state)
+    window.live.update(RunStory(*RULES).state)
     window.live.write_session_output(b"two\rtests\n\x1b[32m..\x1b[0m\x1b[2J")
     window.clock.now += 1
     window.live.refresh()
-    assert window.seen[0] == "tests"
-    assert window.seen[-1] == "  | .."
+    assert window.visible_lines[0] == "tests"
+    assert window.visible_lines[-1] == "  | .."
     window.live.write_session_output(b".\n")
-    assert window.seen[:2] == ["tests", "..."]
+    assert window.visible_lines[:2] == ["tests", "..."]
     assert "\x1b[32m..\x1b[0m." in window.stream.getvalue(), "colours stay"
     window.live.close()
-    assert window.seen == ["tests", "..."]
+    assert window.visible_lines == ["tests", "..."]
 
 
 def test_overlapping_work_keeps_its_own_output_and_time() -> None:
     window = Window()
-    window.live.update(Told(*RULES).state)
-    with window.live.show_work("PRODUCE") as one:
+    window.live.update(RunStory(*RULES).state)
+    with window.live.show_work("PRODUCE") as first:
         window.clock.now += 1
-        with window.live.show_work("PREPARE") as two:
-            one.write(b"half of ")
-            two.write(b"another\n")
-            one.write(b"a line\n")
+        with window.live.show_work("PREPARE") as second:
+            first.write(b"half of ")
+            second.write(b"another\n")
+            first.write(b"a line\n")
             window.clock.now += 1
             window.live.refresh()
-            assert window.seen[-3] == "iteration 1/99, phase A, 0:02: PRODUCE"
-            assert window.seen[-1] == "  | half of a line"
+            assert window.visible_lines[-3] == "iteration 1/99, phase A, 0:02: PRODUCE"
+            assert window.visible_lines[-1] == "  | half of a line"
     window.live.close()
-    assert window.seen == [
+    assert window.visible_lines == [
         "PRODUCE ...",
         "PREPARE ...",
         "  | another",
@@ -174,7 +174,7 @@ def test_overlapping_work_keeps_its_own_output_and_time() -> None:
 
 def test_terminal_that_becomes_narrow_is_left_clean() -> None:
     window = Window(columns=60)
-    window.live.update(Told(*RULES).judged(["a.x.y"]).state)
+    window.live.update(RunStory(*RULES).evaluate(["a.x.y"]).state)
     frame = window.stream.getvalue()
     window.size = os.terminal_size((30, 24))
     window.live.write("a line")
@@ -187,7 +187,7 @@ def test_terminal_that_becomes_narrow_is_left_clean() -> None:
 @pytest.mark.parametrize(("columns", "lines"), [(60, 11), (19, 24)])
 def test_small_terminal_has_only_a_log(columns: int, lines: int) -> None:
     window = Window(columns=columns, lines=lines)
-    window.live.update(Told(*RULES).state)
+    window.live.update(RunStory(*RULES).state)
     window.live.write("a line")
     assert window.stream.getvalue() == "a line\n"
 
@@ -195,20 +195,20 @@ def test_small_terminal_has_only_a_log(columns: int, lines: int) -> None:
 def test_terminal_of_unknown_size_has_only_a_log() -> None:
     stream = Terminal()
     live = LiveView(stream)
-    live.update(Told(*RULES).state)
+    live.update(RunStory(*RULES).state)
     live.write("a line")
     assert stream.getvalue() == "a line\n"
 
 
 def test_region_can_be_hidden_and_shown_again() -> None:
     window = Window()
-    window.live.update(Told(*RULES).state)
+    window.live.update(RunStory(*RULES).state)
     window.live.write_session_output(b"half")
     window.live.hide()
-    assert window.seen == ["half"]
+    assert window.visible_lines == ["half"]
     window.live.write("on")
-    assert window.seen[:2] == ["half", "on"]
-    assert len(window.seen) > 2
+    assert window.visible_lines[:2] == ["half", "on"]
+    assert len(window.visible_lines) > 2
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_style_depends_on_options_and_environment(
 @pytest.mark.parametrize("is_coloured", [True, False])
 def test_no_styles_without_colours(is_coloured: bool) -> None:
     window = Window(OutputStyle(is_coloured=is_coloured))
-    window.live.update(Told(*RULES).state)
+    window.live.update(RunStory(*RULES).state)
     assert ("\x1b[1m" in window.stream.getvalue()) is is_coloured
 
 
@@ -243,6 +243,6 @@ def test_no_styles_without_colours(is_coloured: bool) -> None:
 def test_stream_that_cannot_encode_bars_gets_digits(encoding: str) -> None:
     window = Window()
     window.stream.encoding = encoding
-    window.live.update(Told(*RULES).judged(["a.x.y"]).state)
-    assert window.seen[0].startswith("-- green ---")
-    assert "score 5 0.5 of 0.8" in window.seen[2]
+    window.live.update(RunStory(*RULES).evaluate(["a.x.y"]).state)
+    assert window.visible_lines[0].startswith("-- green ---")
+    assert "score 5 0.5 of 0.8" in window.visible_lines[2]

@@ -27,14 +27,16 @@ def test_numbers_are_rounded_down(number: Fraction, text: str) -> None:
 def test_long_reason_is_cut_and_put_on_one_line() -> None:
     rule = Rule(id="a.x.y", description="x")
     criteria = Criteria(name="x", source="x", rules=(rule,))
-    one = evaluate_criteria(criteria, Phase.B, {"a.x.y": [Evidence(outcome=Outcome.FAILED, text="no\nway " * 100)]})
-    lines = [line.text for line in render_score_section([one])]
+    evaluation = evaluate_criteria(
+        criteria, Phase.B, {"a.x.y": [Evidence(outcome=Outcome.FAILED, text="no\nway " * 100)]}
+    )
+    lines = [line.text for line in render_score_section([evaluation])]
     assert len(lines[1]) == MAX_WIDTH
     assert lines[1].startswith("  blocks: a.x.y: no way no way")
 
 
 def test_reason_may_be_missing() -> None:
     criteria = Criteria(name="x", source="x", rules=(Rule(id="a.x.y", description="x"),))
-    one = evaluate_criteria(criteria, Phase.B, {"a.x.y": [Evidence(outcome=Outcome.FAILED)]})
-    assert [line.text for line in render_score_section([one])][1] == "  blocks: a.x.y"
-    assert render_headline(one) == "x  FAIL  0 (0 of 2) < 0.9 in phase B, 1 rule: 1 failed"
+    evaluation = evaluate_criteria(criteria, Phase.B, {"a.x.y": [Evidence(outcome=Outcome.FAILED)]})
+    assert [line.text for line in render_score_section([evaluation])][1] == "  blocks: a.x.y"
+    assert render_headline(evaluation) == "x  FAIL  0 (0 of 2) < 0.9 in phase B, 1 rule: 1 failed"

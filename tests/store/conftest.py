@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Event, RunState, Task
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
@@ -50,7 +51,6 @@ def started(files: RunFiles, event: MakeEvent) -> RunState:
     """A run with its first event on disk."""
     state = RunState(run_id="guide-1", task_alias="guide", task=Task(prompt="Write a guide"), created_at="then")
     first = event("run_started", state=state.model_dump(mode="json"))
-    state = run_machine.started(first)
     files.append([first], state)
     return state
 
@@ -61,6 +61,6 @@ def planned(files: RunFiles, started: RunState, event: MakeEvent) -> RunState:
     events = [event("plan_created", plan=["one", "two"]), event("coffee_made", cups=2)]
     state = started
     for planned_event in events:
-        state = run_machine.step(state, planned_event)
+        state = RUN_MACHINE.apply(state, planned_event)
     files.append(events, state)
     return state

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.run_state import Place, RunState, Step
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, Place, Step
 from pytest_loop.errors import StateError
-from pytest_loop.store.history import ADOPTED
 from pytest_loop.store.project_runs import Store
 from tests.pytest_caller import PytestCaller
 
@@ -145,11 +145,11 @@ def _read_run(store: Store, **changes: Any) -> RunState:
 
 def test_foreign_run_has_the_path_of_its_artifact_and_a_key_for_each_rule(store: Store) -> None:
     state = _read_run(store)
-    assert state.artifact == ".ai-factory/evolution/courses-api/artifact.md"
-    assert state.artifact_hash == hashlib.sha256(ARTIFACT.encode()).hexdigest()
+    assert state.setup.artifact == ".ai-factory/evolution/courses-api/artifact.md"
+    assert state.progress.artifact_hash == hashlib.sha256(ARTIFACT.encode()).hexdigest()
     source = ".ai-factory/evolution/courses-api/criteria.rules.json"
     assert [rule.key for rule in state.criteria.rules] == [f"{source}::{rule['id']}" for rule in RULES]
-    assert state.arguments == ("--rootdir", str(store.project), str(store.project / source))
+    assert state.setup.arguments == ("--rootdir", str(store.project), str(store.project / source))
     assert state.current_step is Place.EVALUATE
 
 
@@ -179,7 +179,7 @@ def test_interrupted_step_restarts_or_the_step_that_makes_its_input(
     store: Store, changes: dict[str, Any], place: Place, awaited: tuple[Step, ...]
 ) -> None:
     state = _read_run(store, **changes)
-    assert (state.current_step, state.awaited) == (place, awaited)
+    assert (state.current_step, state.progress.awaited) == (place, awaited)
 
 
 def test_prepared_checks_are_grouped_by_rule_and_commands_run_in_the_project(store: Store) -> None:
@@ -193,7 +193,10 @@ def test_prepared_checks_are_grouped_by_rule_and_commands_run_in_the_project(sto
     ours = {"rule_id": "b.style.naming", "check": [{"contains": "x"}]}
     state = _read_run(store, prepared_checks={"checks": [*CHECKS, ours, command, "nonsense", {"rule_id": 3}]})
     both = [content, {"type": "executable", "command": "cd {workspace} && make lint", "expected": "nothing"}]
-    assert state.prepared_checks == {"checks": [{"rule_id": "a.correctness.endpoints", "check": both}, ours]}
+    assert state.prepared_checks
+    assert state.prepared_checks.model_dump(mode="json") == {
+        "checks": [{"rule_id": "a.correctness.endpoints", "check": both}, ours]
+    }
 
 
 def test_missing_fields_of_a_rule_follow_from_its_id_and_severity(store: Store) -> None:
@@ -223,7 +226,7 @@ def test_rules_of_a_foreign_run_become_a_rule_file(store: Store) -> None:
         ["check", "description", "id", "phase", "severity", "weight"],
     ]
     assert data["rules"][0]["check"] == RULES[0]["check"]
-    assert files.read()[1].events[-1].event == ADOPTED
+    assert files.read()[1].events[-1].event == Kind.RUN_ADOPTED.value
 
 
 def test_foreign_run_is_listed_and_resumed_and_keeps_unknown_keys(store: Store, caller: PytestCaller) -> None:
@@ -248,7 +251,7 @@ def test_foreign_run_is_listed_and_resumed_and_keeps_unknown_keys(store: Store, 
         "prep_dispatched",
         "artifact_created",
         "checks_prepared",
-        ADOPTED,
+        Kind.RUN_ADOPTED.value,
     ]
     assert names[-2:] == ["evaluation_done", "stopped"]
     assert files.history.read_text().splitlines()[:5] == HISTORY
@@ -265,4 +268,4 @@ def test_foreign_run_is_resumed_at_its_critique(store: Store, caller: PytestCall
     process = caller.call("--loop-resume=courses-api", "--loop-agent", "python:writers:writer", folder=store.project)
     assert (process.returncode, process.stderr) == (0, ""), process.stdout
     names = [event.event for event in store.get_existing_run("courses-api").read()[1].events]
-    assert names[5:9] == [ADOPTED, "critique_done", "refinement_done", "iteration_advanced"]
+    assert names[5:9] == [Kind.RUN_ADOPTED.value, "critique_done", "refinement_done", "iteration_advanced"]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.model.run_state import Event, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.store import history as histories
 from pytest_loop.store.run_files import RunFiles
 
@@ -152,7 +153,7 @@ def test_values_that_json_cannot_hold_are_replaced(files: RunFiles, planned: Run
     files.append([event("odd", half="\ud800", number=float("nan"), infinite=float("inf"), umlaut="ü")], planned)
     history = files.read_history()
     assert history.damage == []
-    assert history.events[-1].payload == {"half": "?", "number": None, "infinite": None, "umlaut": "ü"}
+    assert history.events[-1].payload.dump() == {"half": "?", "number": None, "infinite": None, "umlaut": "ü"}
 
 
 def test_forged_start_at_the_end_does_not_become_the_state(files: RunFiles, planned: RunState) -> None:

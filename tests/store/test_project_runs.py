@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.model.run_state import Event, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.run_state import RunState
 from pytest_loop.errors import BusyError, StateError
 from pytest_loop.store.clock import read_clock
 from pytest_loop.store.project_runs import MAX_ACTIVE_RUNS, Store

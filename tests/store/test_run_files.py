@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.core.model.run_state import Event, Kind, RunState
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import ArtifactCreated
+from pytest_loop.core.model.run_state import RunState, Usage
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.errors import BusyError, StateError
-from pytest_loop.store.history import ADOPTED
 from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
@@ -139,8 +141,8 @@ def test_lost_history_is_reported_and_the_run_continues_from_run_json(
     again = _reopen(again)
     state, history = again.read()
     assert (state.plan, history.damage) == (("one", "two"), [])
-    assert [event.event for event in history.events][-2:] == [ADOPTED, "coffee_made"]
-    assert history.events[-2].payload["because"] == ["the history lacks events that run.json was made from"]
+    assert [event.event for event in history.events][-2:] == [Kind.RUN_ADOPTED.value, "coffee_made"]
+    assert history.events[-2].payload.dump()["because"] == ["the history lacks events that run.json was made from"]
     again.release()
 
 
@@ -196,8 +198,8 @@ def test_unpaired_surrogates_are_replaced(files: RunFiles, planned: RunState) ->
 
 
 def test_pending_answer_is_recovered_with_its_payload(files: RunFiles, planned: RunState) -> None:
-    payload = files.write_answer(PRODUCED, {"exit_signal": True, "usage": {"tokens": 7}}, "# Guide\n", files.artifact)
-    assert payload["artifact_hash"] == hashlib.sha256(b"# Guide\n").hexdigest()
+    payload = files.write_answer(ArtifactCreated(exit_signal=True, usage=Usage(tokens=7)), "# Guide\n", files.artifact)
+    assert payload.artifact_hash == hashlib.sha256(b"# Guide\n").hexdigest()
     files.artifact.unlink()
     again = _reopen(files)
     again.read()
@@ -209,16 +211,16 @@ def test_pending_answer_is_recovered_with_its_payload(files: RunFiles, planned: 
 def test_pending_answer_is_deleted_once_its_event_is_recorded(
     files: RunFiles, planned: RunState, event: MakeEvent
 ) -> None:
-    payload = files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    payload = files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
     data = (files.folder / ".answer.json").read_bytes()
-    files.append([event("artifact_created", **payload)], planned)
+    files.append([event("artifact_created", **payload.dump())], planned)
     assert not (files.folder / ".answer.json").exists()
     (files.folder / ".answer.json").write_bytes(data)
     assert files.recover_answer(PRODUCED, files.artifact, "") is None
 
 
 def test_pending_answer_survives_a_repair(files: RunFiles, planned: RunState) -> None:
-    payload = files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    payload = files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
     again = _reopen(files)
     again.repair(again.read()[1])
     assert again.recover_answer(PRODUCED, files.artifact, "") == payload
@@ -236,12 +238,12 @@ def test_outdated_snapshot_is_rewritten_by_a_repair(files: RunFiles, started: Ru
 
 
 def test_pending_answer_of_another_step_is_not_recovered(files: RunFiles, planned: RunState) -> None:
-    files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
     assert files.recover_answer(Kind.REFINEMENT_DONE, files.artifact, "") is None
 
 
 def test_pending_answer_never_overwrites_an_edited_artifact(files: RunFiles, planned: RunState) -> None:
-    files.write_answer(PRODUCED, {}, "# Guide\n", files.artifact)
+    files.write_answer(ArtifactCreated(), "# Guide\n", files.artifact)
     files.artifact.write_text("mine")
     assert files.recover_answer(PRODUCED, files.artifact, "") is None
     assert files.artifact.read_text() == "mine"
@@ -272,7 +274,7 @@ def test_artifact_of_a_resumed_run_is_written_again_with_its_folder(
 def test_folder_of_an_artifact_outside_of_the_run_is_created(
     files: RunFiles, planned: RunState, tmp_path: Path
 ) -> None:
-    files.write_answer(PRODUCED, {}, "# Guide\n", tmp_path / "docs" / "new" / "guide.md")
+    files.write_answer(ArtifactCreated(), "# Guide\n", tmp_path / "docs" / "new" / "guide.md")
     assert (tmp_path / "docs" / "new" / "guide.md").read_text() == "# Guide\n"
 
 
@@ -325,7 +327,7 @@ def test_history_changed_by_another_process_ends_the_run(files: RunFiles, planne
     state, history = files.read()
     assert state == planned
     assert history.damage == ["line 4 of the history cannot be read"]
-    assert history.events[-1].payload == {"cups": 3}
+    assert history.events[-1].payload.dump() == {"cups": 3}
 
 
 def test_pipe_in_place_of_a_history_is_an_error_and_does_not_block(
@@ -348,7 +350,7 @@ def test_stop_request_stays_until_it_is_in_the_history(files: RunFiles, planned:
     assert files.read_stop_request() == "going home"
     files.append([event("coffee_made")], planned)
     assert files.read_stop_request() == "going home"
-    files.append([event("stop_requested")], planned.model_copy(update={"stop_asked": "going home"}))
+    files.append([event("stop_requested")], planned.replace(stop_request="going home"))
     assert files.read_stop_request() is None
 
 

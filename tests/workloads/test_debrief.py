@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Event
 from pytest_loop.core.workload.measurement import CaseOutcome, CaseResult, Measurement, Remark
 from pytest_loop.workloads.debrief import classify_status, render_debrief
-from pytest_loop.workloads.experiment_history import trail
+from pytest_loop.workloads.experiment_history import read_experiment
 
 OUTCOMES = {".": CaseOutcome.PASSED, "F": CaseOutcome.FAILED, "E": CaseOutcome.INFRASTRUCTURE}
 SECTIONS = [
@@ -39,7 +39,8 @@ def make_measurement_event(letters: str, iteration: int = 0) -> Event:
         for at, letter in enumerate(letters)
     )
     measurement = Measurement(iteration=iteration, results=results).model_dump(mode="json")
-    return make_event("evaluation_done" if iteration else "baseline_done", iteration, measurement=measurement)
+    kind = "evaluation_done" if iteration else "baseline_done"
+    return make_event(kind, iteration, score=0.5, passed=False, measurement=measurement)
 
 
 def make_option(name: str = "Edit", current: str = "a", proposed: str = "b", **fields: Any) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def test_a_failed_calibration_is_reported() -> None:
         "- Ended: calibration",
         "- Calibration failed 3 times, the last time with: no key",
     ]
-    nothing = [make_event("calibration_done", passed=False, errors=[])]
+    nothing = [make_event("calibration_done", case="a", passed=False, errors=[])]
     assert get_section(render_debrief(nothing), "Executive summary")[-1].endswith(
         "1 times, the last time with: unknown"
     )
@@ -115,7 +116,7 @@ def test_a_failed_calibration_is_reported() -> None:
     ],
 )
 def test_the_status_follows_from_the_events(events: list[Event], expected: str) -> None:
-    assert classify_status(trail(events)) == expected
+    assert classify_status(read_experiment(events)) == expected
 
 
 def test_regressions_are_listed_with_gains_and_decisions() -> None:
@@ -123,7 +124,7 @@ def test_regressions_are_listed_with_gains_and_decisions() -> None:
         make_measurement_event("..FF"),
         make_edit_event(1, name="Bold"),
         make_measurement_event("FF..", 2),
-        make_event("regression_detected", 2, action="accept"),
+        make_event("regression_detected", 2, regressions=["a", "b"], action="accept"),
     ]
     assert get_section(render_debrief(events), "Regressions and trade-offs") == [
         "- Iteration 2 after Bold: a, b became worse, while c, d became better. Decided: accept."

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 from pytest_loop.core.workload.measurement import Measurement
-from pytest_loop.workloads.experiment_history import Trail, trail
+from pytest_loop.workloads.experiment_history import ExperimentHistory, read_experiment
 from pytest_loop.workloads.iteration_report import render_sections
+from tests.core.laboratory import ExperimentStory
 from tests.workloads.test_debrief import make_analysis_event, make_edit_event, make_event, make_measurement_event
 
 SEVEN = [
@@ -12,7 +13,7 @@ SEVEN = [
 
 def test_a_report_has_seven_sections() -> None:
     """E5."""
-    history = trail([make_measurement_event("F.E"), make_analysis_event(1)])
+    history = read_experiment([make_measurement_event("F.E"), make_analysis_event(1)])
     assert [title for title, _ in render_sections(history, 1)] == SEVEN
     assert dict(render_sections(history, 1))["Case by case"] == [
         "| Case | Status | Before |", "|---|---|---|", "| a | Failing | New |", "| c | Not measured | New |",
@@ -21,12 +22,12 @@ def test_a_report_has_seven_sections() -> None:
 
 
 def test_an_iteration_without_analysis_has_no_report() -> None:
-    assert list(render_sections(Trail(), 1)) == []
-    assert list(render_sections(trail([make_measurement_event("F.")]), 1)) == []
+    assert list(render_sections(ExperimentHistory(), 1)) == []
+    assert list(render_sections(read_experiment([make_measurement_event("F.")]), 1)) == []
 
 
 def test_regressions_are_marked_and_unchanged_cases_are_counted() -> None:
-    history = trail(
+    history = read_experiment(
         [
             make_measurement_event("F.."),
             make_analysis_event(1),
@@ -38,33 +39,33 @@ def test_regressions_are_marked_and_unchanged_cases_are_counted() -> None:
     assert dict(render_sections(history, 2))["Case by case"][2:] == [
         "| b | Regressed | Passing |", "| a | Passing | Failing |", "", "1 others pass as before.",
     ]  # fmt: skip
-    history = trail(
+    history = read_experiment(
         [make_measurement_event("FF"), make_analysis_event(1), make_measurement_event("FF", 2), make_analysis_event(2)]
     )
     assert dict(render_sections(history, 2))["Case by case"][2:] == [
         "| a | Failing | Failing |",
         "| b | Failing | Failing |",
     ]
-    calm = trail([make_measurement_event(".."), make_analysis_event(1)])
+    calm = read_experiment([make_measurement_event(".."), make_analysis_event(1)])
     assert dict(render_sections(calm, 1))["Case by case"] == ["2 others pass."]
 
 
 def test_failures_with_the_same_location_are_one_mode() -> None:
-    history = trail([make_measurement_event("FF."), make_analysis_event(1)])
+    history = read_experiment([make_measurement_event("FF."), make_analysis_event(1)])
     assert dict(render_sections(history, 1))["Failure modes"][2:] == ["| total | unknown | 2/3 | no total | a, b |"]
 
 
 def test_a_case_with_several_remarks_counts_once() -> None:
-    payload = make_measurement_event("F.").payload["measurement"]
+    payload = make_measurement_event("F.").payload.dump()["measurement"]
     payload["results"][0]["critiques"] = [{"message": "x", "location": f"line {number}"} for number in (1, 2)]
-    history = trail([make_event("baseline_done", 0, measurement=payload), make_analysis_event(1)])
+    history = read_experiment(
+        [make_event("baseline_done", 0, score=0.5, passed=False, measurement=payload), make_analysis_event(1)]
+    )
     assert dict(render_sections(history, 1))["Failure modes"][2] == "| line # | unknown | 1/2 (2 remarks) | x | a |"
 
 
 def test_hidden_cases_are_counted_apart() -> None:
-    hidden = {"notebook": {"hidden": ["c"]}}
-    history = trail(
-        [make_event("run_started", state=hidden), make_measurement_event("F.F"), make_measurement_event("..F", 2)]
-    )
+    started = ExperimentStory(hidden="c").events[0]
+    history = read_experiment([started, make_measurement_event("F.F"), make_measurement_event("..F", 2)])
     assert (history.held_out, history.measurements[-1].has_converged) == ((0, 1), True)
     assert isinstance(history.final, Measurement)

@@ -9,8 +9,9 @@ from string import Template
 
 from pytest_loop.core.judging.critique import render_critique
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import RunState, Step
-from pytest_loop.core.reporting.outcome import attempt_line
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Step
+from pytest_loop.core.reporting.outcome import render_attempt
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.core.text.wording import limit_lines
@@ -59,7 +60,7 @@ def build_prompt(
         return fence_text(text, nonce) if text else ""
 
     values = {
-        "trouble": shorten(state.trouble_with(step), 1_000),
+        "trouble": shorten(state.error_of(step), 1_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
@@ -69,13 +70,13 @@ def build_prompt(
         "plan": "\n".join(f"{number}. {line}" for number, line in enumerate(state.plan, 1)),
         "critique": fence(render_critique(state.critique)) if state.critique and state.critique.issues else "",
         "lessons": fence(lessons),
-        "attempts": "\n".join(f"- {attempt_line(attempt)}" for attempt in state.attempts),
+        "attempts": "\n".join(f"- {render_attempt(attempt)}" for attempt in state.progress.attempts),
         "gate": gate,
         "context": fence(context),
         "artifact": fence(artifact),
         "artifact_path": artifact_path,
-        "sealed": ", ".join(state.sealed.patterns) if state.sealed else "",
-        "allowed": ", ".join(state.sealed.allow) if state.sealed else "",
+        "sealed": ", ".join(state.setup.seal.patterns) if state.setup.seal else "",
+        "allowed": ", ".join(state.setup.seal.allow) if state.setup.seal else "",
     }
     return render_template(template or step.value, values, folder)
 

@@ -81,25 +81,14 @@ def replace_score(evaluation: Evaluation, score: float) -> Evaluation:
 def evaluate_criteria(criteria: Criteria, phase: Phase, reported: Mapping[str, Sequence[Evidence]]) -> Evaluation:
     """Judge the rules of `criteria` that are keys of `reported` and active in `phase`."""
     active = criteria.get_active_rules(phase)
-    results = tuple([_judge_quickly(criteria, rule, reported[rule.id]) for rule in active if rule.id in reported])
-    is_complete = len(results) == len(active)
-    total = criteria.get_weight(phase) if is_complete else sum_weights(result.rule for result in results)
-    not_passed = [result for result in results if result.verdict is not Verdict.PASS]
-    possible = total - sum_weights(result.rule for result in not_passed if result.verdict is Verdict.NA)
+    results = tuple(judge_rule(rule, reported[rule.id]) for rule in active if rule.id in reported)
     return Evaluation(
         criteria=criteria.name,
         source=criteria.source,
         phase=phase,
         threshold=criteria.thresholds[phase],
-        earned=possible - sum_weights(result.rule for result in not_passed if result.verdict is not Verdict.NA),
-        possible=possible,
+        earned=sum_weights(result.rule for result in results if result.verdict is Verdict.PASS),
+        possible=sum_weights(result.rule for result in results if result.verdict is not Verdict.NA),
         total=len(active),
         results=results,
     )
-
-
-def _judge_quickly(criteria: Criteria, rule: Rule, evidence: Sequence[Evidence]) -> Result:
-    """Take the prepared result of a rule that simply passed, as most of thousands do."""
-    if len(evidence) == 1 and evidence[0].outcome is Outcome.PASSED and rule.repeat == 1:
-        return criteria.passing_results[rule.id]
-    return judge_rule(rule, evidence)

@@ -1,31 +1,39 @@
-"""The page about the machine, drawn from its own table, so that it cannot be out of date."""
+"""The page `docs/machine.md`, drawn from the tables of the machines."""
 
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
-from pytest_loop.core.machine.run_machine import ANYWHERE, FIRST_PLACES, TRANSITIONS
-from pytest_loop.core.machine.stop_reasons import INTERRUPTIONS, PREDICATES
+from pytest_loop.core.machine.experiment_machine import EXPERIMENT_MACHINE
+from pytest_loop.core.machine.run_machine import ANYWHERE, RUN_MACHINE, Machine
+from pytest_loop.core.machine.stop_reasons import STOP_ROWS
 from pytest_loop.core.model.vocabulary import Kind, Place
 
 _PAGE = """\
 # The run as a machine
 
-This page is drawn from the tables in `run_machine.py` and `stop_reasons.py` of `pytest_loop/core/machine/`:
+This page is drawn from the tables of `pytest_loop/core/machine/`:
 
-    python -c "from pytest_loop.core.machine.diagram import page; print(page(), end='')" > docs/machine.md
+    python -c "from pytest_loop.core.machine.diagram import render_page; print(render_page(), end='')" > docs/machine.md
 
-A run stands at one of six places. `commands(state)` says what must happen there: nothing exactly when the run is over.
-`step(state, event)` gives the state after what has happened, and refuses what cannot happen there. Where an arrow
-branches, a run goes to the first place that has something to do: `PRODUCE_PREPARE` and `PREPARE` are passed by where
-nothing is missing, and a phase B that adds no rules is not evaluated again.
+A run stands at one of six places. `next_commands(state)` returns what must happen there: nothing exactly when the
+run is over. `apply(state, event)` returns the state after an event, and refuses one that cannot happen there. Where an
+arrow branches, a run goes to the first place that has something to do: `PRODUCE_PREPARE` and `PREPARE` are passed by
+where nothing is missing, and a phase B that adds no rules is not evaluated again.
 
 ```mermaid
-{diagram}
+{run}
 ```
 
 {anywhere} can happen at every place; the last two end the run, from wherever it stands.
 `limits_raised` opens a run again that a limit has stopped. Unknown events change nothing.
+
+An experiment, a run over the cases of a workload, has a machine of its own:
+
+```mermaid
+{experiment}
+```
 
 ## Why a run ends
 
@@ -38,16 +46,20 @@ passes: then B decides.
 """
 
 
-def page() -> str:
-    """The whole of `docs/machine.md`."""
-    anywhere = ", ".join(f"`{kind.value}`" for kind in Kind if kind in ANYWHERE)
-    return _PAGE.format(diagram=diagram(), anywhere=anywhere, reasons="\n".join(_reasons()))
+def render_page() -> str:
+    """Return the text of `docs/machine.md`."""
+    return _PAGE.format(
+        run=render_diagram(RUN_MACHINE),
+        experiment=render_diagram(EXPERIMENT_MACHINE),
+        anywhere=", ".join(f"`{kind.value}`" for kind in Kind if kind in ANYWHERE),
+        reasons="\n".join(_render_reasons()),
+    )
 
 
-def diagram() -> str:
-    """The transitions as a Mermaid state diagram."""
-    arrows: dict[tuple[str, str], list[str]] = {("[*]", place.value): ["run_started"] for place in FIRST_PLACES}
-    for (place, kind), targets in TRANSITIONS.items():
+def render_diagram(machine: Machine[Any]) -> str:
+    """Return the transitions of a machine as a Mermaid state diagram."""
+    arrows: dict[tuple[str, str], list[str]] = {("[*]", place.value): ["run_started"] for place in machine.first_places}
+    for (place, kind), targets in machine.transitions.items():
         for target in targets:
             arrows.setdefault((place.value, target.value), []).append(kind.value)
     arrows[Place.CRITIQUE.value, "[*]"] = [Kind.STOPPED.value]
@@ -55,10 +67,10 @@ def diagram() -> str:
     return "\n".join(["stateDiagram-v2", *lines])
 
 
-def _reasons() -> list[str]:
-    rows = []
-    for number, (reason, holds) in enumerate(PREDICATES, 1):
-        elsewhere = "yes" if reason in INTERRUPTIONS else ""
-        when = inspect.getdoc(holds) or ""
-        rows.append(f"| {number} | `{reason.value}` | {reason.status.value} | {elsewhere} | {when.rstrip('.')} |")
-    return rows
+def _render_reasons() -> list[str]:
+    lines = []
+    for number, row in enumerate(STOP_ROWS, 1):
+        elsewhere = "yes" if row.is_interruption else ""
+        when = (inspect.getdoc(row.holds) or "").rstrip(".")
+        lines.append(f"| {number} | `{row.reason.value}` | {row.status.value} | {elsewhere} | {when} |")
+    return lines

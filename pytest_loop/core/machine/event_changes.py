@@ -1,204 +1,200 @@
-"""What each event changes in the state of a run; where the run stands then is the machine's business."""
+"""What each event changes in the state of a run; the machine decides where the run stands afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from functools import singledispatch
 from typing import Any
 
-from pytest_loop.core.machine.progress import judged, rescored
-from pytest_loop.core.machine.stop_reasons import MOST_ERRORS, is_stalled
-from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import (
-    Best,
-    Blocked,
-    Critique,
-    Kind,
-    Review,
-    RunState,
-    SealFinding,
-    Step,
-    Stop,
-    Target,
-    Trouble,
-    Usage,
+from pytest_loop.core.events.run_payloads import (
+    ArtifactCreated,
+    ChecksPrepared,
+    CritiqueDone,
+    EditPayload,
+    EvaluationDone,
+    Failed,
+    IterationAdvanced,
+    LimitsRaised,
+    Payload,
+    PhaseError,
+    PhaseSwitched,
+    PlanCreated,
+    RefinementDone,
+    ReviewDone,
+    StepPayload,
+    Stopped,
+    StopRequested,
 )
-from pytest_loop.core.model.vocabulary import Reason, Status, known_reason, own_word
-from pytest_loop.core.workload.experiment_state import NOTES, noted
+from pytest_loop.core.machine.breakers import is_stalled
+from pytest_loop.core.machine.progress import rescore, score_evaluation
+from pytest_loop.core.machine.stop_reasons import MOST_ERRORS, find_row
+from pytest_loop.core.model.evaluation import Critique
+from pytest_loop.core.model.rules import Phase
+from pytest_loop.core.model.run_state import Best, Limits, PreparedChecks, Review, RunState, State, StepErrors, Stop
+from pytest_loop.core.model.vocabulary import Place, Reason, Status, Step, Target, name_user_stop
 
-Payload = Mapping[str, Any]
 Changes = dict[str, Any]
-_NO_STEP_TAKES_SO_LONG = 1e9
 
 
-def changed(state: RunState, kind: Kind, payload: Payload) -> RunState:
-    """The state after an event, but for the place: what only this kind changes, and what every event may change."""
-    after = state.model_copy(update=_CHANGES[kind](state, payload))
-    own: Changes = {
-        "phase_started_epoch_seconds": None,
-        "usage": state.usage.plus(Usage.model_validate(payload.get("usage") or {})),
-    }
-    if state.notebook is not None:
-        own["notebook"] = noted(state.notebook, kind, payload)
-    if kind in WORK:
-        # What went wrong is made good by success; of two steps side by side, only for the one that succeeded.
-        open_steps = {step.value for step in after.awaited if step is not WORK[kind]}
-        own["troubles"] = {name: one for name, one in after.troubles.items() if name in open_steps}
-    return after.model_copy(update=own | _clocked(state, after, kind, payload))
+def apply_payload(state: State, payload: Payload) -> State:
+    """Return the state after an event, but for its place: what this kind changes, and what every step changes."""
+    after = state.replace(phase_started_epoch_seconds=None, **compute_changes(payload, state))
+    if isinstance(payload, StepPayload):
+        after = _complete_step(state, after, payload)
+    if isinstance(payload, Failed):
+        after = _count_seconds(after, state.progress.open_seconds)
+    return after
 
 
-# The step that each of these events completes.
-WORK: dict[Kind, Step] = {
-    Kind.PLAN_CREATED: Step.PLAN,
-    Kind.ARTIFACT_CREATED: Step.PRODUCE,
-    Kind.CHECKS_PREPARED: Step.PREPARE,
-    Kind.CALIBRATION_DONE: Step.PREPARE,
-    Kind.BASELINE_DONE: Step.EVALUATE,
-    Kind.EVALUATION_DONE: Step.EVALUATE,
-    Kind.CRITIQUE_DONE: Step.CRITIQUE,
-    Kind.REFINEMENT_DONE: Step.REFINE,
-}
+def _complete_step(state: State, after: State, payload: StepPayload) -> State:
+    """Count cost and time; a step and its one retry are one, and so are two steps side by side."""
+    seconds = state.progress.open_seconds + (payload.seconds or 0.0)
+    after = after.replace(usage=state.progress.usage.plus(payload.usage))
+    if payload.completes is None:
+        return after.replace(open_seconds=seconds)
+    # Success clears the errors of a step; of two steps side by side, only those of the one that succeeded.
+    unfinished = {step.value for step in after.progress.awaited if step is not payload.completes}
+    errors = {name: value for name, value in after.progress.step_errors.items() if name in unfinished}
+    after = after.replace(step_errors=errors)
+    if isinstance(payload, (ArtifactCreated, ChecksPrepared)) and after.progress.awaited:
+        return after.replace(open_seconds=seconds)
+    return _count_seconds(after, seconds).replace(last_completed_step=state.current_step.value)
 
 
-def _clocked(state: RunState, after: RunState, kind: Kind, payload: Payload) -> Changes:
-    """Only completed steps count; a step and its one retry are one, and so are two steps side by side."""
-    spent = state.open_seconds + _seconds(payload)
-    is_one_of_two = kind in (Kind.ARTIFACT_CREATED, Kind.CHECKS_PREPARED) and bool(after.awaited)
-    if kind is not Kind.FAILED and (kind not in WORK or is_one_of_two):
-        return {"open_seconds": spent}
+def _count_seconds(state: State, seconds: float) -> State:
     before = state.completed_phase_seconds
-    done: Changes = {"completed_phase_seconds": max(before, round(before + spent, 3)), "open_seconds": 0.0}
-    return done | ({"last_completed_step": state.current_step.value} if kind in WORK else {})
+    return state.replace(completed_phase_seconds=max(before, round(before + seconds, 3)), open_seconds=0.0)
 
 
-def _seconds(payload: Payload) -> float:
-    """A clock that went back, or says nonsense, adds nothing."""
-    value = payload.get("seconds")
-    return float(value) if isinstance(value, (int, float)) and 0 < value < _NO_STEP_TAKES_SO_LONG else 0.0
+def list_awaited_steps(state: RunState) -> tuple[Step, ...]:
+    """Return what EVALUATE needs: the artifact, and checks for the sentences among the active rules."""
+    is_missing = state.setup.target is Target.ARTIFACT and not state.progress.artifact_hash
+    return (*((Step.PRODUCE,) if is_missing else ()), *((Step.PREPARE,) if state.unprepared_rules else ()))
 
 
-def _plan_created(state: RunState, payload: Payload) -> Changes:
-    return {"plan": tuple(payload.get("plan", ())), "awaited": awaited_steps(state)}
+def _list_still_awaited(state: RunState, done: Step) -> tuple[Step, ...]:
+    return tuple(step for step in state.progress.awaited if step is not done)
 
 
-def awaited_steps(state: RunState) -> tuple[Step, ...]:
-    """What has to be there before EVALUATE: the artifact, and checks for the sentences among the active rules."""
-    is_missing = state.target is Target.ARTIFACT and not state.artifact_hash
-    return (*((Step.PRODUCE,) if is_missing else ()), *((Step.PREPARE,) if unprepared(state) else ()))
+@singledispatch
+def compute_changes(_payload: Payload, _state: RunState) -> Changes:
+    """Return the fields that only this kind of event changes."""
+    return {}
 
 
-def unprepared(state: RunState) -> tuple[str, ...]:
-    """The active rules whose check is a sentence that nobody has made concrete."""
-    prepared = {check.get("rule_id") for check in (state.prepared_checks or {}).get("checks", ())}
-    return tuple(
-        rule.id
-        for rule in state.criteria.get_active_rules(state.phase)
-        if isinstance(rule.check, str) and rule.id not in prepared
-    )
+@compute_changes.register
+def _create_plan(payload: PlanCreated, state: RunState) -> Changes:
+    return {"plan": payload.plan, "awaited": list_awaited_steps(state)}
 
 
-def _still_awaited(state: RunState, done: Step) -> tuple[Step, ...]:
-    return tuple(one for one in state.awaited if one is not done)
+@compute_changes.register
+def _create_artifact(payload: ArtifactCreated, state: RunState) -> Changes:
+    return {"awaited": _list_still_awaited(state, Step.PRODUCE), **_record_edit(payload, state)}
 
 
-def _artifact_created(state: RunState, payload: Payload) -> Changes:
-    return {"awaited": _still_awaited(state, Step.PRODUCE), **_answered(state, payload)}
+@compute_changes.register
+def _prepare_checks(payload: ChecksPrepared, state: RunState) -> Changes:
+    earlier = state.prepared_checks.checks if state.prepared_checks else ()
+    checks = PreparedChecks(checks=(*earlier, *payload.checks))
+    return {"awaited": _list_still_awaited(state, Step.PREPARE), "prepared_checks": checks}
 
 
-def _checks_prepared(state: RunState, payload: Payload) -> Changes:
-    known = (state.prepared_checks or {}).get("checks", [])
-    checks = {"checks": [*known, *payload.get("checks", [])]}
-    return {"awaited": _still_awaited(state, Step.PREPARE), "prepared_checks": checks}
-
-
-def _answered(state: RunState, payload: Payload) -> Changes:
-    """What an agent's answer says beside the artifact; a signal that it does not repeat stays as it was."""
-    blocked, signal = payload.get("blocked"), payload.get("exit_signal")
+def _record_edit(payload: EditPayload, state: RunState) -> Changes:
+    """Record an agent's edit; an exit signal that it does not repeat stays as it was."""
     return {
-        "artifact_hash": payload.get("artifact_hash") or state.artifact_hash,
-        "tampered": tuple(SealFinding.model_validate(one) for one in payload.get("findings", ())),
-        **({"blocked": Blocked.model_validate(blocked)} if blocked else {}),
-        **({"exit_signal": bool(signal)} if signal is not None else {}),
+        "artifact_hash": payload.artifact_hash or state.progress.artifact_hash,
+        "tampering": payload.findings,
+        **({"blocked": payload.blocked} if payload.blocked else {}),
+        **({"exit_signal": payload.exit_signal} if payload.exit_signal is not None else {}),
     }
 
 
-def _phase_switched(state: RunState, _payload: Payload) -> Changes:
-    """Another denominator: gains start anew. A phase without rules is decided from the evaluation that is there."""
+@compute_changes.register
+def _switch_phase(_payload: PhaseSwitched, state: RunState) -> Changes:
+    """Restart gains: the denominator is another. A phase without rules is decided from the last evaluation."""
     changes: Changes = {"phase": Phase.B, "stagnation_count": 0, "last_score": 0.0}
     if state.criteria.has_phase_b or state.evaluation is None:
         return changes
-    again = rescored(state.evaluation, state.criteria.phase[Phase.B].threshold)
+    again = rescore(state.evaluation, state.criteria.phase[Phase.B].threshold)
     best = Best(iteration=state.iteration, score=again.score, phase=Phase.B)
     return {**changes, "evaluation": again, "last_score": again.score, "best": best}
 
 
-def _evaluation_done(state: RunState, payload: Payload) -> Changes:
-    """Where an agent has stopped making progress, it is the turn of the next one."""
-    changes = {**judged(state, payload), "review": None}
-    if state.rung + 1 < len(state.agents) and is_stalled(state.model_copy(update=changes)):
-        changes |= {"rung": state.rung + 1, "rung_since": state.iteration + 1, "stagnation_count": 0}
+@compute_changes.register
+def _record_evaluation(payload: EvaluationDone, state: RunState) -> Changes:
+    """Score the evaluation; an agent that has stopped making progress is replaced by the next one."""
+    changes = {**score_evaluation(state, payload), "review": None}
+    index = state.progress.agent_index
+    if index + 1 < len(state.setup.agents) and is_stalled(state.replace(**changes)):
+        changes |= {"agent_index": index + 1, "agent_since": state.iteration + 1, "stagnation_count": 0}
     return changes
 
 
-def _review_done(_state: RunState, payload: Payload) -> Changes:
-    return {"review": Review.model_validate(payload)}
+@compute_changes.register
+def _record_review(payload: ReviewDone, _state: RunState) -> Changes:
+    return {"review": Review(status=payload.status, feedback=payload.feedback)}
 
 
-def _critique_done(_state: RunState, payload: Payload) -> Changes:
-    return {"critique": Critique.model_validate(payload)}
+@compute_changes.register
+def _record_critique(payload: CritiqueDone, _state: RunState) -> Changes:
+    return {"critique": Critique.model_construct(**{name: getattr(payload, name) for name in Critique.model_fields})}
 
 
-def _refinement_done(state: RunState, payload: Payload) -> Changes:
-    """The critique is answered: from here on REFINE has nothing to do but to let the next iteration begin."""
-    return {"critique": None, **_answered(state, payload)}
+@compute_changes.register
+def _record_refinement(payload: RefinementDone, state: RunState) -> Changes:
+    """Clear the critique: from here on REFINE only waits for the next iteration."""
+    return {"critique": None, **_record_edit(payload, state)}
 
 
-def _iteration_advanced(state: RunState, _payload: Payload) -> Changes:
+@compute_changes.register
+def _advance_iteration(_payload: IterationAdvanced, state: RunState) -> Changes:
     return {"iteration": state.iteration + 1, "plan": ()}
 
 
-def _phase_error(state: RunState, payload: Payload) -> Changes:
-    """One more of its step; a final one leaves nothing to try again."""
-    name = str(payload.get("step") or state.current_step.value)
-    before = state.troubles.get(name, Trouble(times=0)).times
-    times = before + (MOST_ERRORS if payload.get("final") else 1)
-    others = {other: one for other, one in state.troubles.items() if other != name}
-    return {"troubles": {**others, name: Trouble(times=times, reason=str(payload.get("reason", "")))}}
+@compute_changes.register
+def _count_error(payload: PhaseError, state: RunState) -> Changes:
+    """Count one more error of the step; a final one leaves no retry."""
+    name = payload.step or state.current_step.value
+    errors = dict(state.progress.step_errors)
+    earlier = errors.pop(name, StepErrors(times=0))
+    errors[name] = StepErrors(times=earlier.times + (MOST_ERRORS if payload.final else 1), reason=payload.reason)
+    return {"step_errors": errors}
 
 
-def _stop_requested(_state: RunState, payload: Payload) -> Changes:
-    return {"stop_asked": own_word(str(payload.get("reason") or ""))}
+@compute_changes.register
+def _request_stop(payload: StopRequested, _state: RunState) -> Changes:
+    return {"stop_request": name_user_stop(payload.reason or "")}
 
 
-def _stopped(_state: RunState, payload: Payload) -> Changes:
-    word = str(payload.get("reason") or Reason.USER_STOP.value)
-    status = known_reason(word).status
-    return {"status": status, "stop": Stop(passed=status is Status.COMPLETED, reason=word)}
+@compute_changes.register
+def _stop(payload: Stopped, _state: RunState) -> Changes:
+    reason = payload.reason or Reason.USER_STOP.value
+    row = find_row(reason)
+    return {"status": row.status, "stop": Stop(passed=row.is_success, reason=reason)}
 
 
-def _failed(_state: RunState, payload: Payload) -> Changes:
-    word = str(payload.get("reason") or Reason.PHASE_ERROR.value)
-    return {"status": Status.FAILED, "stop": Stop(passed=False, reason=word)}
+@compute_changes.register
+def _fail(payload: Failed, _state: RunState) -> Changes:
+    return {"status": Status.FAILED, "stop": Stop(reason=payload.reason or Reason.PHASE_ERROR.value)}
 
 
-def _only_noted(_state: RunState, _payload: Payload) -> Changes:
-    """What only the notebook of an experiment remembers."""
-    return {}
+@compute_changes.register
+def _raise_limits(payload: LimitsRaised, state: RunState) -> Changes:
+    """Raise limits, and reopen a run that one of them has stopped; unconfirmed work is judged again."""
+    limits = state.setup.limits
+    seconds = _find_higher(state.max_completed_phase_seconds, payload.max_completed_phase_seconds)
+    changes: Changes = {
+        "limits": Limits(usd=_find_higher(limits.usd, payload.usd), tokens=_find_higher(limits.tokens, payload.tokens)),
+        "max_iterations": max(state.max_iterations, payload.max_iterations),
+        "max_completed_phase_seconds": seconds,
+    }
+    if state.is_over:
+        changes |= {"status": Status.RUNNING, "stop": Stop(), "stop_request": "", "stagnation_count": 0}
+        if find_row(state.stop.reason).restarts_breakers:
+            changes["agent_since"] = state.iteration + 1
+        if state.stop.reason == Reason.UNCONFIRMED.value:
+            changes["current_step"] = Place.EVALUATE
+    return changes
 
 
-_CHANGES: dict[Kind, Callable[[RunState, Payload], Changes]] = {
-    Kind.PLAN_CREATED: _plan_created,
-    Kind.ARTIFACT_CREATED: _artifact_created,
-    Kind.CHECKS_PREPARED: _checks_prepared,
-    Kind.EVALUATION_DONE: _evaluation_done,
-    Kind.REVIEW_DONE: _review_done,
-    Kind.CRITIQUE_DONE: _critique_done,
-    Kind.REFINEMENT_DONE: _refinement_done,
-    Kind.PHASE_SWITCHED: _phase_switched,
-    Kind.ITERATION_ADVANCED: _iteration_advanced,
-    Kind.PHASE_ERROR: _phase_error,
-    Kind.STOP_REQUESTED: _stop_requested,
-    Kind.STOPPED: _stopped,
-    Kind.FAILED: _failed,
-    Kind.BASELINE_DONE: judged,
-    **dict.fromkeys((Kind.CALIBRATION_DONE, Kind.HYPOTHESIS_FORMED, *NOTES), _only_noted),
-}
+def _find_higher(limit: Any, raised: Any) -> Any:
+    return limit if limit is None or raised is None else max(limit, raised)

@@ -1,256 +1,300 @@
-"""Why a run ends: one ordered list of small predicates, asked after every EVALUATE."""
+"""Why a run ends: one row per reason, with its predicate, status, sentence, question and what reopens it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from pytest_loop.core.machine.early_stop import is_confident, is_diminishing, is_plateau
+from pytest_loop.core.machine.breakers import (
+    is_confident,
+    is_diminishing,
+    is_plateau,
+    is_stagnating,
+    is_stuck,
+    is_thrashing,
+    repeats_errors,
+)
+from pytest_loop.core.machine.budgets import is_budget_exceeded, is_iteration_limit_reached
+from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Assessment, Opinion, Place, Reason, RunState
-from pytest_loop.core.workload.experiment_state import due_note
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Reason, Status, parse_reason
+from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.core.workload.hypotheses import OnPlateau, OnRegression
 
 MOST_ERRORS = 2
-# What can end a run between evaluations: nothing is judged there, so that nothing there is a success.
-INTERRUPTIONS = frozenset((Reason.PHASE_ERROR, Reason.CALIBRATION, Reason.USER_STOP, Reason.BUDGET_EXCEEDED))
+_WORTH_IT = "Is {rule} worth more rounds, or is it good enough?"
+_MORE_ITERATIONS = "--loop-max-iterations {more_iterations}"
 
 
-def stop_reason(state: RunState) -> Reason | None:
-    """The first reason that holds where the run stands; success is never relabelled by a resource."""
-    asked = _asked(state)
-    return next((reason for reason, holds in PREDICATES if reason in asked and holds(state)), None)
+@dataclass(frozen=True)
+class StopRow:
+    """One reason to stop.
+
+    `sentence` explains it in the report; `question` is what a person has to answer, with `{rule}` for the first rule
+    that fails. A limit of `reopened_by` that is raised, or the flags of `resume_with`, let the run continue;
+    `restarts_breakers` then counts repetitions anew. An interruption may end a run between evaluations.
+    """
+
+    reason: Reason
+    holds: Callable[[Any], bool]
+    sentence: str
+    status: Status = Status.STOPPED
+    question: str = "What does the agent not know about {rule}?"
+    reopened_by: tuple[str, ...] = ()
+    resume_with: str = ""
+    restarts_breakers: bool = False
+    is_interruption: bool = False
+    in_runs: bool = True
+    in_experiments: bool = False
+
+    @property
+    def is_success(self) -> bool:
+        return self.status is Status.COMPLETED
 
 
-def is_borne_out(reason: Reason, state: RunState) -> bool:
-    """Whether a reason holds where evaluations are decided on, whatever comes before it in the order."""
-    return state.current_step is Place.CRITIQUE and dict(PREDICATES)[reason](state)
+def find_row(reason: Reason | str) -> StopRow:
+    """Return the row of a reason; a text of a person or plugin counts as USER_STOP."""
+    return _BY_REASON[reason if isinstance(reason, Reason) else parse_reason(reason)]
 
 
-def _asked(state: RunState) -> frozenset[Reason]:
-    if state.current_step is Place.CRITIQUE and is_ready_for_b(state):
-        # B decides. Where it adds no rules that costs nothing, so that nothing may come in between.
-        return INTERRUPTIONS if state.criteria.has_phase_b else frozenset()
-    if state.current_step is Place.CRITIQUE and state.notebook and due_note(state.notebook):
-        return frozenset()
-    if state.current_step is Place.CRITIQUE:
-        return frozenset(Reason)
-    if is_refined(state):
-        return INTERRUPTIONS | {Reason.ITERATION_LIMIT}
-    return INTERRUPTIONS
-
-
-def is_ready_for_b(state: RunState) -> bool:
-    """Whether phase A passes; an experiment has one phase."""
-    if state.notebook is not None:
-        return False
-    return state.phase is Phase.A and state.evaluation is not None and state.evaluation.is_reached
-
-
-def is_refined(state: RunState) -> bool:
-    """Whether the critique has been answered, so that the next iteration begins."""
-    return state.current_step is Place.REFINE and state.critique is None
-
-
-def _must_not(state: RunState) -> bool:
+def _is_must_not(state: RunState) -> bool:
     """A must-not rule became true."""
     return bool(state.evaluation and state.evaluation.must_not)
 
 
-def _last_word(state: RunState) -> Assessment | None:
-    """The evaluation that may be a success: of phase B, and who has a say, agent or person, agrees that it is done."""
-    is_refused = state.exit_signal is False or is_rejected(state)
+def _find_final_evaluation(state: RunState) -> Assessment | None:
+    """Return the evaluation of phase B, unless the agent or a person says that it is not done."""
+    is_refused = state.signals.exit_signal is False or state.is_rejected
     return state.evaluation if state.phase is Phase.B and not is_refused else None
 
 
-def is_rejected(state: RunState) -> bool:
-    """Whether a person wants something else, although the rules pass."""
-    return state.review is not None and state.review.status is Opinion.REJECT
-
-
 def _is_waiting(state: RunState) -> bool:
-    """Whether somebody has to say something before it is a success: a rule is assumed, or a review is outstanding."""
-    is_pending = state.review is not None and state.review.status is Opinion.PENDING
-    return is_pending or bool(state.evaluation and state.evaluation.assumptions)
+    """Return whether a person has to confirm a rule or give a review before it is a success."""
+    return state.is_review_pending or bool(state.evaluation and state.evaluation.assumptions)
 
 
-def _threshold_reached(state: RunState) -> bool:
+def _is_threshold_reached(state: RunState) -> bool:
     """Phase B passes, the agent's exit signal (where it gives one) is true, and no rule rests on an assumption."""
-    one = _last_word(state)
-    return one is not None and one.is_reached and not _is_waiting(state)
+    evaluation = _find_final_evaluation(state)
+    return evaluation is not None and evaluation.is_reached and not _is_waiting(state)
 
 
-def _converged(state: RunState) -> bool:
+def _has_converged(state: ExperimentState) -> bool:
     """All cases of a workload pass (but for those held out, whose gap is told)."""
     is_void = state.evaluation is not None and state.evaluation.void
-    return state.notebook is not None and state.notebook.has_converged and not is_void
+    return state.experiment.has_converged and not is_void
 
 
-def _no_major_issues(state: RunState) -> bool:
+def _has_no_major_issues(state: RunState) -> bool:
     """Phase B, no fail-severity rule fails, with the same two conditions."""
-    one = _last_word(state)
-    return one is not None and one.is_clean and not _is_waiting(state)
+    evaluation = _find_final_evaluation(state)
+    return evaluation is not None and evaluation.is_clean and not _is_waiting(state)
 
 
-def _high_confidence(state: RunState) -> bool:
+def _has_high_confidence(state: RunState) -> bool:
     """Phase B passes, `loop_confidence` of it beyond an opinion: then an agent that wants to go on is not asked."""
-    one = state.evaluation if state.phase is Phase.B and not is_rejected(state) else None
-    return one is not None and one.is_reached and not _is_waiting(state) and is_confident(state, one)
+    evaluation = state.evaluation if state.phase is Phase.B and not state.is_rejected else None
+    if evaluation is None or not evaluation.is_reached or _is_waiting(state):
+        return False
+    return is_confident(state, evaluation)
 
 
-def _unconfirmed(state: RunState) -> bool:
+def _is_unconfirmed(state: RunState) -> bool:
     """It would be a success, but for a rule that nobody has confirmed, or a review that is outstanding."""
-    one = _last_word(state)
-    return one is not None and one.is_clean and _is_waiting(state)
+    evaluation = _find_final_evaluation(state)
+    return evaluation is not None and evaluation.is_clean and _is_waiting(state)
 
 
-def _blocked(state: RunState) -> bool:
+def _is_blocked(state: RunState) -> bool:
     """The agent says, naming a rule and a reason, that the rule cannot be met honestly."""
-    return state.blocked is not None
+    return state.signals.blocked is not None
 
 
-def _user_stop(state: RunState) -> bool:
+def _is_stop_requested(state: RunState) -> bool:
     """Asked for."""
-    return bool(state.stop_asked)
+    return bool(state.signals.stop_request)
 
 
-def _regression(state: RunState) -> bool:
+def _has_regression(state: ExperimentState) -> bool:
     """A case of a workload passed before and fails now, and `loop_on_regression` or a person says to stop."""
-    return state.notebook is not None and state.notebook.regression is OnRegression.STOP
+    return state.experiment.regression is OnRegression.STOP
 
 
-def _plateau(state: RunState) -> bool:
+def _has_case_plateau(state: ExperimentState) -> bool:
     """Twice no better than the best, and `loop_on_plateau` or a person says to stop."""
-    return state.notebook is not None and state.notebook.plateau is OnPlateau.STOP
+    return state.experiment.plateau is OnPlateau.STOP
 
 
-def _calibration(state: RunState) -> bool:
+def _is_calibration_failed(state: ExperimentState) -> bool:
     """The first case of a workload could not be run and judged in three tries."""
-    return state.notebook is not None and state.notebook.is_calibrated is False
+    return state.experiment.is_calibrated is False
 
 
-def _stuck(state: RunState) -> bool:
-    """The same rules failed in so many iterations in a row (`loop_stuck`)."""
-    return _is_tripped(state, "stuck")
-
-
-def _times_stuck(state: RunState) -> int:
-    last = state.attempts[-1] if state.attempts else None
-    return _times(state, last.same_since) if last and last.failing else 0
-
-
-def _same_error(state: RunState) -> bool:
-    """Every rule that still fails has said the same in so many iterations in a row (`loop_same_error`)."""
-    return _is_tripped(state, "same_error")
-
-
-def _times_the_same(state: RunState) -> int:
-    """Warnings do not count: where nothing else is left, the score says whether there is progress."""
-    if not state.evaluation or not state.evaluation.failed or not state.attempts:
-        return 0
-    failing = state.attempts[-1].failing
-    return min(_times(state, failing[one.id].since) if one.id in failing else 0 for one in state.evaluation.failed)
-
-
-def _times(state: RunState, since: int) -> int:
-    """In how many iterations; what failed before the agent came whose turn it is, is not its own failure."""
-    return max(0, state.iteration - max(since, state.rung_since) + 1)
-
-
-def _is_tripped(state: RunState, name: str) -> bool:
-    times, limit = breakers(state)[name]
-    return 0 < limit <= times
-
-
-def _thrashing(state: RunState) -> bool:
-    """An edit undoes the one before (A, B, A), or one file was rewritten `loop_thrashing` times in an iteration."""
-    return _is_tripped(state, "thrashing")
-
-
-def is_undone(state: RunState) -> bool:
-    """Whether the last edit brought back what the edit before it had changed."""
-    hashes = [one.artifact_hash for one in state.attempts[-3:] if one.iteration >= state.rung_since]
-    return len(hashes) == 3 and bool(hashes[0]) and hashes[0] == hashes[2] != hashes[1]
-
-
-def _stagnation(state: RunState) -> bool:
-    """So many times (`loop_stagnation`) the score gained less than `loop_min_gain` with no blocker."""
-    return _is_tripped(state, "stagnation")
-
-
-def breakers(state: RunState) -> dict[str, tuple[int, int]]:
-    """How often each thing has repeated, and how often is too often; 0 there is never."""
-    last = state.attempts[-1] if state.attempts else None
-    rewrites = last.rewrites if last and last.iteration >= state.rung_since else 0
-    rewrites = max(rewrites, state.breakers.thrashing) if is_undone(state) else rewrites
-    return {
-        "stuck": (_times_stuck(state), state.breakers.stuck),
-        "same_error": (_times_the_same(state), state.breakers.same_error),
-        "thrashing": (rewrites, state.breakers.thrashing),
-        "stagnation": (state.stagnation_count, state.breakers.stagnation),
-    }
-
-
-def is_stalled(state: RunState) -> bool:
-    """Whether the agent whose turn it is has stopped making progress."""
-    return any(is_so(state) for is_so in (_stuck, _same_error, _thrashing, _stagnation, is_plateau, is_diminishing))
-
-
-def _budget_exceeded(state: RunState) -> bool:
-    """Completed steps took too long, or, before an agent is asked again, money or tokens are used up."""
-    asked = ("seconds", "usd", "tokens") if _asks_an_agent(state) else ("seconds",)
-    used = budgets(state)
-    return any(_is_used_up(*used[name]) for name in asked)
-
-
-def _is_used_up(used: float | None, limit: float | None) -> bool:
-    return used is not None and limit is not None and used >= limit
-
-
-def _asks_an_agent(state: RunState) -> bool:
-    if state.current_step is Place.CRITIQUE:
-        return not is_ready_for_b(state)
-    asking = (Place.PRODUCE_PREPARE, Place.PREPARE, Place.REFINE)
-    return state.current_step in asking and not is_refined(state)
-
-
-def budgets(state: RunState) -> dict[str, tuple[float | None, float | None]]:
-    """What was used of each limit; None is unknown on the left, unlimited on the right."""
-    return {
-        "usd": (state.usage.cost_usd, state.limits.usd),
-        "tokens": (state.usage.tokens, state.limits.tokens),
-        "seconds": (state.completed_phase_seconds, state.max_completed_phase_seconds),
-    }
-
-
-def _iteration_limit(state: RunState) -> bool:
-    """`max_iterations` iterations were judged."""
-    return state.iteration >= state.max_iterations
-
-
-def _phase_error(state: RunState) -> bool:
+def _has_phase_error(state: RunState) -> bool:
     """A step broke its contract twice, or cannot be carried out at all."""
-    return any(one.times >= MOST_ERRORS for one in state.troubles.values())
+    return any(errors.times >= MOST_ERRORS for errors in state.progress.step_errors.values())
 
 
-PREDICATES: tuple[tuple[Reason, Callable[[RunState], bool]], ...] = (
-    (Reason.PHASE_ERROR, _phase_error),
-    (Reason.CALIBRATION, _calibration),
-    (Reason.MUST_NOT, _must_not),
-    (Reason.THRESHOLD_REACHED, _threshold_reached),
-    (Reason.CONVERGED, _converged),
-    (Reason.NO_MAJOR_ISSUES, _no_major_issues),
-    (Reason.HIGH_CONFIDENCE, _high_confidence),
-    (Reason.UNCONFIRMED, _unconfirmed),
-    (Reason.BLOCKED, _blocked),
-    (Reason.USER_STOP, _user_stop),
-    (Reason.REGRESSION, _regression),
-    (Reason.STUCK, _stuck),
-    (Reason.SAME_ERROR, _same_error),
-    (Reason.THRASHING, _thrashing),
-    (Reason.STAGNATION, _stagnation),
-    (Reason.QUALITY_PLATEAU, is_plateau),
-    (Reason.DIMINISHING_RETURNS, is_diminishing),
-    (Reason.PLATEAU, _plateau),
-    (Reason.BUDGET_EXCEEDED, _budget_exceeded),
-    (Reason.ITERATION_LIMIT, _iteration_limit),
+# The first reason that holds wins: a success is never relabelled by a limit.
+STOP_ROWS = (
+    StopRow(
+        Reason.PHASE_ERROR,
+        _has_phase_error,
+        "A step went wrong twice, or cannot be carried out at all.",
+        status=Status.FAILED,
+        question="Why does the agent not answer as it should?",
+        is_interruption=True,
+        in_experiments=True,
+    ),
+    StopRow(
+        Reason.CALIBRATION,
+        _is_calibration_failed,
+        "The first case of the workload cannot be run and judged.",
+        status=Status.FAILED,
+        question="What does the first case need to be run and judged?",
+        is_interruption=True,
+        in_runs=False,
+        in_experiments=True,
+    ),
+    StopRow(
+        Reason.MUST_NOT,
+        _is_must_not,
+        "A thing that must not be so became so.",
+        question="How did the forbidden thing come about, and is it undone?",
+        in_experiments=True,
+    ),
+    StopRow(
+        Reason.THRESHOLD_REACHED,
+        _is_threshold_reached,
+        "The score reaches what was asked for, and nothing blocks.",
+        status=Status.COMPLETED,
+    ),
+    StopRow(
+        Reason.CONVERGED,
+        _has_converged,
+        "All cases of the workload pass.",
+        status=Status.COMPLETED,
+        in_runs=False,
+        in_experiments=True,
+    ),
+    StopRow(
+        Reason.NO_MAJOR_ISSUES,
+        _has_no_major_issues,
+        "Nothing blocks any more; the score is below the threshold because of warnings.",
+        status=Status.COMPLETED,
+    ),
+    StopRow(
+        Reason.HIGH_CONFIDENCE,
+        _has_high_confidence,
+        "Everything passes beyond an opinion, although the agent did not say that it is done.",
+        status=Status.COMPLETED,
+    ),
+    StopRow(
+        Reason.UNCONFIRMED,
+        _is_unconfirmed,
+        "All else passes, and a rule waits for a person to confirm it.",
+        resume_with="{confirmations}",
+    ),
+    StopRow(Reason.BLOCKED, _is_blocked, "The agent says that a rule cannot be met honestly.", in_experiments=True),
+    StopRow(
+        Reason.USER_STOP,
+        _is_stop_requested,
+        "Somebody asked for the end.",
+        question="What should be different next time?",
+        is_interruption=True,
+        in_experiments=True,
+    ),
+    StopRow(
+        Reason.REGRESSION,
+        _has_regression,
+        "Cases of the workload passed before, and fail now.",
+        question="Is what was gained worth the cases that became worse?",
+        reopened_by=("on_regression",),
+        resume_with="-o loop_on_regression=accept",
+        in_runs=False,
+        in_experiments=True,
+    ),
+    StopRow(
+        Reason.STUCK,
+        is_stuck,
+        "The same rules failed again and again.",
+        reopened_by=("max_iterations",),
+        resume_with=_MORE_ITERATIONS,
+        restarts_breakers=True,
+    ),
+    StopRow(
+        Reason.SAME_ERROR,
+        repeats_errors,
+        "Every failure said the same again and again.",
+        reopened_by=("max_iterations",),
+        resume_with=_MORE_ITERATIONS,
+        restarts_breakers=True,
+    ),
+    StopRow(
+        Reason.THRASHING,
+        is_thrashing,
+        "Edits undid the edits before them.",
+        question="Which of the two versions is right about {rule}?",
+        reopened_by=("max_iterations",),
+        resume_with=_MORE_ITERATIONS,
+        restarts_breakers=True,
+    ),
+    StopRow(
+        Reason.STAGNATION,
+        is_stagnating,
+        "The score hardly rose any more.",
+        question=_WORTH_IT,
+        reopened_by=("max_iterations", "max_completed_phase_seconds"),
+        resume_with=_MORE_ITERATIONS,
+    ),
+    StopRow(
+        Reason.QUALITY_PLATEAU,
+        is_plateau,
+        "The score has stayed as it is.",
+        question=_WORTH_IT,
+        reopened_by=("max_iterations",),
+        resume_with=_MORE_ITERATIONS,
+        restarts_breakers=True,
+    ),
+    StopRow(
+        Reason.DIMINISHING_RETURNS,
+        is_diminishing,
+        "The score changes less and less.",
+        question=_WORTH_IT,
+        reopened_by=("max_iterations",),
+        resume_with=_MORE_ITERATIONS,
+        restarts_breakers=True,
+    ),
+    StopRow(
+        Reason.PLATEAU,
+        _has_case_plateau,
+        "No more cases of the workload pass than at its best.",
+        question="Which approach has not been tried yet?",
+        reopened_by=("on_plateau",),
+        resume_with="-o loop_on_plateau=continue",
+        in_runs=False,
+        in_experiments=True,
+    ),
+    StopRow(
+        Reason.BUDGET_EXCEEDED,
+        is_budget_exceeded,
+        "A budget of money, tokens or time is used up.",
+        question="Is the result worth a larger budget?",
+        reopened_by=("max_completed_phase_seconds", "usd", "tokens"),
+        resume_with="with a higher --loop-budget, --loop-max-tokens or --loop-max-seconds",
+        is_interruption=True,
+        in_experiments=True,
+    ),
+    StopRow(
+        Reason.ITERATION_LIMIT,
+        is_iteration_limit_reached,
+        "As many iterations as were allowed are done.",
+        question="Is another round worth it, or is {rule} asking for the wrong thing?",
+        reopened_by=("max_iterations",),
+        resume_with=_MORE_ITERATIONS,
+        in_experiments=True,
+    ),
 )
+_BY_REASON = {row.reason: row for row in STOP_ROWS}

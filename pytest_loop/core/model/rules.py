@@ -177,27 +177,11 @@ class Criteria(Value):
     rules: tuple[Rule, ...] = ()
 
     def get_active_rules(self, phase: Phase) -> tuple[Rule, ...]:
-        return self._by_phase[phase]
-
-    def get_weight(self, phase: Phase) -> Fraction:
-        return self._weights[phase]
-
-    @cached_property
-    def _by_phase(self) -> dict[Phase, tuple[Rule, ...]]:
-        return {phase: tuple(rule for rule in self.rules if phase.includes(rule.phase)) for phase in Phase}
-
-    @cached_property
-    def passing_results(self) -> dict[str, Result]:
-        """The result of each rule when it passes, by id."""
-        return {rule.id: Result(rule, Verdict.PASS) for rule in self.rules}
-
-    @cached_property
-    def _weights(self) -> dict[Phase, Fraction]:
-        return {phase: sum_weights(rules) for phase, rules in self._by_phase.items()}
+        return tuple(rule for rule in self.rules if phase.includes(rule.phase))
 
 
-class Plan(Value):
-    """What a session will judge: all rules, and the rules (`source::id`) of each selected item.
+class SessionPlan(Value):
+    """The plan of a session: all rules, and the rules (`source::id`) of each selected item.
 
     `sentences` are checks in plain words that are not concrete yet; `judges` are the files with check functions.
     """

@@ -1,65 +1,18 @@
-"""A run as it is persisted: its state, and the events whose fold that state is."""
+"""A run as it is persisted: the contents of `run.json`."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pytest_loop.core.model.evaluation import (
-    Assessment,
-    Complaint,
-    Critique,
-    Issue,
-    Novelty,
-    RuleResult,
-    Sealed,
-    SealFinding,
-)
+from pytest_loop.core.model.evaluation import Assessment, Critique, Sealed, SealFinding
 from pytest_loop.core.model.rules import Phase, Value
-from pytest_loop.core.model.run_criteria import Level, RunCriteria, RunRule, build_levels
-from pytest_loop.core.model.vocabulary import Kind, Opinion, Place, Reason, Status, Step, Target
-from pytest_loop.core.workload.experiment_state import Notebook
-
-__all__ = [
-    "HASH_SHOWN",
-    "Assessment",
-    "Attempt",
-    "Best",
-    "Blocked",
-    "Breakers",
-    "Complaint",
-    "Critique",
-    "Event",
-    "Failing",
-    "Issue",
-    "Kind",
-    "Level",
-    "Limits",
-    "Manner",
-    "Notebook",
-    "Novelty",
-    "Opinion",
-    "Place",
-    "Reason",
-    "Review",
-    "RuleResult",
-    "RunCriteria",
-    "RunRule",
-    "RunState",
-    "SealFinding",
-    "Sealed",
-    "Status",
-    "Step",
-    "Stop",
-    "Target",
-    "Task",
-    "Trouble",
-    "Usage",
-    "build_levels",
-]  # fmt: skip
+from pytest_loop.core.model.run_criteria import RunCriteria
+from pytest_loop.core.model.vocabulary import Opinion, Place, Status, Step, Target
 
 HASH_SHOWN = 8
+State = TypeVar("State", bound="RunState")
 
 # Counts and limits are whole numbers: neither "600", nor 600.5, nor true.
 Count = Annotated[int, Field(strict=True, ge=1)]
@@ -67,7 +20,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Task(Value):
-    """What the person wants."""
+    """What the user asked for."""
 
     prompt: str
     ideal_result: str = ""
@@ -80,22 +33,22 @@ class Usage(Value):
     cost_usd: Amount | None = None
 
     def plus(self, other: Usage) -> Usage:
-        return Usage(tokens=_sum(self.tokens, other.tokens), cost_usd=_sum(self.cost_usd, other.cost_usd))
+        return Usage(tokens=_add(self.tokens, other.tokens), cost_usd=_add(self.cost_usd, other.cost_usd))
 
 
-def _sum(one: Any, other: Any) -> Any:
-    return other if one is None else one if other is None else one + other
+def _add(first: Any, second: Any) -> Any:
+    return second if first is None else first if second is None else first + second
 
 
 class Blocked(Value):
-    """An agent's honest word that a rule cannot be met."""
+    """An agent's claim that a rule cannot be met."""
 
     rule: str
     reason: str
 
 
-class Trouble(Value):
-    """A step that went wrong: how often in a row, and how the last time."""
+class StepErrors(Value):
+    """How often a step failed in a row, and the last reason."""
 
     times: int
     reason: str = ""
@@ -109,14 +62,14 @@ class Stop(Value):
 
 
 class Limits(Value):
-    """What a run may use; None is no limit."""
+    """The budgets of a run; None is no limit."""
 
     usd: Amount | None = 25.0
     tokens: int | None = None
 
 
 class Breakers(Value):
-    """How often something may repeat before the run stops, and what ends it early; 0 turns one off."""
+    """The thresholds of automatic stops; 0 turns one off."""
 
     stuck: int = 5
     same_error: int = 3
@@ -128,11 +81,11 @@ class Breakers(Value):
     confidence: float = 0.0
 
 
-class Manner(Value):
-    """How a run is carried out, as its draft said and somebody confirmed.
+class ConfirmedDraft(Value):
+    """The draft that was confirmed before the run began.
 
-    `shape` says who is asked on the way, `workflow` what kind of work it is, `reversal` how hard it is to take back.
-    `says_when` is whether somebody said when it is done, and it was not only inferred from what kind of work it is.
+    `shape` decides which questions are asked on the way, `workflow` is the kind of work, `reversal` how hard it is to
+    undo. `says_when` is false if the criteria were only inferred from the kind of work.
     """
 
     shape: str = "tool"
@@ -144,24 +97,39 @@ class Manner(Value):
 
 
 class Review(Value):
-    """What a person said of work that passes every rule."""
+    """A person's opinion of work that passes every rule."""
 
     status: Opinion
     feedback: str = ""
 
 
+class RuleChecks(Value):
+    """The concrete checks that an agent made of one rule's sentence."""
+
+    rule_id: str
+    check: Any = None
+
+
+class PreparedChecks(Value):
+    """All prepared checks; keys of other tools are kept."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    checks: tuple[RuleChecks, ...] = ()
+
+
 class Failing(Value):
-    """A rule that does not pass: what it says, and since which iteration it has said that without a break."""
+    """A rule that does not pass: its message, and the iteration since which it has been the same."""
 
     signature: str = ""
     since: int
 
 
 class Attempt(Value):
-    """What an iteration came to.
+    """The result of one iteration.
 
-    `open` names the first of the rules that do not pass, `unmet` counts them. `failing` has all of them, and
-    `same_since` the iteration since which they have been the same; it is kept for the last attempt only.
+    `open` names the first rules that do not pass, `unmet` counts them. `failing` has all of them, and `same_since` the
+    iteration since which they have been the same; `failing` is kept for the last attempt only.
     """
 
     iteration: int
@@ -180,20 +148,65 @@ class Attempt(Value):
 
 
 class Best(Value):
-    """The best evaluation of the phase last judged; a void one is never it."""
+    """The best evaluation of the current phase that is not void."""
 
     iteration: int
     score: float
     phase: Phase = Phase.A
 
 
-class RunState(Value):
-    """A run as `run.json` holds it: the fold of its history plus what was frozen at the start.
+class Setup(Value):
+    """What was decided before the run began; only limits are raised later."""
+
+    target: Target = Target.ARTIFACT
+    artifact: str = ""
+    agents: tuple[str, ...] = ()
+    judge: str = ""
+    candidates: Count = 1
+    arguments: tuple[str, ...] = ()
+    inferred_rules: str = ""
+    limits: Limits = Field(default_factory=Limits)
+    breakers: Breakers = Field(default_factory=Breakers)
+    draft: ConfirmedDraft = Field(default_factory=ConfirmedDraft)
+    seal: Sealed | None = None
+
+
+class Progress(Value):
+    """What the events have added up to.
 
     `awaited` are the steps that PRODUCE_PREPARE still waits for. `open_seconds` belong to a step that is not complete:
-    one that will be tried again, or one of two that run side by side. `rung` is the agent whose turn it is, since the
-    iteration `rung_since`. `notebook` is there where a workload is tuned.
+    one that will be tried again, or one of two that run side by side. `agent_index` is the current agent, which began
+    in the iteration `agent_since`.
     """
+
+    artifact_hash: str = ""
+    awaited: tuple[Step, ...] = ()
+    open_seconds: Amount = 0
+    last_completed_step: str = ""
+    step_errors: dict[str, StepErrors] = Field(default_factory=dict)
+    usage: Usage = Field(default_factory=Usage)
+    evaluations: int = 0
+    attempts: tuple[Attempt, ...] = ()
+    best: Best | None = None
+    agent_index: int = 0
+    agent_since: int = 1
+
+
+class Signals(Value):
+    """What agents and people have said about ending the run, and evidence of tampering since the last evaluation."""
+
+    exit_signal: bool | None = None
+    blocked: Blocked | None = None
+    review: Review | None = None
+    stop_request: str = ""
+    tampering: tuple[SealFinding, ...] = ()
+
+
+_GROUPS: dict[str, type[Value]] = {"setup": Setup, "progress": Progress, "signals": Signals}
+
+
+class RunState(Value):
+    """The fold of a run's events; the fields before `setup` are those of other tools of the format."""
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
@@ -210,7 +223,7 @@ class RunState(Value):
     task: Task
     criteria: RunCriteria = Field(default_factory=RunCriteria)
     plan: tuple[str, ...] = ()
-    prepared_checks: dict[str, Any] | None = None
+    prepared_checks: PreparedChecks | None = None
     evaluation: Assessment | None = None
     critique: Critique | None = None
     stop: Stop = Field(default_factory=Stop)
@@ -219,83 +232,66 @@ class RunState(Value):
     created_at: str = ""
     updated_at: str = ""
 
-    target: Target = Target.ARTIFACT
-    artifact: str = ""
-    agents: tuple[str, ...] = ()
-    rung: int = 0
-    rung_since: int = 1
-    candidates: Count = 1
-    judge: str = ""
-    arguments: tuple[str, ...] = ()
-    inferred: str = ""
-    limits: Limits = Field(default_factory=Limits)
-    breakers: Breakers = Field(default_factory=Breakers)
-    awaited: tuple[Step, ...] = ()
-    open_seconds: Amount = 0
-    last_completed_step: str = ""
-    troubles: dict[str, Trouble] = Field(default_factory=dict)
-    artifact_hash: str = ""
-    manner: Manner = Field(default_factory=Manner)
-    sealed: Sealed | None = None
-    review: Review | None = None
-    tampered: tuple[SealFinding, ...] = ()
-    exit_signal: bool | None = None
-    blocked: Blocked | None = None
-    stop_asked: str = ""
-    usage: Usage = Field(default_factory=Usage)
-    attempts: tuple[Attempt, ...] = ()
-    best: Best | None = None
-    evaluations: int = 0
-    notebook: Notebook | None = None
+    setup: Setup = Field(default_factory=Setup)
+    progress: Progress = Field(default_factory=Progress)
+    signals: Signals = Field(default_factory=Signals)
 
     @model_validator(mode="before")
     @classmethod
-    def _judged_in_its_phase(cls, data: Any) -> Any:
-        """Other tools do not note the phase of an evaluation: it is the run's own."""
-        found = data.get("evaluation") if isinstance(data, dict) else None
-        if not isinstance(found, dict) or "phase" in found:
+    def _add_phase_of_evaluation(cls, data: Any) -> Any:
+        """Other tools do not note the phase of an evaluation: it is that of the run."""
+        evaluation = data.get("evaluation") if isinstance(data, dict) else None
+        if not isinstance(evaluation, dict) or "phase" in evaluation:
             return data
-        return {**data, "evaluation": {**found, "phase": data.get("phase", Phase.A)}}
+        return {**data, "evaluation": {**evaluation, "phase": data.get("phase", Phase.A)}}
+
+    def replace(self: State, **changes: Any) -> State:
+        """Return a copy with fields changed, whichever group they are in."""
+        update = {name: changes.pop(name) for name in tuple(changes) if name in type(self).model_fields}
+        for group, group_class in _GROUPS.items():
+            fields = {name: changes.pop(name) for name in tuple(changes) if name in group_class.model_fields}
+            if fields:
+                update[group] = update.get(group, getattr(self, group)).model_copy(update=fields)
+        if changes:
+            raise TypeError(f"a run has no {', '.join(changes)}")
+        return self.model_copy(update=update)
 
     @property
     def is_over(self) -> bool:
         return self.status is not Status.RUNNING
 
     @property
-    def error_reason(self) -> str:
-        """What went wrong last and was not made good."""
-        return next((one.reason for one in reversed(self.troubles.values())), "")
+    def is_ready_for_b(self) -> bool:
+        """Whether phase A passes, so that phase B decides."""
+        return self.phase is Phase.A and self.evaluation is not None and self.evaluation.is_reached
 
-    def trouble_with(self, step: Step) -> str:
-        """What went wrong the last time that this step was tried, if it was not made good."""
-        found = self.troubles.get(step.value)
-        return found.reason if found else ""
+    @property
+    def is_refined(self) -> bool:
+        """Whether the critique has been answered, so that the next iteration begins."""
+        return self.current_step is Place.REFINE and self.critique is None
 
+    @property
+    def is_rejected(self) -> bool:
+        """Whether a person wants something else, although the rules pass."""
+        return self.signals.review is not None and self.signals.review.status is Opinion.REJECT
 
-class Event(Value):
-    """One line of `history.jsonl`; unknown kinds and keys are kept and ignored."""
+    @property
+    def is_review_pending(self) -> bool:
+        return self.signals.review is not None and self.signals.review.status is Opinion.PENDING
 
-    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+    @property
+    def unprepared_rules(self) -> tuple[str, ...]:
+        """The active rules whose check is a sentence without concrete checks."""
+        prepared = {check.rule_id for check in self.prepared_checks.checks} if self.prepared_checks else set()
+        active = self.criteria.get_active_rules(self.phase)
+        return tuple(rule.id for rule in active if isinstance(rule.check, str) and rule.id not in prepared)
 
-    ts: str
-    run_id: str
-    iteration: int
-    phase: Phase
-    step: str
-    event: str
-    status: str = "ok"
-    payload: dict[str, Any] = Field(default_factory=dict)
+    @property
+    def last_error(self) -> str:
+        """The reason of the last error that no success has followed."""
+        return next((errors.reason for errors in reversed(self.progress.step_errors.values())), "")
 
-    @classmethod
-    def of(cls, state: RunState, kind: str, payload: dict[str, Any], ts: str) -> Event:
-        """What happens to a run where it stands; the baseline of an experiment is its iteration 0."""
-        return cls(
-            ts=ts,
-            run_id=state.run_id,
-            iteration=0 if kind == Kind.BASELINE_DONE.value else state.iteration,
-            phase=state.phase,
-            step=state.current_step.value,
-            event=kind,
-            status="error" if kind in (Kind.PHASE_ERROR.value, Kind.FAILED.value) else "ok",
-            payload=payload,
-        )
+    def error_of(self, step: Step) -> str:
+        """Return the reason of the last error of a step that no success has followed."""
+        errors = self.progress.step_errors.get(step.value)
+        return errors.reason if errors else ""

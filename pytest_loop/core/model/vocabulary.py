@@ -55,6 +55,7 @@ class Kind(str, Enum):
     """What an event says has happened."""
 
     RUN_STARTED = "run_started"
+    RUN_ADOPTED = "run_adopted"
     PLAN_CREATED = "plan_created"
     ARTIFACT_CREATED = "artifact_created"
     CHECKS_PREPARED = "checks_prepared"
@@ -78,8 +79,10 @@ class Kind(str, Enum):
 
 
 class Reason(str, Enum):
-    """Why a run ended."""
+    """Why a run ended; `core/machine/stop_reasons.py` has a row for each."""
 
+    PHASE_ERROR = "phase_error"
+    CALIBRATION = "calibration"
     MUST_NOT = "must_not"
     THRESHOLD_REACHED = "threshold_reached"
     CONVERGED = "converged"
@@ -98,25 +101,13 @@ class Reason(str, Enum):
     PLATEAU = "plateau"
     BUDGET_EXCEEDED = "budget_exceeded"
     ITERATION_LIMIT = "iteration_limit"
-    PHASE_ERROR = "phase_error"
-    CALIBRATION = "calibration"
-
-    @property
-    def is_success(self) -> bool:
-        return self in (Reason.THRESHOLD_REACHED, Reason.CONVERGED, Reason.NO_MAJOR_ISSUES, Reason.HIGH_CONFIDENCE)
-
-    @property
-    def status(self) -> Status:
-        if self.is_success:
-            return Status.COMPLETED
-        return Status.FAILED if self in (Reason.PHASE_ERROR, Reason.CALIBRATION) else Status.STOPPED
 
 
-def known_reason(text: str) -> Reason:
-    """The reason of that name; any other text is a person's or a plugin's own word for wanting the end."""
+def parse_reason(text: str) -> Reason:
+    """Return the reason of that name; any other text comes from a person or plugin and means USER_STOP."""
     return next((reason for reason in Reason if reason.value == text), Reason.USER_STOP)
 
 
-def own_word(text: str) -> str:
-    """Somebody's own word for wanting the end; the words for other reasons are not theirs to use."""
+def name_user_stop(text: str) -> str:
+    """Return the text with which a person or plugin stops a run; the names of other reasons are reserved."""
     return text if text and text not in [reason.value for reason in Reason] else Reason.USER_STOP.value

@@ -1,4 +1,4 @@
-"""What a finished run is worth: what its rules rest on, whether to ship it, and the same for loops of other tools."""
+"""What a finished run is worth: the evidence of its rules, whether to ship it, and the status block for other loops."""
 
 from __future__ import annotations
 
@@ -7,110 +7,109 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
-from pytest_loop.core.machine.stop_reasons import breakers
+from pytest_loop.core.machine.breakers import count_repetitions
 from pytest_loop.core.model.rules import Proof, Severity
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 
-# How hard it is to take back what others build on.
-HARD = "1"
+# The reversibility of what others build on.
+HARD_TO_UNDO = "1"
 _BEGIN, _END = "---LOOP_STATUS---", "---END_STATUS---"
+_VERIFICATIONS = {kind: "execution output" if kind is Proof.EXECUTION else kind.value for kind in Proof}
 
 
 class Closing(str, Enum):
-    """What to do with the result: use it, use it and keep an eye on it, or find out more."""
+    """What to do with the result: use it, use it and watch it, or find out more."""
 
     SHIP = "SHIP"
     MONITOR = "MONITOR"
     RESEARCH = "RESEARCH"
 
 
-def closing(state: RunState) -> tuple[Closing, str]:
-    """The word for a run that is over, and why it is that one."""
-    rules = list(judged_rules(state))
+def decide_closing(state: RunState) -> tuple[Closing, str]:
+    """Return the closing word for a run that is over, and the reason for it."""
+    rules = list(list_judged_rules(state))
     weak = {rule.id: kind for rule, kind in rules if not kind.is_strong}
-    unmet = [rule.id for rule, _ in rules if rule.id in _unmet(state)]
+    unmet = [rule.id for rule, _ in rules if rule.id in _list_unmet(state)]
     assumed = [name for name, kind in weak.items() if kind is Proof.ASSUMPTION]
     if assumed:
-        return Closing.RESEARCH, f"nobody has confirmed {_first(assumed)}"
+        return Closing.RESEARCH, f"nobody has confirmed {_name_first(assumed)}"
     if not state.stop.passed:
         return Closing.RESEARCH, f"it is not done ({shorten(state.stop.reason, 80)})"
-    if not rules and state.notebook is None:
+    if not rules:
         return Closing.RESEARCH, "no rule verifies it"
     if _was_done_before(state):
         return Closing.RESEARCH, "everything passed before anything was done: no rule asks for what the task wants"
     if unmet:
-        return Closing.MONITOR, f"nothing blocks, and {_first(unmet)} does not pass"
-    if state.manner.reversal == HARD:
+        return Closing.MONITOR, f"nothing blocks, and {_name_first(unmet)} does not pass"
+    if state.setup.draft.reversal == HARD_TO_UNDO:
         return Closing.MONITOR, "it passes, and it is hard to take back"
     if weak:
-        return Closing.MONITOR, f"it passes, and {_first(list(weak))} was judged by reading only"
+        return Closing.MONITOR, f"it passes, and {_name_first(list(weak))} was judged by reading only"
     return Closing.SHIP, "every rule was verified by something that ran, was measured or was seen"
 
 
 def _was_done_before(state: RunState) -> bool:
-    """Whether nobody has worked on it, although nobody said that passing is all that is wanted."""
-    return state.iteration == 1 and not state.plan and not state.manner.says_when
+    """Return whether no agent has worked on it, although passing alone was not what the task asked for."""
+    return state.iteration == 1 and not state.plan and not state.setup.draft.says_when
 
 
-def _first(names: list[str]) -> str:
+def _name_first(names: list[str]) -> str:
     return list_names([shorten(name, 80) for name in names], 1)
 
 
-def judged_rules(state: RunState) -> Iterator[tuple[RunRule, Proof]]:
-    """The rules that the last evaluation judged, and what the verdict of each rests on; those only tracked are none."""
-    one = state.evaluation
-    if one is None:
+def list_judged_rules(state: RunState) -> Iterator[tuple[RunRule, Proof]]:
+    """Yield the rules of the last evaluation with their proofs, without those that are only tracked."""
+    evaluation = state.evaluation
+    if evaluation is None:
         return
-    for rule in state.criteria.get_active_rules(one.phase):
+    for rule in state.criteria.get_active_rules(evaluation.phase):
         if rule.severity is not Severity.INFO:
-            yield rule, _rests_on(rule, rule.id in one.assumptions)
+            yield rule, _find_proof(rule, rule.id in evaluation.assumptions)
 
 
-def _rests_on(rule: RunRule, is_assumed: bool) -> Proof:
-    """An assumption that somebody has confirmed was reviewed."""
+def _find_proof(rule: RunRule, is_assumed: bool) -> Proof:
+    """Return the proof of a rule; an assumption that was confirmed counts as reviewed."""
     if is_assumed:
         return Proof.ASSUMPTION
     return Proof.REVIEW if rule.proof is Proof.ASSUMPTION else rule.proof
 
 
-def evidence(state: RunState) -> dict[Proof, tuple[int, int]]:
-    """How many rules pass, and how many there are, by what their verdicts rest on; the strongest first."""
-    unmet = _unmet(state)
-    found: dict[Proof, tuple[int, int]] = {}
-    for rule, kind in judged_rules(state):
-        passing, total = found.get(kind, (0, 0))
-        found[kind] = (passing + (rule.id not in unmet), total + 1)
-    return {kind: found[kind] for kind in Proof if kind in found}
+def count_evidence(state: RunState) -> dict[Proof, tuple[int, int]]:
+    """Return how many rules pass, and how many there are, by proof; the strongest first."""
+    unmet = _list_unmet(state)
+    counts: dict[Proof, tuple[int, int]] = {}
+    for rule, kind in list_judged_rules(state):
+        passing, total = counts.get(kind, (0, 0))
+        counts[kind] = (passing + (rule.id not in unmet), total + 1)
+    return {kind: counts[kind] for kind in Proof if kind in counts}
 
 
-def _unmet(state: RunState) -> frozenset[str]:
-    one = state.evaluation
-    return one.unmet | frozenset((*one.must_not, *one.assumptions)) if one else frozenset()
+def _list_unmet(state: RunState) -> frozenset[str]:
+    evaluation = state.evaluation
+    return evaluation.unmet | frozenset((*evaluation.must_not, *evaluation.assumptions)) if evaluation else frozenset()
 
 
-def verdict(state: RunState) -> dict[str, Any]:
-    """The closing word for machines."""
-    word, because = closing(state)
-    counts = {kind.value: {"passed": passed, "total": total} for kind, (passed, total) in evidence(state).items()}
+def build_verdict(state: RunState) -> dict[str, Any]:
+    """Return the closing word for machines."""
+    word, because = decide_closing(state)
+    counts = {kind.value: {"passed": passed, "total": total} for kind, (passed, total) in count_evidence(state).items()}
     return {"word": word.value, "because": because, "evidence": counts}
 
 
-def status_block(state: RunState, following: str) -> Iterator[str]:
-    """Where a run stands, in the block that other loops are followed by."""
-    unmet = _unmet(state)
+def render_status_block(state: RunState, following: str) -> Iterator[str]:
+    """Yield the lines with which other loops follow a run."""
+    unmet = _list_unmet(state)
     criteria = {
-        rule.id: {"met": rule.id not in unmet, "verification": _KINDS[kind]} for rule, kind in judged_rules(state)
+        rule.id: {"met": rule.id not in unmet, "verification": _VERIFICATIONS[kind]}
+        for rule, kind in list_judged_rules(state)
     }
-    times, _ = breakers(state)["stuck"]
+    times, _ = count_repetitions(state)["stuck"]
     yield _BEGIN
     yield f"EXIT_SIGNAL: {json.dumps(state.stop.passed)}"
     yield f"CRITERIA: {json.dumps(criteria, ensure_ascii=False)}"
     yield f"STUCK_COUNT: {max(0, times - 1)}"
     yield f"NEXT: {shorten(following, 200)}"
     yield _END
-
-
-_KINDS = {kind: "execution output" if kind is Proof.EXECUTION else kind.value for kind in Proof}

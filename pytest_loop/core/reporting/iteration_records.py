@@ -1,29 +1,38 @@
-"""What each iteration came to, for those who compare iterations and runs: made from events alone."""
+"""One record per iteration, for comparing iterations and runs; made from events alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from pydantic import ValidationError
-
-from pytest_loop.core.machine.early_stop import FIRST_ASKED, GOOD, confidence
-from pytest_loop.core.machine.score_trend import USUAL, Trigger, best, direction, is_flat, last_changes, trajectory
-from pytest_loop.core.machine.stop_reasons import budgets
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import CritiqueDone, EvaluationDone, StepPayload
+from pytest_loop.core.machine.breakers import FIRST_CONFIDENT_ITERATION, GOOD, compute_confidence
+from pytest_loop.core.machine.budgets import get_budgets
+from pytest_loop.core.machine.score_trend import (
+    USUAL,
+    Trigger,
+    compute_last_changes,
+    find_best,
+    find_direction,
+    find_trajectory,
+    is_flat,
+)
+from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Phase, Value
-from pytest_loop.core.model.run_state import Assessment, Event, Kind, RunState, Target, Usage
+from pytest_loop.core.model.run_state import RunState, Usage
+from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.core.text.lengths import shorten
 
 WHOLE = 100
-_HYPOTHESIS = "hypothesis_formed"
 _LONGEST = 300
 
 
 class Verification(str, Enum):
-    """Whether the rules have confirmed what an iteration came to; SKIPPED waits for a person."""
+    """Whether the rules confirm an iteration; SKIPPED waits for a person."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -39,7 +48,7 @@ class Comparison(Value):
 
 
 class IterationRecord(Value):
-    """One iteration: its last evaluation, and what was spent since the one before. Unknown is None, never 0.
+    """One iteration: its last evaluation, and the costs since the one before. Unknown is None, never 0.
 
     `quality_delta` is 0 for the first of a phase, because another phase has other rules.
     """
@@ -73,92 +82,79 @@ class IterationRecord(Value):
         return self.quality_score is not None and self.verification_status is not Verification.VOID
 
 
-def records(state: RunState, events: Iterable[Event]) -> list[IterationRecord]:
-    """All iterations that were judged, in their order."""
-    found: dict[int, IterationRecord] = {}
-    said: dict[int, dict[str, Any]] = {}
+def build_records(state: RunState, events: Iterable[Event]) -> list[IterationRecord]:
+    """Return a record for each iteration that was judged, in order."""
+    records: dict[int, IterationRecord] = {}
+    remarks: dict[int, dict[str, Any]] = {}
     usage, seconds = Usage(), 0.0
     for event in events:
         payload = event.payload
-        usage, seconds = usage.plus(_usage(payload)), seconds + _seconds(payload)
-        if event.event == Kind.CRITIQUE_DONE.value:
-            said.setdefault(event.iteration, {})["reflections"] = _reflections(payload)
-        elif event.event == _HYPOTHESIS:
-            said.setdefault(event.iteration, {})["experiment"] = payload
-        elif event.event == Kind.EVALUATION_DONE.value:
-            one = _record(state, event)
-            earlier = found.get(event.iteration)
-            found[event.iteration] = _spent(one, usage, seconds, earlier)
+        if isinstance(payload, StepPayload):
+            usage, seconds = usage.plus(payload.usage), seconds + (payload.seconds or 0.0)
+        if isinstance(payload, CritiqueDone):
+            remarks.setdefault(event.iteration, {})["reflections"] = _list_reflections(payload)
+        elif event.kind is Kind.HYPOTHESIS_FORMED:
+            remarks.setdefault(event.iteration, {})["experiment"] = payload.dump()
+        elif event.kind is Kind.EVALUATION_DONE:
+            record = _make_record(state, event)
+            records[event.iteration] = _add_costs(record, usage, seconds, records.get(event.iteration))
             usage, seconds = Usage(), 0.0
-    told = [one.model_copy(update=said.get(number, {})) for number, one in sorted(found.items())]
-    return _compared(told)
+    return _compare([record.model_copy(update=remarks.get(number, {})) for number, record in sorted(records.items())])
 
 
-def _usage(payload: Mapping[str, Any]) -> Usage:
-    try:
-        return Usage.model_validate(payload.get("usage") or {})
-    except ValidationError:  # another tool's
-        return Usage()
+def _list_reflections(payload: CritiqueDone) -> tuple[str, ...]:
+    return tuple(shorten(f"{issue.rule_id}: {issue.problem}", _LONGEST) for issue in payload.issues)
 
 
-def _seconds(payload: Mapping[str, Any]) -> float:
-    value = payload.get("seconds")
-    return float(value) if isinstance(value, (int, float)) and value > 0 else 0.0
-
-
-def _reflections(payload: Mapping[str, Any]) -> tuple[str, ...]:
-    found = payload.get("issues")
-    issues = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    return tuple(shorten(f"{one.get('rule_id', '')}: {one.get('problem', '')}", _LONGEST) for one in issues)
-
-
-def _record(state: RunState, event: Event) -> IterationRecord:
+def _make_record(state: RunState, event: Event) -> IterationRecord:
     common = {"iteration": event.iteration, "iteration_number": event.iteration, "timestamp": event.ts}
-    try:
-        one = Assessment.model_validate({**event.payload, "phase": event.phase})
-    except ValidationError:  # another tool's, which says less
+    if not isinstance(event.payload, EvaluationDone):  # another tool's, which says less
         return IterationRecord(**common, phase=event.phase)
+    evaluation = event.payload
+    quality = round(WHOLE * evaluation.score, 2)
     return IterationRecord(
         **common,
         phase=event.phase,
-        score=one.score,
-        passed=one.passed,
-        quality_score=round(WHOLE * one.score, 2),
-        verification_status=_verification(one),
-        output_snapshot_path=_snapshot(state, event.iteration, one),
+        score=evaluation.score,
+        passed=evaluation.passed,
+        quality_score=quality,
+        verification_status=_find_verification(evaluation),
+        output_snapshot_path=_find_snapshot(state, event.iteration, evaluation),
         eval_harness_result={
-            "status": "void" if one.void else "pass" if one.passed else "fail",
-            "score": round(WHOLE * one.score, 2),
-            "pass_count": one.passing,
-            "total_count": one.total,
-            "void_reason": next((sign.kind for sign in one.findings), None) if one.void else None,
+            "status": "void" if evaluation.void else "pass" if evaluation.passed else "fail",
+            "score": quality,
+            "pass_count": evaluation.passing,
+            "total_count": evaluation.total,
+            "void_reason": next((finding.kind for finding in evaluation.findings), None) if evaluation.void else None,
         },
     )
 
 
-def _verification(one: Assessment) -> Verification:
-    if one.void:
+def _find_verification(evaluation: Assessment) -> Verification:
+    if evaluation.void:
         return Verification.VOID
-    if not one.is_reached:
+    if not evaluation.is_reached:
         return Verification.FAILED
-    return Verification.SKIPPED if one.assumptions else Verification.PASSED
+    return Verification.SKIPPED if evaluation.assumptions else Verification.PASSED
 
 
-def _snapshot(state: RunState, iteration: int, one: Assessment) -> str | None:
-    """Where its files are listed, in the run's folder; of a document only the last version is kept."""
-    if state.target is Target.WORKSPACE:
+def _find_snapshot(state: RunState, iteration: int, evaluation: Assessment) -> str | None:
+    """Return the list of its files in the run's folder; of a document only the last version is kept."""
+    if state.setup.target is Target.WORKSPACE:
         return f"files-{iteration}.json"
-    is_last = bool(one.artifact_hash) and state.artifact_hash.startswith(one.artifact_hash)
-    return state.artifact if is_last else None
+    judged = evaluation.artifact_hash
+    return state.setup.artifact if judged and state.progress.artifact_hash.startswith(judged) else None
 
 
-def _spent(one: IterationRecord, usage: Usage, seconds: float, earlier: IterationRecord | None) -> IterationRecord:
-    """With what it cost; an iteration that was judged in both phases has cost both."""
+def _add_costs(
+    record: IterationRecord, usage: Usage, seconds: float, earlier: IterationRecord | None
+) -> IterationRecord:
+    """Add usage and time; an iteration that was judged in both phases has the costs of both."""
     if earlier:
         usage = usage.plus(Usage(tokens=earlier.tokens_used, cost_usd=earlier.token_cost_usd))
         seconds += earlier.execution_time_ms / 1000
-    quality, tokens = one.quality_score, usage.tokens
-    return one.model_copy(
+    quality, tokens = record.quality_score, usage.tokens
+    return record.model_copy(
         update={
             "tokens_used": tokens,
             "token_cost_usd": usage.cost_usd,
@@ -169,74 +165,79 @@ def _spent(one: IterationRecord, usage: Usage, seconds: float, earlier: Iteratio
     )
 
 
-def _compared(told: Sequence[IterationRecord]) -> list[IterationRecord]:
-    """Each beside the one before it and the first one of its phase; a void one is compared with nothing."""
-    done: list[IterationRecord] = []
+def _compare(records: Sequence[IterationRecord]) -> list[IterationRecord]:
+    """Compare each record with the one before it and the first one of its phase; void ones are left as they are."""
+    compared: list[IterationRecord] = []
     first: dict[Phase, IterationRecord] = {}
     last: dict[Phase, IterationRecord] = {}
-    for one in told:
-        if one.is_sound:
-            if before := last.get(one.phase):
-                start = first[one.phase]
-                compared = Comparison(iteration_number=start.iteration, quality_delta=_delta(start, one))
-                one = one.model_copy(update={"quality_delta": _delta(before, one), "baseline_comparison": compared})
-            first.setdefault(one.phase, one)
-            last[one.phase] = one
-        done.append(one)
-    return done
+    for record in records:
+        after = record
+        if record.is_sound:
+            if before := last.get(record.phase):
+                start = first[record.phase]
+                comparison = Comparison(iteration_number=start.iteration, quality_delta=_compute_delta(start, record))
+                update = {"quality_delta": _compute_delta(before, record), "baseline_comparison": comparison}
+                after = record.model_copy(update=update)
+            first.setdefault(record.phase, after)
+            last[record.phase] = after
+        compared.append(after)
+    return compared
 
 
-def _delta(before: IterationRecord, after: IterationRecord) -> float:
+def _compute_delta(before: IterationRecord, after: IterationRecord) -> float:
     return round((after.quality_score or 0.0) - (before.quality_score or 0.0), 2)
 
 
-def analysis(state: RunState, told: Sequence[IterationRecord]) -> dict[str, Any]:
-    """What the records say together, of the phase that was judged last."""
-    comparable = [one for one in told if one.is_sound and one.phase is told[-1].phase]
-    qualities = [one.quality_score or 0.0 for one in comparable]
-    chosen = _chosen(comparable)
-    final = told[-1] if told else None
-    found = trajectory(qualities)
+def build_analysis(state: RunState, records: Sequence[IterationRecord]) -> dict[str, Any]:
+    """Return what the records of the last phase show together."""
+    comparable = [record for record in records if record.is_sound and record.phase is records[-1].phase]
+    qualities = [record.quality_score or 0.0 for record in comparable]
+    best = _choose_best(comparable)
+    final = records[-1] if records else None
+    trajectory = find_trajectory(qualities)
+    budgets = get_budgets(state)
     return {
-        "best_iteration": chosen.iteration if chosen else None,
-        "best_quality": chosen.quality_score if chosen else None,
+        "best_iteration": best.iteration if best else None,
+        "best_quality": best.quality_score if best else None,
         "final_iteration": final.iteration if final else None,
         "final_quality": final.quality_score if final and final.is_sound else None,
-        "degradation_detected": bool(chosen and final and _is_worse(final, chosen)),
-        "trajectory": found.value if found else None,
-        "early_stop": _early_stop(state, final, qualities),
-        "unobservable": [name for name, (used, limit) in budgets(state).items() if limit is not None and used is None],
+        "degradation_detected": bool(best and final and _is_worse(final, best)),
+        "trajectory": trajectory.value if trajectory else None,
+        "early_stop": _build_early_stop(state, final, qualities),
+        "unobservable": [name for name, (used, limit) in budgets.items() if limit is not None and used is None],
     }
 
 
-def _chosen(comparable: Sequence[IterationRecord]) -> IterationRecord | None:
-    """The best that passed and is good; where there is none, the best of all that count. The first of equal ones."""
-    among = [one for one in comparable if _is_verified(one)] or comparable
-    at = best([one.quality_score or 0.0 for one in among])
-    return None if at is None else among[at]
+def _choose_best(comparable: Sequence[IterationRecord]) -> IterationRecord | None:
+    """Return the best record that passed and is good, or else the best of all; the first of equal ones."""
+    candidates = [record for record in comparable if _is_verified(record)] or comparable
+    index = find_best([record.quality_score or 0.0 for record in candidates])
+    return None if index is None else candidates[index]
 
 
-def _is_verified(one: IterationRecord) -> bool:
-    """Whether it passed, and is good."""
-    return one.verification_status is Verification.PASSED and (one.quality_score or 0.0) >= WHOLE * GOOD
+def _is_verified(record: IterationRecord) -> bool:
+    """Return whether a record passed and is good."""
+    return record.verification_status is Verification.PASSED and (record.quality_score or 0.0) >= WHOLE * GOOD
 
 
-def _is_worse(final: IterationRecord, chosen: IterationRecord) -> bool:
-    """Whether the run ended with less than it had; what is void is nothing."""
-    return not final.is_sound or (final.quality_score or 0.0) < (chosen.quality_score or 0.0)
+def _is_worse(final: IterationRecord, best: IterationRecord) -> bool:
+    """Return whether the run ended with less than it had."""
+    return not final.is_sound or (final.quality_score or 0.0) < (best.quality_score or 0.0)
 
 
-def _early_stop(state: RunState, final: IterationRecord | None, qualities: Sequence[float]) -> dict[str, Any]:
-    """Which trigger holds with its usual figure, switched on or not; `stop` says that it has ended the run."""
-    sure = confidence(state, state.evaluation) if state.evaluation else None
+def _build_early_stop(state: RunState, final: IterationRecord | None, qualities: Sequence[float]) -> dict[str, Any]:
+    """Return the trigger that holds with its usual figure, switched on or not; `stop` if it has ended the run."""
+    confidence = compute_confidence(state, state.evaluation) if state.evaluation else None
     flat = (Trigger.QUALITY_PLATEAU, Trigger.DIMINISHING_RETURNS)
-    trigger = next((one for one in flat if is_flat(qualities, USUAL[one])), None)
-    if final and sure is not None and sure >= Fraction(repr(USUAL[Trigger.HIGH_CONFIDENCE])) and _is_verified(final):
-        trigger = Trigger.HIGH_CONFIDENCE if final.iteration >= FIRST_ASKED else trigger
+    trigger = next((trigger for trigger in flat if is_flat(qualities, USUAL[trigger])), None)
+    is_sure = confidence is not None and confidence >= Fraction(repr(USUAL[Trigger.HIGH_CONFIDENCE]))
+    if final and is_sure and _is_verified(final) and final.iteration >= FIRST_CONFIDENT_ITERATION:
+        trigger = Trigger.HIGH_CONFIDENCE
+    changes = compute_last_changes(qualities)
     return {
         "stop": trigger is not None and state.stop.reason == trigger.value,
         "trigger": trigger.value if trigger else "none",
-        "confidence": None if sure is None else round(float(sure), 4),
-        "changes": [round(change, 4) if isfinite(change) else None for change in last_changes(qualities)],
-        "direction": direction(qualities),
+        "confidence": None if confidence is None else round(float(confidence), 4),
+        "changes": [round(change, 4) if isfinite(change) else None for change in changes],
+        "direction": find_direction(qualities),
     }

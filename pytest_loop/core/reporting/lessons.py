@@ -1,14 +1,16 @@
-"""What earlier runs teach: which edit mended a failure that said the same as one of now."""
+"""Lessons from earlier runs: edits that fixed a failure with the same message."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pydantic import ValidationError
-
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import EditPayload, EvaluationDone
+from pytest_loop.core.model.evaluation import Assessment, RuleResult
 from pytest_loop.core.model.rules import Verdict
-from pytest_loop.core.model.run_state import Assessment, Event, Kind, RuleResult, RunState
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.text.lengths import fit_tokens, shorten
 from pytest_loop.core.text.sanitizer import reveal_hidden
 from pytest_loop.core.text.wording import limit_lines
@@ -17,12 +19,11 @@ MOST_OFFERED = 3
 MOST_LINES = 24
 MOST_TOKENS = 400
 _LONGEST_LINE = 160
-_EDITS = (Kind.ARTIFACT_CREATED.value, Kind.REFINEMENT_DONE.value)
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A failure and the edit after which it was gone; `others` counts what the same edit mended beside it."""
+    """A failure and the edit that fixed it; `others` counts the failures that the same edit fixed."""
 
     signature: str
     rule: str
@@ -35,91 +36,90 @@ class Lesson:
 
     @property
     def name(self) -> str:
-        """Where it was learnt."""
+        """The run and iteration of the edit."""
         return f"{self.run}, iteration {self.iteration}"
 
 
-def lessons(events: Iterable[Event], run: str) -> list[Lesson]:
-    """What the history of a run teaches: only what judges confirmed, and what did not come back later in that run."""
-    learnt: dict[tuple[str, str], Lesson] = {}
+def find_lessons(events: Iterable[Event], run: str) -> list[Lesson]:
+    """Return the lessons of a run: only edits that an evaluation confirmed, and failures that did not come back."""
+    lessons: dict[tuple[str, str], Lesson] = {}
     before: Assessment | None = None
     edit: Event | None = None
     for event in events:
-        if event.event in _EDITS:
+        if isinstance(event.payload, EditPayload):
             edit = event
-        elif event.event == Kind.EVALUATION_DONE.value:
-            now = _sound(event)
-            for one in _failing(now):
-                learnt.pop((one.id, one.signature), None)
+        elif event.kind is Kind.EVALUATION_DONE:
+            now = _find_sound_evaluation(event)
+            for result in _list_failing(now):
+                lessons.pop((result.id, result.signature), None)
             if before and now and edit:
-                learnt |= {(one.rule, one.signature): one for one in _mended(before, now, edit, run)}
+                lessons |= {(lesson.rule, lesson.signature): lesson for lesson in _learn(before, now, edit, run)}
             before, edit = now, None
-    return list(learnt.values())
+    return list(lessons.values())
 
 
-def _sound(event: Event) -> Assessment | None:
-    """An evaluation that can be believed; what a void one says about an edit is nothing."""
-    try:
-        one = Assessment.model_validate({**event.payload, "phase": event.phase})
-    except ValidationError:  # another tool's
-        return None
-    return None if one.void else one
+def _find_sound_evaluation(event: Event) -> Assessment | None:
+    """Return the evaluation of an event; None if it is void or another tool's."""
+    payload = event.payload
+    return payload if isinstance(payload, EvaluationDone) and not payload.void else None
 
 
-def _failing(one: Assessment | None) -> list[RuleResult]:
-    results = one.rule_results if one else ()
-    return [each for each in results if each.verdict in (Verdict.FAIL, Verdict.WARN) and each.signature]
+def _list_failing(evaluation: Assessment | None) -> list[RuleResult]:
+    results = evaluation.rule_results if evaluation else ()
+    return [result for result in results if result.verdict in (Verdict.FAIL, Verdict.WARN) and result.signature]
 
 
-def _mended(before: Assessment, now: Assessment, edit: Event, run: str) -> list[Lesson]:
-    diff = edit.payload.get("diff")
-    if not isinstance(diff, str) or not diff.strip():
+def _learn(before: Assessment, now: Assessment, edit: Event, run: str) -> list[Lesson]:
+    diff = edit.payload.diff if isinstance(edit.payload, EditPayload) else ""
+    if not diff.strip():
         return []
-    left = {one.id for one in now.rule_results}
-    gone = [one for one in _failing(before) if one.id not in left and one.details]
+    still_failing = {result.id for result in now.rule_results}
+    fixed = [result for result in _list_failing(before) if result.id not in still_failing and result.details]
     return [
-        Lesson(one.signature, one.id, _problem(one), diff, run, edit.iteration, edit.ts, len(gone) - 1) for one in gone
+        Lesson(result.signature, result.id, _describe(result), diff, run, edit.iteration, edit.ts, len(fixed) - 1)
+        for result in fixed
     ]
 
 
-def _problem(one: RuleResult) -> str:
-    return shorten(str(one.findings[0]) if one.findings else one.details, 300)
+def _describe(result: RuleResult) -> str:
+    return shorten(str(result.findings[0]) if result.findings else result.details, 300)
 
 
-def recalled(state: RunState, known: Sequence[Lesson]) -> list[Lesson]:
-    """The lessons about what fails now, at most three: one for each failure before a second one for any of them.
+def choose_lessons(state: RunState, lessons: Sequence[Lesson]) -> list[Lesson]:
+    """Return at most three lessons about current failures: one for each failure before a second one for any of them.
 
-    A lesson of the same rule comes first, then one of an edit that mended little else, then the newest. What is held
-    out is not spoken of.
+    Lessons of the same rule come first, then those of edits that fixed little else, then the newest. Held-out rules are
+    left out.
     """
     hidden = {rule.id for rule in state.criteria.rules if rule.holdout}
-    chosen: list[tuple[int, Lesson]] = []
-    seen: set[str] = set()
-    for failing in _failing(state.evaluation):
-        if failing.id in hidden or failing.signature in seen:
+    ranked: list[tuple[int, Lesson]] = []
+    signatures: set[str] = set()
+    for failing in _list_failing(state.evaluation):
+        if failing.id in hidden or failing.signature in signatures:
             continue
-        seen.add(failing.signature)
-        fitting = _distinct(one for one in known if one.signature == failing.signature)
-        newest = sorted(fitting, key=lambda one: one.ts, reverse=True)
-        ranked = sorted(newest, key=lambda one: (one.rule != failing.id, one.others))
-        chosen += enumerate(ranked[:MOST_OFFERED])
-    chosen.sort(key=lambda pair: pair[0])
-    return [one for _, one in chosen[:MOST_OFFERED]]
+        signatures.add(failing.signature)
+        fitting = _drop_same_edits(lesson for lesson in lessons if lesson.signature == failing.signature)
+        fitting.sort(key=lambda lesson: lesson.ts, reverse=True)
+        fitting.sort(key=lambda lesson: (lesson.rule != failing.id, lesson.others))
+        ranked += enumerate(fitting[:MOST_OFFERED])
+    ranked.sort(key=lambda pair: pair[0])
+    return [lesson for _, lesson in ranked[:MOST_OFFERED]]
 
 
-def _distinct(found: Iterable[Lesson]) -> list[Lesson]:
-    """Of several that tell of the same edit, the last."""
-    return list({one.diff: one for one in found}.values())
+def _drop_same_edits(lessons: Iterable[Lesson]) -> list[Lesson]:
+    """Keep the last of several lessons about the same edit."""
+    return list({lesson.diff: lesson for lesson in lessons}.values())
 
 
-def rendered(offered: Sequence[Lesson]) -> str:
-    """The lessons as a prompt has them, within their tokens whatever they hold."""
-    return "\n\n".join(_told(number, one) for number, one in enumerate(offered, 1))
+def render_lessons(lessons: Sequence[Lesson]) -> str:
+    """Return the lessons as text for a prompt, within their budget of tokens."""
+    return "\n\n".join(_render(number, lesson) for number, lesson in enumerate(lessons, 1))
 
 
-def _told(number: int, one: Lesson) -> str:
-    more = f", and {one.others} more with it" if one.others else ""
-    head = f"{number}. {shorten(one.rule)} said: {one.problem}\n   This edit mended it{more} ({shorten(one.name)}):"
-    lines = [reveal_hidden(line[:_LONGEST_LINE]) for line in one.diff.split("\n")]
+def _render(number: int, lesson: Lesson) -> str:
+    more = f", and {lesson.others} more with it" if lesson.others else ""
+    edit = f"   This edit mended it{more} ({shorten(lesson.name)}):"
+    head = f"{number}. {shorten(lesson.rule)} said: {lesson.problem}\n{edit}"
+    lines = [reveal_hidden(line[:_LONGEST_LINE]) for line in lesson.diff.split("\n")]
     shown = limit_lines(lines, MOST_LINES, "... and {} more lines")
     return fit_tokens("\n".join([head, *(f"   | {line}" for line in shown)]), MOST_TOKENS)

@@ -1,4 +1,4 @@
-"""What a run came to, in the words of the result file, the report and the escalation."""
+"""The result of a run for machines and reports: its status, its distance to success, and the decision that follows."""
 
 from __future__ import annotations
 
@@ -6,12 +6,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Any
 
-from pytest_loop.core.machine.stop_reasons import breakers, budgets, is_ready_for_b, is_rejected, is_undone
-from pytest_loop.core.model.run_state import HASH_SHOWN, Attempt, Event, Notebook, Opinion, Reason, RunState
-from pytest_loop.core.model.vocabulary import known_reason
-from pytest_loop.core.reporting.closing_verdict import verdict
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import (
+    Action,
+    EndPayload,
+    EscalationContext,
+    EvaluationDone,
+    Feedback,
+    ReviewDone,
+    RunDecision,
+)
+from pytest_loop.core.machine.breakers import count_repetitions, is_undone
+from pytest_loop.core.machine.budgets import get_budgets
+from pytest_loop.core.machine.stop_reasons import find_row
+from pytest_loop.core.model.run_state import HASH_SHOWN, Attempt, RunState
+from pytest_loop.core.model.vocabulary import Reason, parse_reason
+from pytest_loop.core.reporting.closing_verdict import build_verdict
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count
+from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 
 FEEDBACK_ITEMS = 5
 LONGEST_ITEM = 200
@@ -19,7 +32,7 @@ LONGEST_FEEDBACK = 500
 
 
 class ArtifactStatus(str, Enum):
-    """Whether the last evaluation speaks of the artifact as it is."""
+    """Whether the last evaluation is about the artifact as it is."""
 
     NOT_CREATED = "not_created"
     UNEVALUATED = "unevaluated"
@@ -27,90 +40,91 @@ class ArtifactStatus(str, Enum):
     EVALUATED = "evaluated"
 
 
-def artifact_status(state: RunState) -> ArtifactStatus:
-    """Only an evaluated artifact has a final score."""
-    if not state.artifact_hash:
+def get_artifact_status(state: RunState) -> ArtifactStatus:
+    """Return the status; only an evaluated artifact has a final score."""
+    if not state.progress.artifact_hash:
         return ArtifactStatus.NOT_CREATED
     if state.evaluation is None:
         return ArtifactStatus.UNEVALUATED
-    if state.evaluation.artifact_hash != state.artifact_hash[:HASH_SHOWN]:
+    if state.evaluation.artifact_hash != state.progress.artifact_hash[:HASH_SHOWN]:
         return ArtifactStatus.STALE
     return ArtifactStatus.EVALUATED
 
 
-def distance_to_success(state: RunState) -> dict[str, Any] | None:
-    """How far an unsuccessful run was from the threshold that measured it last; nothing where that is unknown."""
-    one = state.evaluation
-    if one is None or state.stop.passed or artifact_status(state) is not ArtifactStatus.EVALUATED:
+def compute_distance(state: RunState) -> dict[str, Any] | None:
+    """Return how far an unsuccessful run is from its threshold; None if that is unknown."""
+    evaluation = state.evaluation
+    if evaluation is None or state.stop.passed or get_artifact_status(state) is not ArtifactStatus.EVALUATED:
         return None
-    threshold = float(state.criteria.phase[one.phase].threshold)
+    threshold = float(state.criteria.phase[evaluation.phase].threshold)
     return {
         "threshold": threshold,
-        "score": one.score,
-        "gap": round(max(0.0, threshold - one.score), 6),
-        "blocking": [failed.id for failed in one.failed],
-        "rules_passed": one.passing,
-        "rules_total": one.total,
+        "score": evaluation.score,
+        "gap": round(max(0.0, threshold - evaluation.score), 6),
+        "blocking": [complaint.id for complaint in evaluation.failed],
+        "rules_passed": evaluation.passing,
+        "rules_total": evaluation.total,
     }
 
 
-def budget_report(state: RunState, last_step: str = "") -> dict[str, Any]:
-    """The figures of a stop by time: how much was used, and by how much it went over."""
+def report_budget(state: RunState) -> dict[str, Any]:
+    """Return the figures of a stop by a budget, for its event."""
     cap = state.max_completed_phase_seconds
     return {
         "completed_phase_seconds": round(state.completed_phase_seconds, 3),
         "max_completed_phase_seconds": cap,
         "overshoot_seconds": round(max(0.0, state.completed_phase_seconds - cap), 3) if cap is not None else None,
-        "last_completed_step": state.last_completed_step or last_step,
+        "last_completed_step": state.progress.last_completed_step,
     }
 
 
-def decision(state: RunState, reason: Reason | None) -> dict[str, Any]:
-    """What follows from an evaluation: proceed, retry with feedback, escalate to a person, or hold."""
-    said: dict[str, Any]
-    if reason is None and is_ready_for_b(state):
-        said = {"action": "proceed", "message": "phase A passes: phase B decides"}
-    elif reason is None:
-        said = {"action": "retry", "iteration": state.iteration + 1, "feedback": _feedback(state)}
-    elif reason.is_success:
-        said = {"action": "proceed", "message": f"done: {reason.value}"}
-    elif reason is Reason.UNCONFIRMED and not (_is_pending(state) and state.iteration >= state.max_iterations):
-        said = {"action": "hold", "waiting_for": _waiting_for(state), "question": question(state, reason)}
-    else:
-        context = {
-            "attempts_summary": [attempt_line(one) for one in state.attempts],
-            "pattern_detected": pattern(state),
-        }
-        said = {"action": "escalate", "context": context, "question": question(state, reason)}
-    return {**said, "task_id": state.task_alias}
+def decide(state: RunState, reason: Reason | None) -> RunDecision:
+    """Return what follows from an evaluation: proceed, retry with feedback, escalate to a person, or hold."""
+    if reason is None and state.is_ready_for_b:
+        return _make_decision(state, Action.PROCEED, message="phase A passes: phase B decides")
+    if reason is None:
+        return _make_decision(state, Action.RETRY, iteration=state.iteration + 1, feedback=_make_feedback(state))
+    if find_row(reason).is_success:
+        return _make_decision(state, Action.PROCEED, message=f"done: {reason.value}")
+    question = ask_question(state, reason)
+    is_last = state.is_review_pending and state.iteration >= state.max_iterations
+    if reason is Reason.UNCONFIRMED and not is_last:
+        return _make_decision(state, Action.HOLD, waiting_for=_list_awaited_answers(state), question=question)
+    context = EscalationContext(
+        attempts_summary=tuple(render_attempt(attempt) for attempt in state.progress.attempts),
+        pattern_detected=describe_pattern(state),
+    )
+    return _make_decision(state, Action.ESCALATE, context=context, question=question)
 
 
-def _waiting_for(state: RunState) -> list[str]:
-    """What somebody has to say something about."""
-    assumed = list(state.evaluation.assumptions) if state.evaluation else []
-    return [*assumed, *(["review"] if _is_pending(state) else [])]
+def _make_decision(state: RunState, action: Action, **fields: Any) -> RunDecision:
+    return RunDecision(action=action, task_id=state.task_alias, **fields)
 
 
-def _is_pending(state: RunState) -> bool:
-    return state.review is not None and state.review.status is Opinion.PENDING
+def _list_awaited_answers(state: RunState) -> tuple[str, ...]:
+    """Return the rules and reviews that a person has to answer."""
+    assumed = state.evaluation.assumptions if state.evaluation else ()
+    return (*assumed, *(("review",) if state.is_review_pending else ()))
 
 
-def _feedback(state: RunState) -> dict[str, Any]:
-    """What to do next: what the rules say comes before what a person says, and all of it is short."""
-    one = state.evaluation
-    open_ = (one.failed or one.warnings) if one else ()
-    said = [shorten(f"{each.id}: {each.message}", LONGEST_ITEM) for each in open_[:FEEDBACK_ITEMS]]
-    wanted = [shorten(state.review.feedback, LONGEST_ITEM)] if state.review and state.review.feedback else []
-    summary = f"{format_count(len(open_), 'rule')} to mend" if open_ else "nothing fails, and yet it is not done"
-    return {
-        "summary": "the review asks for something else" if is_rejected(state) else summary,
-        "actionable_items": list(_within(LONGEST_FEEDBACK, [*said, *wanted])),
-        "priority": "high" if one and one.failed else "medium" if is_rejected(state) else "low",
-    }
+def _make_feedback(state: RunState) -> Feedback:
+    """Return what to do next: the rules come before the review, and everything is short."""
+    evaluation, review = state.evaluation, state.signals.review
+    complaints = (evaluation.failed or evaluation.warnings) if evaluation else ()
+    items = [shorten(f"{complaint.id}: {complaint.message}", LONGEST_ITEM) for complaint in complaints[:FEEDBACK_ITEMS]]
+    items += [shorten(review.feedback, LONGEST_ITEM)] if review and review.feedback else []
+    summary = (
+        f"{format_count(len(complaints), 'rule')} to mend" if complaints else "nothing fails, and yet it is not done"
+    )
+    return Feedback(
+        summary="the review asks for something else" if state.is_rejected else summary,
+        actionable_items=tuple(_take_within(LONGEST_FEEDBACK, items)),
+        priority="high" if evaluation and evaluation.failed else "medium" if state.is_rejected else "low",
+    )
 
 
-def _within(most: int, items: Iterable[str]) -> Iterator[str]:
-    """As many as there is room for, and at least one."""
+def _take_within(most: int, items: Iterable[str]) -> Iterator[str]:
+    """Yield as many items as there is room for, and at least one."""
     for number, item in enumerate(items):
         most -= len(item)
         if most < 0 and number:
@@ -118,27 +132,28 @@ def _within(most: int, items: Iterable[str]) -> Iterator[str]:
         yield item
 
 
-def attempt_line(one: Attempt) -> str:
-    """One attempt in one line: what it scored, what it changed, and what it left open."""
-    verdict = "void" if one.void else "pass" if one.passed else "fail"
-    said = [f"iteration {one.iteration}, phase {one.phase.value}: {one.score:.3g} {verdict}"]
-    if one.mended or one.broken:
-        said.append(f"{one.mended} mended, {one.broken} broken")
-    if one.unmet:
-        names = ", ".join(shorten(name, 80) for name in one.open[:3])
-        said.append(f"open: {names}" + (f" and {one.unmet - 3} more" if one.unmet > 3 else ""))
-    return "; ".join(said)
+def render_attempt(attempt: Attempt) -> str:
+    """Return one attempt in one line: its score, what it changed, and what it left open."""
+    verdict = "void" if attempt.void else "pass" if attempt.passed else "fail"
+    parts = [f"iteration {attempt.iteration}, phase {attempt.phase.value}: {attempt.score:.3g} {verdict}"]
+    if attempt.mended or attempt.broken:
+        parts.append(f"{attempt.mended} mended, {attempt.broken} broken")
+    if attempt.unmet:
+        names = ", ".join(shorten(name, 80) for name in attempt.open[:3])
+        parts.append(f"open: {names}" + (f" and {attempt.unmet - 3} more" if attempt.unmet > 3 else ""))
+    return "; ".join(parts)
 
 
-def pattern(state: RunState) -> str:
-    """What the attempts have in common."""
-    if is_rejected(state):
+def describe_pattern(state: RunState) -> str:
+    """Return what the attempts have in common."""
+    attempts = state.progress.attempts
+    if state.is_rejected:
         return "rejected: every rule passes, and the review asks for something else"
-    if len(state.attempts) < 2:
-        return "one attempt only" if state.attempts else "nothing was judged"
-    before, last = state.attempts[-2:]
+    if len(attempts) < 2:
+        return "one attempt only" if attempts else "nothing was judged"
+    before, last = attempts[-2:]
     if last.failing and last.same_since < last.iteration:
-        since = [one.since for one in last.failing.values()]
+        since = [failing.since for failing in last.failing.values()]
         how = "with the same message" if max(since) <= last.same_since else "in different ways"
         return f"same failure: the same rules fail for {last.iteration - last.same_since + 1} iterations, {how}"
     if is_undone(state):
@@ -152,50 +167,35 @@ def pattern(state: RunState) -> str:
     return "partial gain: some rules were mended, others are left" if last.unmet else "nothing fails any more"
 
 
-_QUESTIONS = {
-    Reason.MUST_NOT: "How did the forbidden thing come about, and is it undone?",
-    Reason.USER_STOP: "What should be different next time?",
-    Reason.THRASHING: "Which of the two versions is right about {rule}?",
-    **dict.fromkeys(
-        (Reason.STAGNATION, Reason.QUALITY_PLATEAU, Reason.DIMINISHING_RETURNS),
-        "Is {rule} worth more rounds, or is it good enough?",
-    ),
-    Reason.BUDGET_EXCEEDED: "Is the result worth a larger budget?",
-    Reason.ITERATION_LIMIT: "Is another round worth it, or is {rule} asking for the wrong thing?",
-    Reason.REGRESSION: "Is what was gained worth the cases that became worse?",
-    Reason.PLATEAU: "Which approach has not been tried yet?",
-    Reason.CALIBRATION: "What does the first case need to be run and judged?",
-    Reason.PHASE_ERROR: "Why does the agent not answer as it should?",
-}
-
-
-def question(state: RunState, reason: Reason) -> str:
-    """The one thing that a person has to answer."""
-    one = state.evaluation
-    if reason is Reason.BLOCKED and state.blocked:
-        return shorten(
-            f"Is the agent right that {state.blocked.rule} cannot be met ({state.blocked.reason})?", 2 * LONGEST_ITEM
-        )
-    if reason is Reason.UNCONFIRMED and one and one.assumptions:
-        return f"Is it so: {shorten(', '.join(_described(state, name) for name in one.assumptions), LONGEST_ITEM)}?"
+def ask_question(state: RunState, reason: Reason) -> str:
+    """Return the one question that a person has to answer."""
+    evaluation, signals = state.evaluation, state.signals
+    if reason is Reason.BLOCKED and signals.blocked:
+        claim = f"Is the agent right that {signals.blocked.rule} cannot be met ({signals.blocked.reason})?"
+        return shorten(claim, 2 * LONGEST_ITEM)
+    if reason is Reason.UNCONFIRMED and evaluation and evaluation.assumptions:
+        names = ", ".join(_describe_rule(state, name) for name in evaluation.assumptions)
+        return f"Is it so: {shorten(names, LONGEST_ITEM)}?"
     if reason is Reason.UNCONFIRMED:
         return "The review is outstanding: is it done?"
-    if state.review and is_rejected(state):
-        return f"Is another round worth it for what the review asks ({shorten(state.review.feedback, LONGEST_ITEM)})?"
-    first = next(iter((*one.failed, *one.warnings)), None) if one else None
-    if one and one.is_clean and first is None and state.exit_signal is False:
+    if signals.review and state.is_rejected:
+        feedback = shorten(signals.review.feedback, LONGEST_ITEM)
+        return f"Is another round worth it for what the review asks ({feedback})?"
+    first = next(iter((*evaluation.failed, *evaluation.warnings)), None) if evaluation else None
+    if evaluation and evaluation.is_clean and first is None and signals.exit_signal is False:
         return "Every rule passes, and the agent says that it is not done: what is missing?"
     rule = shorten(first.id, LONGEST_ITEM) if first else "the rule that fails"
-    return _QUESTIONS.get(reason, "What does the agent not know about {rule}?").replace("{rule}", rule)
+    return find_row(reason).question.replace("{rule}", rule)
 
 
-def _described(state: RunState, name: str) -> str:
+def _describe_rule(state: RunState, name: str) -> str:
     rule = state.criteria.by_id.get(name)
     return f"{name} ({rule.description})" if rule and rule.description != name else name
 
 
-def result(state: RunState, events: Sequence[Event], history: str) -> dict[str, Any]:
-    """The result for machines."""
+def build_result(state: RunState, events: Sequence[Event], history: str) -> dict[str, Any]:
+    """Return the result JSON of a run."""
+    best, draft, usage, review = state.progress.best, state.setup.draft, state.progress.usage, state.signals.review
     return {
         "schema_version": 1,
         "run_id": state.run_id,
@@ -207,76 +207,82 @@ def result(state: RunState, events: Sequence[Event], history: str) -> dict[str, 
         "phase": state.phase.value,
         "current_step": state.current_step.value,
         "threshold": float(state.criteria.phase[state.phase].threshold),
-        "artifact_status": artifact_status(state).value,
-        **_judged(state),
-        "best": state.best.model_dump(include={"iteration", "score"}) if state.best else None,
-        "distance_to_success": distance_to_success(state),
+        "artifact_status": get_artifact_status(state).value,
+        **_build_evaluation(state),
+        "best": best.model_dump(include={"iteration", "score"}) if best else None,
+        "distance_to_success": compute_distance(state),
         "usage": {
-            "tokens": state.usage.tokens,
-            "cost_usd": state.usage.cost_usd,
+            "tokens": usage.tokens,
+            "cost_usd": usage.cost_usd,
             "seconds": round(state.completed_phase_seconds, 3),
         },
-        "budgets": {name: {"used": used, "limit": limit} for name, (used, limit) in budgets(state).items()},
-        "breakers": {name: {"times": times, "limit": limit} for name, (times, limit) in breakers(state).items()},
-        "draft": {
-            "clarity": state.manner.clarity,
-            "shape": state.manner.shape,
-            "workflow": state.manner.workflow,
-            "reversibility": state.manner.reversal,
-            "confirmed_by": state.manner.confirmed_by,
+        "budgets": {name: {"used": used, "limit": limit} for name, (used, limit) in get_budgets(state).items()},
+        "breakers": {
+            name: {"times": times, "limit": limit} for name, (times, limit) in count_repetitions(state).items()
         },
-        "review": state.review.model_dump(mode="json") if state.review else None,
-        "verdict": verdict(state) if state.is_over else None,
-        "decision": _last_decision(state, events),
+        "draft": {
+            "clarity": draft.clarity,
+            "shape": draft.shape,
+            "workflow": draft.workflow,
+            "reversibility": draft.reversal,
+            "confirmed_by": draft.confirmed_by,
+        },
+        "review": review.model_dump(mode="json") if review else None,
+        "verdict": build_verdict(state) if state.is_over else None,
+        "decision": _find_last_decision(state, events),
         "updated_at": state.updated_at,
         "history": history,
-        **({"workload": _workload(state.notebook)} if state.notebook else {}),
+        **({"workload": _build_workload(state.experiment)} if isinstance(state, ExperimentState) else {}),
     }
 
 
-def _workload(book: Notebook) -> dict[str, Any]:
-    """An experiment: what passed at first and passes now, what was believed, and the cases that nobody has seen."""
-    hidden = book.held_out(book.measurements[-1]) if book.measurements else None
-    truths = {one.iteration: one.truth.value for one in book.judgements}
+def _build_workload(experiment: Experiment) -> dict[str, Any]:
+    """Return the part of the result that only experiments have."""
+    hidden = experiment.count_held_out()
+    truths = {judgement.iteration: judgement.truth.value for judgement in experiment.judgements}
+    measurements, last = experiment.visible_measurements, experiment.last
     return {
-        "id": book.workload,
-        "manifest": book.manifest,
-        "mode": book.policy.mode,
-        "cases": len(book.cases),
-        "baseline": len(book.seen[0].passing) if book.seen else None,
-        "passing": len(book.seen[-1].passing) if book.seen else None,
-        "failing": sorted(book.seen[-1].failing) if book.seen else [],
-        "not_measured": sorted(book.seen[-1].unmeasured) if book.seen else [],
+        "id": experiment.workload,
+        "manifest": experiment.manifest,
+        "mode": experiment.policy.mode,
+        "cases": len(experiment.cases),
+        "baseline": len(measurements[0].passing) if measurements else None,
+        "passing": len(last.passing) if last else None,
+        "failing": sorted(last.failing) if last else [],
+        "not_measured": sorted(last.unmeasured) if last else [],
         "hypotheses": [
-            {"iteration": one.iteration, "theory": one.theory, "truth": truths.get(one.iteration, "untested")}
-            for one in book.hypotheses
+            {"iteration": belief.iteration, "theory": belief.theory, "truth": truths.get(belief.iteration, "untested")}
+            for belief in experiment.hypotheses
         ],
         "held_out": {"passing": hidden[0], "total": hidden[1]} if hidden else None,
     }
 
 
-def _judged(state: RunState) -> dict[str, Any]:
-    """What the last evaluation says; its score is the final one only if it speaks of this artifact in this phase."""
-    one = state.evaluation
-    if one is None:
+def _build_evaluation(state: RunState) -> dict[str, Any]:
+    """Return the last evaluation; its score is final only if it is about this artifact in this phase."""
+    evaluation = state.evaluation
+    if evaluation is None:
         total = len(state.criteria.get_active_rules(state.phase))
         nothing: dict[str, Any] = {"failed": [], "warnings": [], "regressions": [], "void": False, "findings": []}
         return {"score": None, "last_evaluated_score": None, "rules": {"total": total, "passed": 0}, **nothing}
-    is_final = artifact_status(state) is ArtifactStatus.EVALUATED and one.phase is state.phase
+    is_final = get_artifact_status(state) is ArtifactStatus.EVALUATED and evaluation.phase is state.phase
+    total = evaluation.total or len(state.criteria.get_active_rules(evaluation.phase))
     return {
-        "score": one.score if is_final else None,
-        "last_evaluated_score": one.score,
-        "rules": {"total": one.total or len(state.criteria.get_active_rules(one.phase)), "passed": one.passing},
-        "failed": [failed.id for failed in one.failed],
-        "warnings": [warning.id for warning in one.warnings],
-        "regressions": list(one.regressions),
-        "void": one.void,
-        "findings": [finding.model_dump() for finding in one.findings],
+        "score": evaluation.score if is_final else None,
+        "last_evaluated_score": evaluation.score,
+        "rules": {"total": total, "passed": evaluation.passing},
+        "failed": [complaint.id for complaint in evaluation.failed],
+        "warnings": [complaint.id for complaint in evaluation.warnings],
+        "regressions": list(evaluation.regressions),
+        "void": evaluation.void,
+        "findings": [finding.model_dump() for finding in evaluation.findings],
     }
 
 
-def _last_decision(state: RunState, events: Sequence[Event]) -> dict[str, Any] | None:
+def _find_last_decision(state: RunState, events: Sequence[Event]) -> dict[str, Any] | None:
     if state.is_over:
-        return decision(state, known_reason(state.stop.reason))
-    found = next((event.payload["decision"] for event in reversed(events) if "decision" in event.payload), None)
-    return found if isinstance(found, dict) else None
+        return decide(state, parse_reason(state.stop.reason)).dump()
+    for event in reversed(events):
+        if isinstance(event.payload, (EvaluationDone, ReviewDone, EndPayload)) and event.payload.decision:
+            return event.payload.decision.dump()
+    return None

@@ -82,7 +82,7 @@ class TriedEdit(Value):
 
 
 class AnalysisContext(Value):
-    """What an answer is checked against: editable files, visible cases, failing cases and earlier edits."""
+    """The facts for checking an answer: editable files, visible cases, failing cases and earlier edits."""
 
     files: dict[str, str]
     cases: frozenset[str]
@@ -157,8 +157,8 @@ def _find_edit_problem(option: Option, files: Mapping[str, str]) -> str | None:
         return "expected a proposed text that differs from the current one, found the same"
     count = len(_find_positions(files[option.file], option))
     if count != 1:
-        found = f"it {count} times" if count else "none"
-        return f"expected the current text once in {option.file}, found {found}: {shorten(option.current, 60)!r}"
+        times = f"it {count} times" if count else "none"
+        return f"expected the current text once in {option.file}, found {times}: {shorten(option.current, 60)!r}"
     return None
 
 

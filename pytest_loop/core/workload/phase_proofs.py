@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import model_validator
+from pydantic import model_serializer, model_validator
 from pydantic.alias_generators import to_snake
 
 from pytest_loop.core.model.rules import Value
@@ -15,6 +15,11 @@ class _Proof(Value):
     @classmethod
     def _accept_camel_case(cls, data: Any) -> Any:
         return {to_snake(str(name)): value for name, value in data.items()} if isinstance(data, dict) else data
+
+    @model_serializer
+    def _dump_all(self) -> dict[str, Any]:
+        """Write defaults too: a proof states everything."""
+        return dict(self)
 
 
 class SetupProof(_Proof):
@@ -36,6 +41,10 @@ class PlanningProof(_Proof):
     success_criteria: str = "all cases pass"
     plan_written: bool = False
     user_approved: str = ""
+
+
+class StartProof(SetupProof, PlanningProof):
+    """What is stated when an experiment begins."""
 
 
 class CalibrationProof(_Proof):

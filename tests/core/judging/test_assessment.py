@@ -9,8 +9,9 @@ import pytest
 
 from pytest_loop.core.judging.assessment import MAX_ALL_DETAILS, MAX_DETAILS, MAX_FINDINGS, assess
 from pytest_loop.core.judging.critique import build_critique
+from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
-from pytest_loop.core.model.run_state import Assessment, RunCriteria, RunRule
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 
 Make = Callable[..., RunRule]
 WARN, INFO = Severity.WARN, Severity.INFO

@@ -11,18 +11,10 @@ from hypothesis import strategies as st
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.critique import MAX_ISSUES, MAX_TOKENS, build_critique, render_critique
+from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, Novelty, RuleResult, SealFinding
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
-from pytest_loop.core.model.run_state import (
-    Assessment,
-    Critique,
-    Issue,
-    Kind,
-    Novelty,
-    RuleResult,
-    RunCriteria,
-    RunRule,
-    SealFinding,
-)
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.text.lengths import estimate_tokens
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.judging.critique import build_critique, render_critique
-from pytest_loop.core.machine.run_machine import IllegalTransition
-from pytest_loop.core.machine.stop_reasons import stop_reason
-from pytest_loop.core.model.run_state import Kind, Opinion, Reason
-from pytest_loop.core.reporting.outcome import decision, result
+from pytest_loop.core.machine.run_machine import RUN_MACHINE, IllegalTransition
+from pytest_loop.core.model.vocabulary import Kind, Opinion, Reason
+from pytest_loop.core.reporting.outcome import build_result, decide
 
 Tell = Any
 Make = Any
@@ -27,7 +26,7 @@ def actions(tell: Tell, *rounds: str, most: int = 3) -> list[str]:
             story.until(Kind.STOPPED)
         if one in REVIEWS:
             story.happens(Kind.REVIEW_DONE, status=one, feedback="shorter")
-        found = decision(story.state, stop_reason(story.state))
+        found = decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump()
         said.append(f"{found['action']} {found.get('iteration', '')}".strip())
     return said
 
@@ -55,44 +54,44 @@ def test_what_follows_from_tests_and_reviews(tell: Tell, rounds: list[str], expe
 def test_a_rejected_result_is_no_success_and_its_words_are_the_critique(tell: Tell) -> None:
     story = tell().judged().until(Kind.STOPPED).happens(Kind.REVIEW_DONE, status="reject", feedback="it is too long")
     assert story.todo == [Kind.CRITIQUE_DONE]
-    feedback = decision(story.state, None)["feedback"]
+    feedback = decide(story.state, None).dump()["feedback"]
     assert feedback == {
         "summary": "the review asks for something else",
         "actionable_items": ["it is too long"],
         "priority": "medium",
     }
-    made = build_critique(story.state.criteria, story.state.evaluation, (), 2_000, story.state.review)
+    made = build_critique(story.state.criteria, story.state.evaluation, (), 2_000, story.state.signals.review)
     assert [issue.rule_id for issue in made.issues] == ["the review"]
     assert "it is too long" in render_critique(made)
     story.judged().until(Kind.STOPPED)
-    assert story.state.review is None
-    assert result(story.to_the_end().state, [], "")["status"] == "completed"
+    assert story.state.signals.review is None
+    assert build_result(story.to_the_end().state, [], "")["status"] == "completed"
 
 
 def test_a_rejection_without_words_says_so(tell: Tell) -> None:
     story = tell().judged().until(Kind.STOPPED).happens(Kind.REVIEW_DONE, status="reject")
-    made = build_critique(story.state.criteria, story.state.evaluation, review=story.state.review)
+    made = build_critique(story.state.criteria, story.state.evaluation, review=story.state.signals.review)
     assert made.issues[0].problem == "a person does not accept it, and did not say why"
-    assert decision(story.state, None)["feedback"]["actionable_items"] == []
+    assert decide(story.state, None).dump()["feedback"]["actionable_items"] == []
 
 
 def test_rejections_are_no_stagnation(tell: Tell) -> None:
     story = tell(max_iterations=9)
     for _ in range(4):
         story.judged().until(Kind.STOPPED).happens(Kind.REVIEW_DONE, status="reject", feedback="again")
-    assert (story.state.iteration, stop_reason(story.state)) == (4, None)
+    assert (story.state.iteration, RUN_MACHINE.find_stop_reason(story.state)) == (4, None)
 
 
 def test_an_outstanding_review_holds_the_run_and_is_asked_for_again(tell: Tell) -> None:
     story = tell().judged().until(Kind.STOPPED).happens(Kind.REVIEW_DONE, status="pending")
-    held = decision(story.state, stop_reason(story.state))
+    held = decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump()
     assert (held["action"], held["waiting_for"]) == ("hold", ["review"])
     assert held["question"] == "The review is outstanding: is it done?"
     story.to_the_end()
     assert (story.state.status.value, story.state.stop.reason) == ("stopped", "unconfirmed")
-    assert result(story.state, [], "")["review"] == {"status": "pending", "feedback": ""}
+    assert build_result(story.state, [], "")["review"] == {"status": "pending", "feedback": ""}
     story.happens(Kind.LIMITS_RAISED).judged().until(Kind.STOPPED)
-    assert (story.state.review, stop_reason(story.state)) == (None, Reason.THRESHOLD_REACHED)
+    assert (story.state.signals.review, RUN_MACHINE.find_stop_reason(story.state)) == (None, Reason.THRESHOLD_REACHED)
 
 
 @pytest.mark.parametrize("failing", [(), ("a.x.y",)])

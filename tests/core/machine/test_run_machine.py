@@ -10,32 +10,18 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from pytest_loop.core.machine import run_machine
+from pytest_loop.core.events.event import Event
 from pytest_loop.core.machine.run_machine import (
     ANYWHERE,
-    FIRST_PLACES,
-    TRANSITIONS,
+    RUN_MACHINE,
     Command,
     IllegalTransition,
 )
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_state import (
-    Breakers,
-    Event,
-    Kind,
-    Limits,
-    Place,
-    Reason,
-    RunCriteria,
-    RunRule,
-    RunState,
-    Status,
-    Step,
-    Target,
-    Usage,
-)
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from pytest_loop.core.model.run_state import Breakers, Limits, RunState, Usage
+from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status, Step, Target
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story
@@ -92,7 +78,7 @@ def payload(data: st.DataObject, story: Story, command: Command) -> dict[str, An
 
 def obeys(before: RunState, after: RunState) -> None:
     """What holds after every event."""
-    assert (run_machine.commands(after) == ()) is after.is_over
+    assert (RUN_MACHINE.next_commands(after) == ()) is after.is_over
     assert after.iteration <= after.max_iterations
     assert before.completed_phase_seconds <= after.completed_phase_seconds
     assert before.iteration <= after.iteration <= before.iteration + 1
@@ -101,7 +87,7 @@ def obeys(before: RunState, after: RunState) -> None:
         assert after.evaluation
         assert after.evaluation.is_clean
         assert not after.evaluation.assumptions
-        assert after.exit_signal is not False
+        assert after.signals.exit_signal is not False
         assert after.phase is Phase.B
 
 
@@ -109,9 +95,9 @@ def obeys(before: RunState, after: RunState) -> None:
 @settings(max_examples=150, deadline=None)
 def test_a_run_obeys_its_laws_wherever_it_goes(tell: Tell, fields: dict[str, Any], data: st.DataObject) -> None:
     story = tell(**fields)
-    assert story.state.current_step in FIRST_PLACES
+    assert story.state.current_step in RUN_MACHINE.first_places
     for _ in range(12 * story.state.max_iterations + 12):
-        before, todo = story.state, run_machine.commands(story.state)
+        before, todo = story.state, RUN_MACHINE.next_commands(story.state)
         if not todo:
             break
         command = data.draw(st.sampled_from(todo))
@@ -122,7 +108,7 @@ def test_a_run_obeys_its_laws_wherever_it_goes(tell: Tell, fields: dict[str, Any
             story.happens(command.kind, **payload(data, story, command))
         obeys(before, story.state)
     assert story.state.is_over, "a run always ends if evaluations keep coming"
-    assert reduce(run_machine.step, story.events[1:], run_machine.started(story.events[0])) == story.state
+    assert reduce(RUN_MACHINE.apply, story.events[1:], story.first_state) == story.state
     assert RunState.model_validate_json(story.state.model_dump_json()) == story.state
 
 
@@ -133,16 +119,19 @@ def test_what_is_not_due_is_refused_and_what_is_unknown_ignored(
 ) -> None:
     story = tell(**fields)
     for _ in range(data.draw(st.integers(0, 20))):
-        if todo := run_machine.commands(story.state):
+        if todo := RUN_MACHINE.next_commands(story.state):
             story.happens(todo[0].kind, **payload(data, story, todo[0]))
-    due = {command.kind for command in run_machine.commands(story.state)}
+    due = {command.kind for command in RUN_MACHINE.next_commands(story.state)}
     for kind in Kind:
         if kind in due | ANYWHERE | {Kind.LIMITS_RAISED} and not story.state.is_over:
             continue
-        if kind is Kind.LIMITS_RAISED or (story.state.current_step, kind) in TRANSITIONS:
+        if (
+            kind in (Kind.LIMITS_RAISED, Kind.RUN_ADOPTED)
+            or (story.state.current_step, kind) in RUN_MACHINE.transitions
+        ):
             continue
         with pytest.raises(IllegalTransition, match=f"^{kind.value} cannot happen"):
-            run_machine.step(story.state, Event(**story.events[0].model_dump(exclude={"event"}), event=kind.value))
+            RUN_MACHINE.apply(story.state, Event(**story.events[0].model_dump(exclude={"event"}), event=kind.value))
     assert story.state is story.happens("weather_changed", seconds=5).state
 
 
@@ -155,7 +144,7 @@ def test_a_document_is_planned_produced_judged_and_refined(tell: Tell) -> None:
         "run_started", "plan_created", "artifact_created", "evaluation_done", "critique_done", "refinement_done",
         "iteration_advanced", "plan_created", "evaluation_done", "phase_switched", "evaluation_done", "stopped",
     ]  # fmt: skip
-    assert (story.state.iteration, story.state.evaluations) == (2, 3)
+    assert (story.state.iteration, story.state.progress.evaluations) == (2, 3)
 
 
 def test_what_is_there_already_is_judged_before_anybody_is_asked(tell: Tell) -> None:
@@ -207,7 +196,7 @@ def test_sentences_of_phase_b_are_prepared_when_b_begins(tell: Tell, rule: Make)
 def test_b_judges_the_same_artifact_in_the_same_iteration(tell: Tell) -> None:
     story = tell().judged().judged("b.x.y")
     assert (story.state.iteration, story.versions) == (1, 1)
-    assert [attempt.phase for attempt in story.state.attempts] == [Phase.B]
+    assert [attempt.phase for attempt in story.state.progress.attempts] == [Phase.B]
 
 
 @pytest.mark.parametrize(("passing", "reason"), [(9, "threshold_reached"), (8, "no_major_issues")])
@@ -215,9 +204,9 @@ def test_a_phase_without_rules_is_not_evaluated_again(tell: Tell, rule: Make, pa
     """Rescored exactly: 9/10 reaches 0.9."""
     rules = [rule(f"a.x.y{number}", Severity.WARN, weight=Fraction(1, 10)) for number in range(10)]
     story = tell(*rules).judged(*(one.id for one in rules[passing:])).to_the_end()
-    assert (story.state.stop.reason, story.state.evaluations, story.state.phase) == (reason, 1, Phase.B)
-    assert story.state.best
-    assert (story.state.best.score, story.state.best.phase) == (passing / 10, Phase.B)
+    assert (story.state.stop.reason, story.state.progress.evaluations, story.state.phase) == (reason, 1, Phase.B)
+    assert story.state.progress.best
+    assert (story.state.progress.best.score, story.state.progress.best.phase) == (passing / 10, Phase.B)
 
 
 def test_a_score_of_another_tool_is_rescored_within_a_tolerance(tell: Tell, rule: Make) -> None:
@@ -241,7 +230,7 @@ def test_the_critique_is_answered_by_a_refinement(tell: Tell) -> None:
 
 def test_a_run_at_refine_without_rounds_left_ends_there(tell: Tell) -> None:
     state = tell().judged("a.x.y").does(Kind.REFINEMENT_DONE).state.model_copy(update={"max_iterations": 1})
-    assert run_machine.commands(state) == (Command(Kind.STOPPED, reason=Reason.ITERATION_LIMIT),)
+    assert RUN_MACHINE.next_commands(state) == (Command(Kind.STOPPED, reason=Reason.ITERATION_LIMIT),)
 
 
 def test_the_iteration_does_not_pass_its_limit(tell: Tell) -> None:
@@ -253,18 +242,18 @@ def test_the_iteration_does_not_pass_its_limit(tell: Tell) -> None:
 
 def test_a_run_that_awaits_nothing_at_produce_is_produced_again(tell: Tell) -> None:
     state = tell().state.model_copy(update={"current_step": Place.PRODUCE_PREPARE})
-    assert run_machine.commands(state) == (Command(Kind.ARTIFACT_CREATED, Step.PRODUCE),)
+    assert RUN_MACHINE.next_commands(state) == (Command(Kind.ARTIFACT_CREATED, Step.PRODUCE),)
 
 
 def test_a_run_at_critique_without_an_evaluation_goes_on(tell: Tell) -> None:
     state = tell().state.model_copy(update={"current_step": Place.CRITIQUE})
-    assert run_machine.commands(state) == (Command(Kind.CRITIQUE_DONE, Step.CRITIQUE),)
+    assert RUN_MACHINE.next_commands(state) == (Command(Kind.CRITIQUE_DONE, Step.CRITIQUE),)
 
 
 def test_an_artifact_that_a_person_has_edited_is_the_one_that_was_judged(tell: Tell) -> None:
     story = tell().judged("a.x.y", artifact_hash="c" * 8, artifact_sha256="c" * 64)
-    assert story.state.artifact_hash == "c" * 64
-    assert tell().judged("a.x.y", artifact_hash="c" * 8, artifact_sha256="").state.artifact_hash == "c" * 8
+    assert story.state.progress.artifact_hash == "c" * 64
+    assert tell().judged("a.x.y", artifact_hash="c" * 8, artifact_sha256="").state.progress.artifact_hash == "c" * 8
 
 
 # -- what went wrong
@@ -272,10 +261,10 @@ def test_an_artifact_that_a_person_has_edited_is_the_one_that_was_judged(tell: T
 
 def test_a_step_is_tried_again_once(tell: Tell) -> None:
     story = tell().until(Kind.ARTIFACT_CREATED).happens(Kind.PHASE_ERROR, step="PRODUCE", reason="it was empty")
-    assert (story.todo, story.state.error_reason) == ([Kind.ARTIFACT_CREATED], "it was empty")
-    assert (story.state.trouble_with(Step.PRODUCE), story.state.trouble_with(Step.PREPARE)) == ("it was empty", "")
+    assert (story.todo, story.state.last_error) == ([Kind.ARTIFACT_CREATED], "it was empty")
+    assert (story.state.error_of(Step.PRODUCE), story.state.error_of(Step.PREPARE)) == ("it was empty", "")
     story.does(Kind.ARTIFACT_CREATED)
-    assert (story.todo, story.state.error_reason, story.state.troubles) == ([Kind.EVALUATION_DONE], "", {})
+    assert (story.todo, story.state.last_error, story.state.progress.step_errors) == ([Kind.EVALUATION_DONE], "", {})
 
 
 def test_what_went_wrong_is_known_after_the_end(tell: Tell) -> None:
@@ -284,7 +273,7 @@ def test_what_went_wrong_is_known_after_the_end(tell: Tell) -> None:
         Kind.PHASE_ERROR, step="PRODUCE", reason="two"
     )
     story.to_the_end()
-    assert (story.state.status, story.state.stop.reason, story.state.error_reason) == (
+    assert (story.state.status, story.state.stop.reason, story.state.last_error) == (
         Status.FAILED, "phase_error", "two",
     )  # fmt: skip
 
@@ -301,13 +290,13 @@ def test_steps_side_by_side_have_one_retry_each(tell: Tell, rule: Make) -> None:
     )
     assert story.todo == [Kind.ARTIFACT_CREATED, Kind.CHECKS_PREPARED]
     story.does(Kind.CHECKS_PREPARED)
-    assert story.state.trouble_with(Step.PRODUCE) == "one", "its success makes good nothing of the other"
+    assert story.state.error_of(Step.PRODUCE) == "one", "its success makes good nothing of the other"
     assert story.happens(Kind.PHASE_ERROR, step="PRODUCE", reason="three").todo == [Kind.FAILED]
 
 
 def test_an_error_without_a_step_belongs_to_where_the_run_stands(tell: Tell) -> None:
     story = tell().until(Kind.EVALUATION_DONE).happens(Kind.PHASE_ERROR).happens(Kind.PHASE_ERROR)
-    assert (story.state.troubles["EVALUATE"].times, story.todo) == (2, [Kind.FAILED])
+    assert (story.state.progress.step_errors["EVALUATE"].times, story.todo) == (2, [Kind.FAILED])
 
 
 # -- time
@@ -315,12 +304,12 @@ def test_an_error_without_a_step_belongs_to_where_the_run_stands(tell: Tell) -> 
 
 def test_only_completed_steps_count(tell: Tell, rule: Make) -> None:
     story = tell(rule(check="It is polite"), max_completed_phase_seconds=10).does(Kind.PLAN_CREATED, seconds=1)
-    assert (story.state.completed_phase_seconds, story.state.last_completed_step) == (1, "PLAN")
+    assert (story.state.completed_phase_seconds, story.state.progress.last_completed_step) == (1, "PLAN")
     story.happens(Kind.ARTIFACT_CREATED, artifact_hash="a", seconds=20)
     assert story.state.completed_phase_seconds == 1, "PRODUCE and PREPARE are one"
     assert story.todo == [Kind.CHECKS_PREPARED]
     story.does(Kind.CHECKS_PREPARED, seconds=5)
-    assert (story.state.completed_phase_seconds, story.state.last_completed_step) == (26, "PRODUCE_PREPARE")
+    assert (story.state.completed_phase_seconds, story.state.progress.last_completed_step) == (26, "PRODUCE_PREPARE")
     assert story.todo == [Kind.STOPPED]
 
 
@@ -356,15 +345,15 @@ def test_an_interrupted_step_adds_nothing(tell: Tell, rule: Make) -> None:
 
 def test_unknown_usage_stays_unknown_and_known_usage_adds_up(tell: Tell) -> None:
     story = tell().judged("a.x.y")
-    assert story.state.usage == Usage(tokens=None, cost_usd=None)
+    assert story.state.progress.usage == Usage(tokens=None, cost_usd=None)
     story.does(Kind.REFINEMENT_DONE, usage={"tokens": 5}).judged("a.x.y", usage={"cost_usd": 0.5})
     story.happens(Kind.CRITIQUE_DONE, usage={"tokens": 2, "cost_usd": 0.25})
-    assert story.state.usage == Usage(tokens=7, cost_usd=0.75)
+    assert story.state.progress.usage == Usage(tokens=7, cost_usd=0.75)
 
 
 @pytest.mark.parametrize("usage", [{"tokens": -1}, {"cost_usd": float("nan")}, {"cost_usd": -0.1}])
 def test_usage_that_cannot_be_is_refused(tell: Tell, usage: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(IllegalTransition, match="its payload cannot be read"):
         tell().does(Kind.PLAN_CREATED, usage=usage)
 
 
@@ -375,35 +364,41 @@ def test_the_best_evaluation_is_the_earliest_of_the_highest_score(tell: Tell) ->
     story = tell(max_iterations=9)
     for number, score in enumerate([0.2, 0.6, 0.6, 0.4]):
         story.judged("a.x.y", score=score, message=str(number))
-    assert story.state.best
-    assert (story.state.best.iteration, story.state.best.score) == (2, 0.6)
+    assert story.state.progress.best
+    assert (story.state.progress.best.iteration, story.state.progress.best.score) == (2, 0.6)
 
 
 def test_a_void_evaluation_is_never_the_best_and_no_measure_of_progress(tell: Tell) -> None:
     story = tell().judged("a.x.y", score=0.4).judged("a.x.y", score=1.0, void=True, message="other")
-    assert story.state.best
-    assert (story.state.best.score, story.state.last_score, story.state.attempts[-1].void) == (0.4, 0.4, True)
+    assert story.state.progress.best
+    assert (story.state.progress.best.score, story.state.last_score, story.state.progress.attempts[-1].void) == (
+        0.4,
+        0.4,
+        True,
+    )
 
 
 def test_the_best_of_b_is_not_compared_with_a(tell: Tell) -> None:
     story = tell().judged().judged("b.x.y")
-    assert story.state.best
-    assert (story.state.best.phase, story.state.best.score) == (Phase.B, 0.5)
+    assert story.state.progress.best
+    assert (story.state.progress.best.phase, story.state.progress.best.score) == (Phase.B, 0.5)
 
 
 def test_attempts_tell_what_was_mended_and_what_was_broken(tell: Tell, rule: Make) -> None:
     story = tell(rule(), rule("a.x.z"), rule("b.x.y")).judged("a.x.y").judged("a.x.z")
-    assert (story.state.attempts[-1].mended, story.state.attempts[-1].broken) == (1, 1)
+    assert (story.state.progress.attempts[-1].mended, story.state.progress.attempts[-1].broken) == (1, 1)
     story.judged().judged("b.x.y")
-    assert (story.state.attempts[-1].mended, story.state.attempts[-1].broken) == (1, 0), "b.x.y was not judged before"
+    assert (story.state.progress.attempts[-1].mended, story.state.progress.attempts[-1].broken) == (1, 0), (
+        "b.x.y was not judged before"
+    )
 
 
 def test_only_the_last_attempts_are_kept(tell: Tell) -> None:
     story = tell(max_iterations=20, breakers=Breakers(stuck=12))
     for number in range(11):
         story.judged("a.x.y", message=f"m{number}")
-    assert [attempt.iteration for attempt in story.state.attempts] == list(range(4, 12))
-    assert [bool(attempt.failing) for attempt in story.state.attempts] == [*[False] * 7, True]
+    assert [attempt.iteration for attempt in story.state.progress.attempts] == list(range(4, 12))
+    assert [bool(attempt.failing) for attempt in story.state.progress.attempts] == [*[False] * 7, True]
     assert story.judged("a.x.y", message="last").to_the_end().state.stop.reason == "stuck"
 
 
@@ -446,7 +441,7 @@ def test_how_a_run_ends(tell: Tell, kind: Kind, payload: dict[str, Any], status:
 def test_a_persons_word_for_the_end_is_kept_unless_it_means_something_else(
     tell: Tell, word: str | None, kept: str
 ) -> None:
-    assert tell().happens(Kind.STOP_REQUESTED, reason=word).state.stop_asked == kept
+    assert tell().happens(Kind.STOP_REQUESTED, reason=word).state.signals.stop_request == kept
 
 
 def test_nothing_happens_in_a_run_that_is_over(tell: Tell) -> None:
@@ -518,12 +513,12 @@ def test_limits_are_raised_and_never_lowered(tell: Tell) -> None:
     story = tell(limits=Limits(usd=10, tokens=None), max_completed_phase_seconds=60)
     story.happens(Kind.LIMITS_RAISED, max_iterations=2, usd=5, tokens=9, max_completed_phase_seconds=90)
     state = story.state
-    assert (state.max_iterations, state.limits, state.max_completed_phase_seconds) == (
+    assert (state.max_iterations, state.setup.limits, state.max_completed_phase_seconds) == (
         4, Limits(usd=10, tokens=None), 90,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("raised", [{"max_iterations": 0}, {"max_iterations": "9"}, {"usd": float("nan")}])
 def test_a_limit_that_cannot_be_is_refused(tell: Tell, raised: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(IllegalTransition):
         tell().happens(Kind.LIMITS_RAISED, **raised)

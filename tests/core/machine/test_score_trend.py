@@ -6,7 +6,14 @@ import math
 
 import pytest
 
-from pytest_loop.core.machine.score_trend import Trajectory, best, direction, is_flat, last_changes, trajectory
+from pytest_loop.core.machine.score_trend import (
+    Trajectory,
+    compute_last_changes,
+    find_best,
+    find_direction,
+    find_trajectory,
+    is_flat,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +31,7 @@ from pytest_loop.core.machine.score_trend import Trajectory, best, direction, is
     ],
 )
 def test_most_changes_are_a_tendency(qualities: tuple[float, ...], found: Trajectory | None) -> None:
-    assert trajectory(qualities) is found
+    assert find_trajectory(qualities) is found
 
 
 @pytest.mark.parametrize(
@@ -50,17 +57,17 @@ def test_two_small_changes_in_a_row_are_flat(
 
 
 def test_changes_are_shares_of_what_was_there_before() -> None:
-    assert last_changes((80, 81, 81.5)) == pytest.approx((0.0125, 0.00617), abs=1e-5)
-    assert last_changes((0, 90, 90)) == (math.inf, 0.0)
+    assert compute_last_changes((80, 81, 81.5)) == pytest.approx((0.0125, 0.00617), abs=1e-5)
+    assert compute_last_changes((0, 90, 90)) == (math.inf, 0.0)
 
 
 @pytest.mark.parametrize(
     ("qualities", "word"), [((80, 81, 81.5), "up"), ((81.5, 81, 80), "down"), ((1, 2, 1), "level"), ((1, 2), "level")]
 )
 def test_a_small_change_has_a_direction(qualities: tuple[float, ...], word: str) -> None:
-    assert direction(qualities) == word
+    assert find_direction(qualities) == word
 
 
 @pytest.mark.parametrize(("qualities", "at"), [((), None), ((60, 85, 83), 1), ((7, 9, 9), 1)])
 def test_the_first_of_equal_ones_is_the_best(qualities: tuple[float, ...], at: int | None) -> None:
-    assert best(qualities) == at
+    assert find_best(qualities) == at

@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_loop.core.machine.stop_reasons import PREDICATES, stop_reason
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
+from pytest_loop.core.machine.stop_reasons import STOP_ROWS, find_row
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_state import (
-    Breakers,
-    Kind,
-    Limits,
-    Place,
-    Reason,
-    RunCriteria,
-    RunRule,
-    Status,
-    build_levels,
-)
-from tests.core.laboratory import Experiment
+from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, build_levels
+from pytest_loop.core.model.run_state import Breakers, Limits
+from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status
+from tests.core.laboratory import ExperimentStory
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story
@@ -127,19 +120,19 @@ def a_broken_answer(tell: Tell, rule: Make) -> Story:
 
 
 def all_cases_pass(tell: Tell, rule: Make) -> Story:
-    return Experiment().measures("F..", "...")
+    return ExperimentStory().measures("F..", "...")
 
 
 def a_case_is_lost(tell: Tell, rule: Make) -> Story:
-    return Experiment().measures(".FF", "F..")
+    return ExperimentStory().measures(".FF", "F..")
 
 
 def no_case_is_won(tell: Tell, rule: Make) -> Story:
-    return Experiment().measures("F..", "F..", "F..")
+    return ExperimentStory().measures("F..", "F..", "F..")
 
 
 def a_broken_pipeline(tell: Tell, rule: Make) -> Story:
-    return Experiment().does(Kind.CALIBRATION_DONE, passed=False)
+    return ExperimentStory().does(Kind.CALIBRATION_DONE, passed=False)
 
 
 STORIES: dict[Reason, Callable[[Tell, Make], Story]] = {
@@ -169,12 +162,12 @@ STORIES: dict[Reason, Callable[[Tell, Make], Story]] = {
 @pytest.mark.parametrize("reason", Reason)
 def test_every_reason_to_stop_is_reached(tell: Tell, rule: Make, reason: Reason) -> None:
     state = STORIES[reason](tell, rule).to_the_end().state
-    assert (state.stop.reason, state.status) == (reason.value, reason.status)
+    assert (state.stop.reason, state.status) == (reason.value, find_row(reason).status)
     assert state.stop.passed is (state.status is Status.COMPLETED)
 
 
 def test_every_reason_is_in_the_order_once() -> None:
-    assert sorted(reason for reason, _ in PREDICATES) == sorted(Reason)
+    assert [row.reason for row in STOP_ROWS] == list(Reason)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +190,7 @@ def test_every_reason_is_in_the_order_once() -> None:
     ],
 )
 def test_only_a_success_completes_a_run(reason: Reason, status: Status) -> None:
-    assert reason.status is status
+    assert find_row(reason).status is status
 
 
 # -- first match wins
@@ -282,12 +275,12 @@ def test_the_first_reason_that_holds_wins(
     tell: Tell, rule: Make, tale: Callable[[Tell, Make], Story], reason: Reason
 ) -> None:
     state = tale(tell, rule).to_the_end().state
-    assert (state.stop.reason, state.status) == (reason.value, reason.status)
+    assert (state.stop.reason, state.status) == (reason.value, find_row(reason).status)
 
 
-@pytest.mark.parametrize("above", [number for number, (reason, _) in enumerate(PREDICATES) if reason.is_success])
+@pytest.mark.parametrize("above", [number for number, row in enumerate(STOP_ROWS) if row.is_success])
 def test_no_resource_stands_above_a_success(above: int) -> None:
-    before = {reason for reason, _ in PREDICATES[:above]}
+    before = {row.reason for row in STOP_ROWS[:above]}
     broken = {Reason.PHASE_ERROR, Reason.CALIBRATION, Reason.MUST_NOT}
     assert before <= broken | {Reason.THRESHOLD_REACHED, Reason.CONVERGED, Reason.NO_MAJOR_ISSUES}
 
@@ -321,12 +314,12 @@ def test_an_exit_signal_without_a_pass_ends_nothing(tell: Tell) -> None:
 def test_a_rule_that_nobody_confirmed_blocks_both_successes(tell: Tell, rule: Make) -> None:
     story = tell(rule(), rule("a.manual.x"), rule("b.x.y", WARN)).judged(assumed=("a.manual.x",))
     story.judged("b.x.y", assumed=("a.manual.x",))
-    assert stop_reason(story.state) is Reason.UNCONFIRMED
+    assert RUN_MACHINE.find_stop_reason(story.state) is Reason.UNCONFIRMED
 
 
 def test_a_rule_that_nobody_confirmed_does_not_end_a_run_in_which_others_fail(tell: Tell, rule: Make) -> None:
     story = tell(rule(), rule("a.manual.x")).judged("a.x.y", assumed=("a.manual.x",))
-    assert stop_reason(story.state) is None
+    assert RUN_MACHINE.find_stop_reason(story.state) is None
 
 
 def test_what_was_confirmed_is_judged_again(tell: Tell, rule: Make) -> None:
@@ -339,7 +332,7 @@ def test_what_was_confirmed_is_judged_again(tell: Tell, rule: Make) -> None:
 
 def test_an_evaluation_that_claims_to_pass_with_a_failure_is_no_success(tell: Tell) -> None:
     story = tell().judged().judged("b.x.y", passed=True)
-    assert stop_reason(story.state) is None
+    assert RUN_MACHINE.find_stop_reason(story.state) is None
 
 
 # -- phase A passes: B decides
@@ -364,7 +357,7 @@ def test_where_b_adds_no_rules_nothing_comes_between_a_pass_and_success(tell: Te
     story = tell(rule(), **OVER_TIME).until(Kind.EVALUATION_DONE).happens(Kind.STOP_REQUESTED)
     story.happens(Kind.EVALUATION_DONE, **story.judgement({}), seconds=624)
     state = story.to_the_end().state
-    assert (state.stop.reason, state.evaluations) == ("threshold_reached", 1)
+    assert (state.stop.reason, state.progress.evaluations) == ("threshold_reached", 1)
 
 
 def test_a_request_ends_a_run_before_b_is_judged(tell: Tell) -> None:
@@ -390,7 +383,7 @@ def test_money_and_tokens_end_a_run_only_where_both_sides_are_known(
     tell: Tell, limits: Limits, usage: dict[str, Any], is_over: bool
 ) -> None:
     story = tell(limits=limits).does(Kind.ARTIFACT_CREATED, usage=usage).judged("a.x.y")
-    assert (stop_reason(story.state) is Reason.BUDGET_EXCEEDED) is is_over
+    assert (RUN_MACHINE.find_stop_reason(story.state) is Reason.BUDGET_EXCEEDED) is is_over
 
 
 def test_an_artifact_that_used_up_the_money_is_still_judged(tell: Tell) -> None:
@@ -434,21 +427,21 @@ def test_zero_turns_a_breaker_off(tell: Tell, rule: Make, breaker: str, tale: Ca
     def without(*rules: RunRule, **fields: Any) -> Story:
         return tell(*rules, **fields, breakers=Breakers.model_validate({breaker: 0}))
 
-    assert stop_reason(tale(without, rule).state) is None
+    assert RUN_MACHINE.find_stop_reason(tale(without, rule).state) is None
 
 
 def test_the_same_rules_must_fail_without_a_break(tell: Tell, rule: Make) -> None:
     story = tell(rule(), rule("a.x.z"), max_iterations=9)
     for number, name in enumerate(["a.x.y", "a.x.y", "a.x.z", "a.x.y", "a.x.y", "a.x.y", "a.x.y"], 1):
         story.judged(name, message=str(number))
-    assert stop_reason(story.state) is None
-    assert stop_reason(story.judged("a.x.y", message="8").state) is Reason.STUCK
+    assert RUN_MACHINE.find_stop_reason(story.state) is None
+    assert RUN_MACHINE.find_stop_reason(story.judged("a.x.y", message="8").state) is Reason.STUCK
 
 
 def test_a_failure_that_says_something_else_starts_anew(tell: Tell) -> None:
     story = rejudged(tell(max_iterations=9), "3 == 4", "3 == 5", "3 == 5")
-    assert stop_reason(story.state) is None
-    assert stop_reason(rejudged(story, "3 == 5").state) is Reason.SAME_ERROR
+    assert RUN_MACHINE.find_stop_reason(story.state) is None
+    assert RUN_MACHINE.find_stop_reason(rejudged(story, "3 == 5").state) is Reason.SAME_ERROR
 
 
 def test_every_failure_has_to_say_the_same(tell: Tell, rule: Make) -> None:
@@ -456,39 +449,39 @@ def test_every_failure_has_to_say_the_same(tell: Tell, rule: Make) -> None:
     for number in (1, 2, 3):
         found = story.until(Kind.EVALUATION_DONE).judgement({"a.x.y": "the same", "a.x.z": f"other {number}"})
         story.happens(Kind.EVALUATION_DONE, **found)
-    assert stop_reason(story.state) is None
+    assert RUN_MACHINE.find_stop_reason(story.state) is None
 
 
 def test_warnings_that_say_the_same_are_no_same_error(tell: Tell, rule: Make) -> None:
     story = docs(tell, rule, breakers=Breakers(stagnation=0))
     rejudged(story, "same", "same", "same", rules=("a.examples.x", "a.clarity.x"))
-    assert stop_reason(story.state) is None
+    assert RUN_MACHINE.find_stop_reason(story.state) is None
 
 
 def test_a_rule_that_is_only_tracked_keeps_no_run_from_being_stuck(tell: Tell, rule: Make) -> None:
     story = tell(rule(), rule("a.info.x", INFO), max_iterations=9)
     for number in range(5):
         story.judged(*(["a.x.y", "a.info.x"] if number % 2 else ["a.x.y"]), message=str(number))
-    assert stop_reason(story.state) is Reason.STUCK
+    assert RUN_MACHINE.find_stop_reason(story.state) is Reason.STUCK
 
 
 def test_an_evaluation_without_results_still_counts_its_failures(tell: Tell) -> None:
     story = tell()
     for _ in range(3):
         story.until(Kind.EVALUATION_DONE).happens(Kind.EVALUATION_DONE, score=0, passed=False, failed=[{"id": "a.x.y"}])
-    assert stop_reason(story.state) is Reason.SAME_ERROR
+    assert RUN_MACHINE.find_stop_reason(story.state) is Reason.SAME_ERROR
 
 
 def test_one_file_rewritten_five_times_is_thrashing(tell: Tell) -> None:
-    assert stop_reason(tell().judged("a.x.y", rewrites=5).state) is Reason.THRASHING
-    assert stop_reason(tell().judged("a.x.y", rewrites=4).state) is None
+    assert RUN_MACHINE.find_stop_reason(tell().judged("a.x.y", rewrites=5).state) is Reason.THRASHING
+    assert RUN_MACHINE.find_stop_reason(tell().judged("a.x.y", rewrites=4).state) is None
 
 
 def test_an_artifact_that_does_not_change_is_not_thrashing(tell: Tell) -> None:
     story = tell().does(Kind.ARTIFACT_CREATED, artifact_hash="a" * 64).judged("a.x.y", message="one")
     for message in ("two", "three"):
         story.does(Kind.REFINEMENT_DONE, artifact_hash="a" * 64).judged("a.x.y", message=message)
-    assert stop_reason(story.state) is None
+    assert RUN_MACHINE.find_stop_reason(story.state) is None
 
 
 def test_docs_with_two_failing_warnings_stagnate_at_iteration_three(tell: Tell, rule: Make) -> None:
@@ -539,12 +532,12 @@ def test_the_next_agent_takes_over_where_the_one_before_makes_no_progress(tell: 
     story = tell(agents=("small", "large"), max_iterations=20)
     for _ in range(3):
         story.judged("a.x.y")
-    assert (story.state.rung, story.state.rung_since, story.state.iteration) == (1, 4, 3)
+    assert (story.state.progress.agent_index, story.state.progress.agent_since, story.state.iteration) == (1, 4, 3)
     for _ in range(2):
         story.judged("a.x.y")
         assert not story.state.is_over
     story.judged("a.x.y").to_the_end()
-    assert (story.state.rung, story.state.iteration, story.state.stop.reason) == (1, 6, "same_error")
+    assert (story.state.progress.agent_index, story.state.iteration, story.state.stop.reason) == (1, 6, "same_error")
 
 
 def test_an_agent_alone_has_nobody_who_takes_over(tell: Tell) -> None:
@@ -558,4 +551,4 @@ def test_a_new_agent_has_undone_nothing_yet(tell: Tell) -> None:
     story = tell(agents=("small", "large"), max_iterations=20)
     for text in ("one", "two", "one"):
         story.judged("a.x.y", message=text, artifact_hash=text, artifact_sha256=text)
-    assert (story.state.rung, story.todo) == (1, [Kind.CRITIQUE_DONE])
+    assert (story.state.progress.agent_index, story.todo) == (1, [Kind.CRITIQUE_DONE])

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Phase
-from pytest_loop.core.model.run_state import Assessment, Event, Level, RunCriteria, RunRule, RunState, Task
+from pytest_loop.core.model.run_criteria import Level, RunCriteria, RunRule
+from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
 
 

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_loop.core.model.run_state import Breakers, Event, Kind, Limits, RunRule, Target
-from pytest_loop.core.reporting.iteration_records import IterationRecord, Verification, analysis, records
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import Breakers, Limits
+from pytest_loop.core.model.vocabulary import Kind, Target
+from pytest_loop.core.reporting.iteration_records import IterationRecord, Verification, build_analysis, build_records
+from tests.event_factory import make_event
 
 if TYPE_CHECKING:
     from tests.core.conftest import Story
@@ -27,7 +30,7 @@ def scored(tell: Tell, rule: Make, *scores: float, **fields: Any) -> Story:
 
 
 def of(story: Story) -> list[IterationRecord]:
-    return records(story.state, story.events)
+    return build_records(story.state, story.events)
 
 
 def test_the_best_is_not_the_last_where_the_last_is_worse(tell: Tell, rule: Make) -> None:
@@ -38,7 +41,7 @@ def test_the_best_is_not_the_last_where_the_last_is_worse(tell: Tell, rule: Make
         (2, 85, 25),
         (3, 83, -2),
     ]
-    assert analysis(story.state, told) == {
+    assert build_analysis(story.state, told) == {
         "best_iteration": 2,
         "best_quality": 85,
         "final_iteration": 3,
@@ -69,7 +72,7 @@ def test_what_could_end_it_early_is_named_switched_on_or_not(
     tell: Tell, rule: Make, scores: tuple[float, ...], trigger: str, changes: list[float | None]
 ) -> None:
     story = scored(tell, rule, *scores)
-    found = analysis(story.state, of(story))["early_stop"]
+    found = build_analysis(story.state, of(story))["early_stop"]
     assert (found["trigger"], found["changes"]) == (trigger, changes)
 
 
@@ -79,14 +82,14 @@ def test_confidence_is_a_trigger_only_with_a_pass(
 ) -> None:
     story = tell(rule(weight=96), rule("b.x.y", weight=4), breakers=Breakers(confidence=0.95))
     story.does(Kind.ARTIFACT_CREATED, exit_signal=False).judged().judged("b.x.y").judged(*failing).to_the_end()
-    found = analysis(story.state, of(story)[:2])["early_stop"]
+    found = build_analysis(story.state, of(story)[:2])["early_stop"]
     assert (found["trigger"], found["stop"]) == (trigger, trigger != "none")
     assert found["confidence"] >= 0.95
 
 
 def test_one_iteration_alone_says_nothing_about_the_next(tell: Tell) -> None:
     story = tell().judged().judged()
-    assert analysis(story.state, of(story))["early_stop"]["trigger"] == "none"
+    assert build_analysis(story.state, of(story))["early_stop"]["trigger"] == "none"
 
 
 def test_what_an_iteration_cost_is_all_that_led_to_its_evaluation(tell: Tell) -> None:
@@ -106,7 +109,7 @@ def test_what_nobody_reported_is_unknown_and_never_nothing(tell: Tell) -> None:
     unknown = ("tokens_used", "token_cost_usd", "input_tokens", "output_tokens", "tool_calls", "quality_per_1k_tokens")
     assert [getattr(one, name) for name in unknown] == [None] * len(unknown)
     assert (one.quality_per_minute, one.execution_time_ms) == (None, 0)
-    assert analysis(story.state, [one])["unobservable"] == ["usd", "tokens"]
+    assert build_analysis(story.state, [one])["unobservable"] == ["usd", "tokens"]
 
 
 def test_a_void_iteration_is_compared_with_nothing_and_is_never_the_best(tell: Tell) -> None:
@@ -119,7 +122,7 @@ def test_a_void_iteration_is_compared_with_nothing_and_is_never_the_best(tell: T
     )
     assert second.eval_harness_result is not None
     assert second.eval_harness_result["void_reason"] == "sealed_edited"
-    found = analysis(story.state, [first, second])
+    found = build_analysis(story.state, [first, second])
     assert (found["best_iteration"], found["final_quality"], found["degradation_detected"]) == (1, None, True)
 
 
@@ -130,7 +133,7 @@ def test_a_phase_is_compared_with_itself(tell: Tell) -> None:
     assert (second.quality_score, second.quality_delta, second.baseline_comparison) == (50, 0, None)
     assert third.baseline_comparison is not None
     assert (third.quality_delta, third.baseline_comparison.iteration_number) == (50, 2)
-    assert analysis(story.state, [first, second, third])["best_iteration"] == 3
+    assert build_analysis(story.state, [first, second, third])["best_iteration"] == 3
 
 
 def test_what_passed_is_better_than_what_only_scores_higher(tell: Tell, rule: Make) -> None:
@@ -139,7 +142,7 @@ def test_what_passed_is_better_than_what_only_scores_higher(tell: Tell, rule: Ma
     told = of(story)
     assert [(one.quality_score, one.verification_status.value) for one in told] == [(99, "failed"), (100, "passed")]
     lower = told[1].model_copy(update={"quality_score": 80.0})
-    assert analysis(story.state, [told[0], lower])["best_iteration"] == 2
+    assert build_analysis(story.state, [told[0], lower])["best_iteration"] == 2
 
 
 def test_what_waits_for_a_person_was_not_verified(tell: Tell, rule: Make) -> None:
@@ -149,7 +152,7 @@ def test_what_waits_for_a_person_was_not_verified(tell: Tell, rule: Make) -> Non
 
 def test_what_the_critique_said_and_what_was_tried_stand_beside_the_scores(tell: Tell) -> None:
     story = tell()
-    story.events.append(story._event(story.state, "hypothesis_formed", {"hypothesis": "shorter is better"}))
+    story.events.append(make_event(story.state, "hypothesis_formed", {"hypothesis": "shorter is better"}))
     story.judged("a.x.y")
     story.does(Kind.REFINEMENT_DONE)
     (one,) = of(story)
@@ -171,15 +174,15 @@ def test_a_record_names_what_is_kept_of_its_iteration(
 def test_what_another_tool_wrote_is_as_unknown_as_it_is(tell: Tell) -> None:
     story = tell().until(Kind.EVALUATION_DONE)
     payload = {"usage": "much", "seconds": "long", "score": "good"}
-    foreign = Event.of(story.state, "evaluation_done", payload, "now")
-    critiques = [Event.of(story.state, "critique_done", {"issues": odd}, "now") for odd in (["odd"], 5)]
-    (one,) = records(story.state, [*story.events, foreign, *critiques])
+    foreign = make_event(story.state, "evaluation_done", payload, "now")
+    critiques = [make_event(story.state, "critique_done", {"issues": odd}, "now") for odd in (["odd"], 5)]
+    (one,) = build_records(story.state, [*story.events, foreign, *critiques])
     assert (one.score, one.passed, one.quality_score, one.reflections) == (None, None, None, ())
     assert not one.is_sound
-    assert analysis(story.state, [one])["best_iteration"] is None
+    assert build_analysis(story.state, [one])["best_iteration"] is None
 
 
 def test_a_run_that_was_not_judged_has_nothing_to_tell(tell: Tell) -> None:
     story = tell()
-    found = analysis(story.state, of(story))
+    found = build_analysis(story.state, of(story))
     assert (found["best_iteration"], found["final_iteration"], found["degradation_detected"]) == (None, None, False)

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_loop.core.machine.stop_reasons import stop_reason
+from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_state import Attempt, Blocked, Kind, Reason, RunRule
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import Attempt, Blocked
+from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.core.reporting.outcome import (
     ArtifactStatus,
-    artifact_status,
-    attempt_line,
-    budget_report,
-    decision,
-    distance_to_success,
-    pattern,
-    question,
-    result,
+    ask_question,
+    build_result,
+    compute_distance,
+    decide,
+    describe_pattern,
+    get_artifact_status,
+    render_attempt,
+    report_budget,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ WARN = Severity.WARN
 
 
 def the_result(story: Story) -> dict[str, Any]:
-    return result(story.state, story.events, ".loop/it/history.jsonl")
+    return build_result(story.state, story.events, ".loop/it/history.jsonl")
 
 
 # -- the artifact
@@ -40,16 +42,16 @@ def the_result(story: Story) -> dict[str, Any]:
 
 def test_an_artifact_is_evaluated_only_until_it_changes(tell: Tell) -> None:
     story = tell()
-    assert artifact_status(story.state) is ArtifactStatus.NOT_CREATED
-    assert artifact_status(story.does(Kind.ARTIFACT_CREATED).state) is ArtifactStatus.UNEVALUATED
-    assert artifact_status(story.judged("a.x.y").state) is ArtifactStatus.EVALUATED
-    assert artifact_status(story.does(Kind.REFINEMENT_DONE).state) is ArtifactStatus.STALE
+    assert get_artifact_status(story.state) is ArtifactStatus.NOT_CREATED
+    assert get_artifact_status(story.does(Kind.ARTIFACT_CREATED).state) is ArtifactStatus.UNEVALUATED
+    assert get_artifact_status(story.judged("a.x.y").state) is ArtifactStatus.EVALUATED
+    assert get_artifact_status(story.does(Kind.REFINEMENT_DONE).state) is ArtifactStatus.STALE
 
 
 def test_a_refinement_that_changes_nothing_leaves_the_artifact_evaluated(tell: Tell) -> None:
     story = tell().judged("a.x.y")
-    story.does(Kind.REFINEMENT_DONE, artifact_hash=story.state.artifact_hash)
-    assert artifact_status(story.state) is ArtifactStatus.EVALUATED
+    story.does(Kind.REFINEMENT_DONE, artifact_hash=story.state.progress.artifact_hash)
+    assert get_artifact_status(story.state) is ArtifactStatus.EVALUATED
 
 
 def test_a_stop_after_refine_has_no_final_score(tell: Tell) -> None:
@@ -82,12 +84,12 @@ def test_the_distance_to_success(tell: Tell, rule: Make, failing: list[str], exp
     """Vector 8."""
     rules = [rule("a.x.y", WARN), *(rule(f"b.x.y{number}", WARN) for number in range(11)), rule("b.x.light", weight=0)]
     story = tell(*rules).judged().judged(*failing)
-    assert distance_to_success(story.state) == {"threshold": 0.9, "rules_total": 13, **expected}
+    assert compute_distance(story.state) == {"threshold": 0.9, "rules_total": 13, **expected}
 
 
 def test_a_success_has_no_distance(tell: Tell) -> None:
-    assert distance_to_success(tell().judged().judged().to_the_end().state) is None
-    assert distance_to_success(tell().state) is None
+    assert compute_distance(tell().judged().judged().to_the_end().state) is None
+    assert compute_distance(tell().state) is None
 
 
 # -- the budget
@@ -96,7 +98,7 @@ def test_a_success_has_no_distance(tell: Tell) -> None:
 def test_the_report_of_a_budget_says_by_how_much_it_was_exceeded(tell: Tell) -> None:
     """Vector 9."""
     story = tell(max_completed_phase_seconds=600).does(Kind.ARTIFACT_CREATED, seconds=200).judged("a.x.y", seconds=424)
-    assert budget_report(story.state) == {
+    assert report_budget(story.state) == {
         "completed_phase_seconds": 624,
         "max_completed_phase_seconds": 600,
         "overshoot_seconds": 24,
@@ -105,8 +107,8 @@ def test_the_report_of_a_budget_says_by_how_much_it_was_exceeded(tell: Tell) -> 
 
 
 def test_without_a_limit_nothing_is_exceeded(tell: Tell) -> None:
-    report = budget_report(tell().state, "PLAN")
-    assert (report["overshoot_seconds"], report["last_completed_step"]) == (None, "PLAN")
+    report = report_budget(tell().state)
+    assert (report["overshoot_seconds"], report["last_completed_step"]) == (None, "")
 
 
 # -- decisions
@@ -117,7 +119,7 @@ def test_three_rounds_are_two_retries_and_an_escalation(tell: Tell) -> None:
     story, actions = tell(max_iterations=3), []
     for number in (1, 2, 3):
         story.judged("a.x.y", message=str(number))
-        made = decision(story.state, stop_reason(story.state))
+        made = decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump()
         actions.append((made["action"], made.get("iteration")))
     assert actions == [("retry", 2), ("retry", 3), ("escalate", None)]
 
@@ -126,7 +128,7 @@ def test_success_is_tested_before_the_cap(tell: Tell) -> None:
     """Vector 14."""
     story = tell(max_iterations=3).judged("a.x.y", message="1").judged("a.x.y", message="2").judged().judged()
     assert story.state.iteration == 3
-    assert decision(story.state, stop_reason(story.state)) == {
+    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump() == {
         "action": "proceed", "task_id": "it", "message": "done: threshold_reached",
     }  # fmt: skip
 
@@ -134,14 +136,14 @@ def test_success_is_tested_before_the_cap(tell: Tell) -> None:
 def test_confidence_is_no_pass(tell: Tell) -> None:
     """Vector 13: what an agent believes of itself ends nothing; a pass does."""
     story = tell().does(Kind.ARTIFACT_CREATED, exit_signal=True, confidence=0.95).judged("a.x.y")
-    assert decision(story.state, stop_reason(story.state))["action"] == "retry"
+    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump()["action"] == "retry"
     story.judged().judged()
-    assert decision(story.state, stop_reason(story.state))["action"] == "proceed"
+    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump()["action"] == "proceed"
 
 
 def test_phase_a_passes_and_nobody_has_to_try_again(tell: Tell) -> None:
     story = tell().judged()
-    assert decision(story.state, stop_reason(story.state)) == {
+    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump() == {
         "action": "proceed", "task_id": "it", "message": "phase A passes: phase B decides",
     }  # fmt: skip
 
@@ -149,7 +151,7 @@ def test_phase_a_passes_and_nobody_has_to_try_again(tell: Tell) -> None:
 def test_a_retry_tells_what_to_mend(tell: Tell, rule: Make) -> None:
     story = tell(*(rule(f"a.x.y{number}") for number in range(7)))
     story.judged(*(f"a.x.y{number}" for number in range(7)), message="m" * 999)
-    feedback = decision(story.state, None)["feedback"]
+    feedback = decide(story.state, None).dump()["feedback"]
     assert (feedback["summary"], feedback["priority"], len(feedback["actionable_items"])) == (
         "7 rules to mend",
         "high",
@@ -161,26 +163,26 @@ def test_a_retry_tells_what_to_mend(tell: Tell, rule: Make) -> None:
 
 def test_a_retry_for_warnings_has_a_low_priority(tell: Tell, rule: Make) -> None:
     story = tell(rule("a.x.y", WARN)).judged("a.x.y")
-    assert decision(story.state, None)["feedback"]["priority"] == "low"
+    assert decide(story.state, None).dump()["feedback"]["priority"] == "low"
 
 
 def test_a_retry_may_be_needed_although_nothing_fails(tell: Tell) -> None:
     story = tell().does(Kind.ARTIFACT_CREATED, exit_signal=False).judged().judged()
-    assert decision(story.state, None)["feedback"]["summary"] == "nothing fails, and yet it is not done"
-    assert decision(tell().state, None)["feedback"]["actionable_items"] == []
+    assert decide(story.state, None).dump()["feedback"]["summary"] == "nothing fails, and yet it is not done"
+    assert decide(tell().state, None).dump()["feedback"]["actionable_items"] == []
 
 
 def test_a_rule_to_confirm_holds_the_run(tell: Tell, rule: Make) -> None:
     story = tell(rule(), rule("a.manual.x")).judged(assumed=("a.manual.x",)).until(Kind.STOPPED)
-    assert decision(story.state, stop_reason(story.state)) == {
+    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump() == {
         "action": "hold", "task_id": "it", "waiting_for": ["a.manual.x"], "question": "Is it so: a.manual.x (what a.manual.x asks for)?",
     }  # fmt: skip
-    assert decision(tell().state, Reason.UNCONFIRMED)["waiting_for"] == []
+    assert decide(tell().state, Reason.UNCONFIRMED).dump()["waiting_for"] == []
 
 
 def test_an_escalation_tells_the_attempts_the_pattern_and_asks_one_question(tell: Tell) -> None:
     story = tell(max_iterations=2).judged("a.x.y", message="one").judged("a.x.y", message="two")
-    assert decision(story.state, stop_reason(story.state)) == {
+    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump() == {
         "action": "escalate",
         "task_id": "it",
         "context": {
@@ -213,7 +215,9 @@ def test_an_escalation_tells_the_attempts_the_pattern_and_asks_one_question(tell
 )
 def test_an_attempt_in_one_line(fields: dict[str, Any], line: str) -> None:
     assert (
-        attempt_line(Attempt.model_validate({"iteration": 1, "phase": "A", "score": 2 / 3, "passed": False, **fields}))
+        render_attempt(
+            Attempt.model_validate({"iteration": 1, "phase": "A", "score": 2 / 3, "passed": False, **fields})
+        )
         == line
     )
 
@@ -228,9 +232,9 @@ def test_what_attempts_have_in_common(tell: Tell, rule: Make) -> None:
             story.until(Kind.ARTIFACT_CREATED, Kind.REFINEMENT_DONE)
             story.does(next(iter(story.todo)), artifact_hash=version * 64)
             story.judged(*(f"a.x.{letter}" for letter in failing), message=message)
-        return pattern(story.state)
+        return describe_pattern(story.state)
 
-    assert pattern(tell().state) == "nothing was judged"
+    assert describe_pattern(tell().state) == "nothing was judged"
     assert after(("1", "p", "m")) == "one attempt only"
     assert (
         after(("1", "p", "m"), ("2", "p", "m"))
@@ -265,25 +269,25 @@ def test_what_attempts_have_in_common(tell: Tell, rule: Make) -> None:
     ],
 )
 def test_the_one_question_for_a_person(tell: Tell, reason: Reason, asked: str) -> None:
-    assert question(tell().judged("a.x.y").state, reason) == asked
+    assert ask_question(tell().judged("a.x.y").state, reason) == asked
 
 
 def test_where_an_agent_alone_is_not_satisfied_it_is_asked_what_is_missing(tell: Tell) -> None:
-    state = tell().judged().judged().state.model_copy(update={"exit_signal": False})
-    asked = question(state, Reason.ITERATION_LIMIT)
+    state = tell().judged().judged().state.replace(exit_signal=False)
+    asked = ask_question(state, Reason.ITERATION_LIMIT)
     assert asked == "Every rule passes, and the agent says that it is not done: what is missing?"
 
 
 def test_the_question_about_a_claim_quotes_it(tell: Tell) -> None:
     claim = Blocked(rule="a.x.y", reason="it\ncontradicts b.x.y\x1b[2K" + "!" * 999)
-    state = tell().state.model_copy(update={"blocked": claim})
-    asked = question(state, Reason.BLOCKED)
+    state = tell().state.replace(blocked=claim)
+    asked = ask_question(state, Reason.BLOCKED)
     assert asked.startswith("Is the agent right that a.x.y cannot be met (it !!!")
     assert len(asked) == 400
 
 
 def test_a_question_about_nothing_in_particular(tell: Tell) -> None:
-    assert question(tell().state, Reason.STUCK) == "What does the agent not know about the rule that fails?"
+    assert ask_question(tell().state, Reason.STUCK) == "What does the agent not know about the rule that fails?"
 
 
 # -- for machines

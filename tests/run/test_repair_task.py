@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents.protocol import RepairTask, StopRequestedError, Watch
-from pytest_loop.run.repair_case import suspects
+from pytest_loop.run.repair_task import find_suspicious_lines
 
 TESTS = "from shop import first, last\ndef test_first(): assert first('abc') == 'a'\ndef test_last(): assert last('abc') == 'c'\n"
 
@@ -25,19 +25,19 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_the_line_of_the_failing_test_is_suspicious(project: Path) -> None:
-    found = suspects(case("test_shop.py::test_last"), project, Watch())
+    found = find_suspicious_lines(case("test_shop.py::test_last"), project, Watch())
     assert found == ("shop.py:6 (1.00) return text[0]",)
 
 
 def test_without_a_failing_test_nothing_is(project: Path) -> None:
-    assert suspects(case(), project, Watch()) == ()
+    assert find_suspicious_lines(case(), project, Watch()) == ()
 
 
 def test_a_search_that_fails_costs_nothing_but_time(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_loop.agents.builtin_agent.ENGINE", "this")
-    assert suspects(case("test_shop.py::test_last"), project, Watch()) == ()
+    assert find_suspicious_lines(case("test_shop.py::test_last"), project, Watch()) == ()
 
 
 def test_a_stop_is_a_stop(project: Path) -> None:
     with pytest.raises(StopRequestedError):
-        suspects(case("test_shop.py::test_last"), project, Watch(should_continue=lambda: False))
+        find_suspicious_lines(case("test_shop.py::test_last"), project, Watch(should_continue=lambda: False))

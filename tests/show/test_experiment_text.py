@@ -1,37 +1,36 @@
-"""What a person hears of an experiment."""
+"""The text of an experiment."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pytest_loop.core.machine import run_machine
-from pytest_loop.core.model.run_state import Event, Kind, RunState
-from pytest_loop.show.run import end_lines, go_on, history_lines
-from pytest_loop.show.workload import draft_lines, event_lines
-from pytest_loop.show.workload import end_lines as closing_lines
-from tests.core.laboratory import Experiment
+from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.show.experiment_text import render_experiment_draft, render_experiment_event
+from pytest_loop.show.experiment_text import render_experiment_end as closing_lines
+from pytest_loop.show.run_tables import render_history
+from pytest_loop.show.run_text import format_resume_command, render_end
+from tests.core.laboratory import ExperimentStory
+from tests.event_factory import make_event
 
 
-def told(story: Experiment) -> list[str]:
-    """All lines of an experiment, each event as the state was when it happened."""
+def render_lines(story: ExperimentStory) -> list[str]:
+    """Render all events of an experiment, each with the state at its time."""
     lines: list[str] = []
-    state = RunState.model_validate(story.events[0].payload["state"])
-
+    state = story.first_state
     for event in story.events[1:]:
-        state = run_machine.step(state, event)
-        assert state.notebook is not None
-        lines += event_lines(event, state, state.notebook)
+        state = story.machine.apply(state, event)
+        lines += render_experiment_event(event, state)
     return lines
 
 
-def ended(story: Experiment) -> Experiment:
+def end(story: ExperimentStory) -> ExperimentStory:
     story.to_the_end()
     return story
 
 
 def test_draft_counts_the_roles_of_cases() -> None:
-    story = Experiment(hidden="c", guards="a", agents=("codex",), judge="claude", on_regression="accept")
-    assert list(draft_lines(story.state, story.book)) == [
+    story = ExperimentStory(hidden="c", guards="a", agents=("codex",), judge="claude", on_regression="accept")
+    assert list(render_experiment_draft(story.state)) == [
         "workload    letters (loop.manifest.json)",
         "task        x",
         "cases       3 (1 held out, 1 guards)",
@@ -41,13 +40,13 @@ def test_draft_counts_the_roles_of_cases() -> None:
         "policies    decide: ask, plateau: ask, regression: accept",
         "limits      10 iterations, 25 USD",
     ]
-    plain = Experiment()
-    assert "cases       3" in list(draft_lines(plain.state, plain.book))
+    plain = ExperimentStory()
+    assert "cases       3" in list(render_experiment_draft(plain.state))
 
 
 def test_regression_and_infrastructure_error_are_shown() -> None:
-    story = ended(Experiment(4).measures(".FFE", "F..E"))
-    assert told(story) == [
+    story = end(ExperimentStory(4).measures(".FFE", "F..E"))
+    assert render_lines(story) == [
         "Calibration with a: the pipeline works",
         "Baseline | 1/4 passing (25%), 1 not measured",
         "  failing: b, c",
@@ -63,32 +62,34 @@ def test_regression_and_infrastructure_error_are_shown() -> None:
         "  hypothesis of iteration 1: rejected; did not improve: a; guards broken: a",
         "  REGRESSION after o11: a passed before; decided: stop",
     ]
-    assert list(closing_lines(story.book)) == [
+    assert list(closing_lines(story.experiment)) == [
         "letters: baseline 1/4 passing (25%), 1 not measured, now 2/4 passing (50%), 1 not measured, net +1",
         "hypotheses: 0 of 1 confirmed",
     ]
-    assert go_on(story.state) == "pytest --loop-resume=it -o loop_on_regression=accept"
+    assert format_resume_command(story.state) == "pytest --loop-resume=it -o loop_on_regression=accept"
 
 
 def test_plateau_bad_answer_and_failed_calibration_are_shown() -> None:
-    still = ended(Experiment().measures("F..", "F..", "F.."))
-    assert "  PLATEAU: 2 times no better than the best; decided: stop" in told(still)
-    assert go_on(still.state) == "pytest --loop-resume=it -o loop_on_plateau=continue"
-    broken = Experiment().measures("F..")
+    still = end(ExperimentStory().measures("F..", "F..", "F.."))
+    assert "  PLATEAU: 2 times no better than the best; decided: stop" in render_lines(still)
+    assert format_resume_command(still.state) == "pytest --loop-resume=it -o loop_on_plateau=continue"
+    broken = ExperimentStory().measures("F..")
     broken.happens(Kind.PHASE_ERROR, step="CRITIQUE", reason="no\nmechanism")
-    assert told(broken)[-1] == "CRITIQUE went wrong: no mechanism"
-    failed = Experiment()
+    assert render_lines(broken)[-1] == "CRITIQUE went wrong: no mechanism"
+    failed = ExperimentStory()
     failed.does(Kind.CALIBRATION_DONE, passed=False, errors=["no\nkey"] * 3)
-    assert told(failed) == [*[f"  try {number}: no key" for number in (1, 2, 3)], "Calibration with a: failed"]
-    assert list(closing_lines(failed.book)) == []
-    over = ended(failed).state
-    assert go_on(over).startswith("pytest --loop-manifest loop.manifest.json (a new run; this one is failed)")
+    assert render_lines(failed) == [*[f"  try {number}: no key" for number in (1, 2, 3)], "Calibration with a: failed"]
+    assert list(closing_lines(failed.experiment)) == []
+    over = end(failed).state
+    assert format_resume_command(over).startswith(
+        "pytest --loop-manifest loop.manifest.json (a new run; this one is failed)"
+    )
 
 
 def test_tampering_and_skipped_edits_are_shown() -> None:
     sign: dict[str, Any] = {"kind": "sealed", "path": "judge.py", "detail": "was changed, and was put back"}
-    story = Experiment().measures("F..", void=True, findings=[sign])
-    assert told(story)[-3:] == [
+    story = ExperimentStory().measures("F..", void=True, findings=[sign])
+    assert render_lines(story)[-3:] == [
         "Baseline | 2/3 passing (67%) | VOID",
         "  failing: a",
         "  sealed: judge.py: was changed, and was put back",
@@ -96,22 +97,22 @@ def test_tampering_and_skipped_edits_are_shown() -> None:
     story.until(Kind.REFINEMENT_DONE)
     skip = {"chosen": None, "reason": "skipped by a person"}
     story.happens(Kind.REFINEMENT_DONE, decision=skip, option=None, findings=[sign])
-    assert told(story)[-2:] == [
+    assert render_lines(story)[-2:] == [
         "  decided: no edit (skipped by a person)",
         "  sealed: judge.py: was changed, and was put back",
     ]
 
 
 def test_gap_of_held_out_cases_is_shown() -> None:
-    story = ended(Experiment(4, hidden="d").measures("F..F", "...F"))
-    assert list(closing_lines(story.book))[-1] == (
+    story = end(ExperimentStory(4, hidden="d").measures("F..F", "...F"))
+    assert list(closing_lines(story.experiment))[-1] == (
         "held out: 0/1 passing that no composer has seen, a gap of 100 points"
     )
-    assert "letters: baseline 2/3 passing (67%), now 3/3 passing (100%), net +1" in list(end_lines(story.state))
+    assert "letters: baseline 2/3 passing (67%), now 3/3 passing (100%), net +1" in list(render_end(story.state))
 
 
 def test_options_show_the_cases_they_may_break() -> None:
-    story = Experiment().measures("F..")
+    story = ExperimentStory().measures("F..")
     options = [
         {
             "name": f"o{number}",
@@ -124,14 +125,14 @@ def test_options_show_the_cases_they_may_break() -> None:
         for number in (1, 2, 3)
     ]
     story.happens(Kind.CRITIQUE_DONE, analysis={"root_cause": "r", "hypothesis": "t", "options": options})
-    assert told(story)[-2:] == ["  3. o3 [p.md, Total]", "     improves a, may break b; risk: some"]
+    assert render_lines(story)[-2:] == ["  3. o3 [p.md, Total]", "     improves a, may break b; risk: some"]
 
 
 def test_other_events_have_no_lines_and_history_shows_key_fields() -> None:
-    story = ended(Experiment(on_regression="accept", max_iterations=2).measures(".FF", "F.."))
-    assert list(event_lines(story.events[0], story.state, story.book)) == []
-    empty = Experiment()
-    assert list(event_lines(Event.of(empty.state, "baseline_done", {}, "now"), empty.state, empty.book)) == []
-    lines = "\n".join(history_lines(story.events))
+    story = end(ExperimentStory(on_regression="accept", max_iterations=2).measures(".FF", "F.."))
+    assert list(render_experiment_event(story.events[0], story.state)) == []
+    empty = ExperimentStory()
+    assert list(render_experiment_event(make_event(empty.state, "baseline_done", {}, "now"), empty.state)) == []
+    lines = "\n".join(render_history(story.events))
     for gist in ("1/3 passing (33%)", "truth=rejected", "action=accept regressions=a", "theory=t1"):
         assert gist in lines

@@ -1,0 +1,1 @@
+"""The events of runs and experiments: one typed payload per kind."""

@@ -1,0 +1,115 @@
+"""One line of `history.jsonl`, with a typed payload chosen by its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ConfigDict, Field, ValidationError, field_serializer, model_validator
+
+from pytest_loop.core.events import experiment_payloads, run_payloads
+from pytest_loop.core.events.run_payloads import OtherPayload, Payload, StepPayload
+from pytest_loop.core.model.rules import Phase, Value
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, Step
+
+_PAYLOADS: tuple[type[Payload], ...] = (
+    experiment_payloads.AnalysisDone,
+    experiment_payloads.BaselineDone,
+    experiment_payloads.CalibrationDone,
+    experiment_payloads.ExperimentFailed,
+    experiment_payloads.ExperimentStarted,
+    experiment_payloads.ExperimentStopped,
+    experiment_payloads.HypothesisFormed,
+    experiment_payloads.HypothesisJudged,
+    experiment_payloads.MeasurementDone,
+    experiment_payloads.OptionChosen,
+    experiment_payloads.PlateauReached,
+    experiment_payloads.PoliciesChanged,
+    experiment_payloads.RegressionDetected,
+    run_payloads.ArtifactCreated,
+    run_payloads.ChecksPrepared,
+    run_payloads.CritiqueDone,
+    run_payloads.EvaluationDone,
+    run_payloads.Failed,
+    run_payloads.IterationAdvanced,
+    run_payloads.LimitsRaised,
+    run_payloads.PhaseError,
+    run_payloads.PhaseSwitched,
+    run_payloads.PlanCreated,
+    run_payloads.RefinementDone,
+    run_payloads.ReviewDone,
+    run_payloads.RunAdopted,
+    run_payloads.RunStarted,
+    run_payloads.StopRequested,
+    run_payloads.Stopped,
+)
+# The classes of each kind; those of experiments have markers and come first.
+_CLASSES = {kind.value: [payload for payload in _PAYLOADS if payload.kind is kind] for kind in Kind}
+
+
+def parse_payload(kind: str, data: Mapping[str, Any]) -> Payload:
+    """Return the payload of an event; unknown kinds and foreign forms of known ones are kept as they are."""
+    for payload_class in _CLASSES.get(kind, ()):
+        if not payload_class.markers or any(marker in data for marker in payload_class.markers):
+            try:
+                return payload_class.model_validate(data)
+            except ValidationError:
+                break
+    return OtherPayload.model_validate(data)
+
+
+class TypedPayload(Value):
+    """The name of a kind, and the payload that belongs to it."""
+
+    event: str
+    payload: Payload = Field(default_factory=OtherPayload)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parse_payload(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or not isinstance(data.get("payload", {}), dict):
+            return data
+        return {**data, "payload": parse_payload(str(data.get("event")), data.get("payload", {}))}
+
+    @field_serializer("payload")
+    def _dump_payload(self, payload: Payload) -> dict[str, Any]:
+        return payload.dump()
+
+
+class Event(TypedPayload):
+    """Something that happened in a run; unknown kinds and keys are kept and ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    ts: str
+    run_id: str
+    iteration: int
+    phase: Phase
+    step: str
+    status: str = "ok"
+
+    @property
+    def kind(self) -> Kind | None:
+        """The kind, or None if it is unknown."""
+        return self.payload.kind or next((kind for kind in Kind if kind.value == self.event), None)
+
+    @property
+    def completes(self) -> Step | None:
+        """The step that an event of this kind completes, whatever its payload."""
+        classes = _CLASSES.get(self.event, ())
+        return next((found.completes for found in classes if issubclass(found, StepPayload)), None)
+
+    @classmethod
+    def create(cls, state: RunState, payload: Payload, ts: str) -> Event:
+        """Return what happens to a run where it stands; the baseline of an experiment is iteration 0."""
+        return cls(
+            ts=ts,
+            run_id=state.run_id,
+            iteration=0 if payload.is_baseline else state.iteration,
+            phase=state.phase,
+            step=state.current_step.value,
+            event=payload.kind.value if payload.kind else "",
+            status="error" if payload.is_error else "ok",
+            payload=payload,
+        )

@@ -1,0 +1,129 @@
+"""The payloads of an experiment's events: what they record beside those of other runs."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pytest_loop.core.events.run_payloads import (
+    CritiqueDone,
+    EndPayload,
+    EvaluationDone,
+    Failed,
+    LimitsRaised,
+    Payload,
+    RefinementDone,
+    RunStarted,
+    StepPayload,
+    Stopped,
+)
+from pytest_loop.core.model.evaluation import SealFinding
+from pytest_loop.core.model.rules import Value
+from pytest_loop.core.model.vocabulary import Kind, Step
+from pytest_loop.core.workload.analysis import Analysis, Option
+from pytest_loop.core.workload.hypotheses import Decision, Hypothesis, Judgement, OnPlateau, OnRegression
+from pytest_loop.core.workload.measurement import Measurement
+from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof, LoopProof, StartProof
+
+
+class ExperimentStarted(RunStarted):
+    """The settings of the manifest, under its own keys, beside the state."""
+
+    markers = ("proof",)
+    mode: str = "precision"
+    proof: StartProof
+
+
+class CalibrationDone(StepPayload):
+    kind = Kind.CALIBRATION_DONE
+    completes = Step.PREPARE
+    case: str
+    passed: bool
+    attempts: int = 0
+    errors: tuple[str, ...] = ()
+    proof: CalibrationProof | None = None
+
+
+class MeasurementDone(EvaluationDone):
+    """An evaluation in which every rule is a case."""
+
+    markers = ("measurement",)
+    measurement: Measurement
+    metrics: str = ""
+
+
+class BaselineDone(MeasurementDone):
+    """The measurement before the first edit: iteration 0."""
+
+    kind = Kind.BASELINE_DONE
+    is_baseline = True
+    proof: BaselineProof | None = None
+
+
+class AnalysisDone(CritiqueDone):
+    """The composer's analysis, and the hashes of the files that it is about."""
+
+    markers = ("analysis",)
+    analysis: Analysis
+    files: dict[str, str] = Field(default_factory=dict)
+    findings: tuple[SealFinding, ...] = ()
+
+
+class OptionChosen(RefinementDone):
+    """The decision about an analysis, and the edit that was made."""
+
+    markers = ("decision",)
+    decision: Decision
+    option: Option | None = None
+
+
+class HypothesisFormed(Hypothesis, Payload):
+    kind = Kind.HYPOTHESIS_FORMED
+
+
+class HypothesisJudged(Judgement, Payload):
+    kind = Kind.HYPOTHESIS_JUDGED
+
+
+class RegressionDetected(Payload):
+    kind = Kind.REGRESSION_DETECTED
+    regressions: tuple[str, ...]
+    fixed: tuple[str, ...] = ()
+    likely_cause: str = ""
+    action: OnRegression
+
+
+class PlateauReached(Payload):
+    kind = Kind.PLATEAU_REACHED
+    flat: int
+    action: OnPlateau
+
+
+class PoliciesChanged(LimitsRaised):
+    """Limits that were raised, and policies that no longer stop the experiment."""
+
+    markers = ("on_regression", "on_plateau")
+    on_regression: OnRegression | None = None
+    on_plateau: OnPlateau | None = None
+
+
+class HeldOutCount(Value):
+    """How many of the cases pass that no composer has seen."""
+
+    passing: int
+    total: int
+
+
+class ExperimentEnd(EndPayload):
+    """What is stated at the end of an experiment."""
+
+    markers = ("proof",)
+    proof: LoopProof
+    held_out: HeldOutCount | None = None
+
+
+class ExperimentStopped(ExperimentEnd, Stopped):
+    kind = Kind.STOPPED
+
+
+class ExperimentFailed(ExperimentEnd, Failed):
+    kind = Kind.FAILED

@@ -1,0 +1,257 @@
+"""The payloads of a run's events: one class per kind."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_serializer
+
+from pytest_loop.core.model.evaluation import Assessment, Critique, SealFinding
+from pytest_loop.core.model.rules import Phase, Value
+from pytest_loop.core.model.run_state import Amount, Blocked, Count, Review, RuleChecks, RunState, Usage
+from pytest_loop.core.model.vocabulary import Kind, Step
+from pytest_loop.core.workload.experiment_state import parse_state
+
+_LONGEST_SECONDS = 1e9
+
+
+def _parse_seconds(value: Any) -> float | None:
+    """Return None for a clock that went backwards or is not a number."""
+    is_number = isinstance(value, (int, float)) and 0 <= value < _LONGEST_SECONDS
+    return float(value) if is_number else None
+
+
+def _parse_decision(value: Any) -> Any:
+    """Return None for a decision in the form of another tool."""
+    try:
+        return RunDecision.model_validate(value)
+    except ValidationError:
+        return None
+
+
+class Payload(Value):
+    """What one event records; keys of other tools are kept.
+
+    `markers` are the keys that distinguish a payload from others of the same kind.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    kind: ClassVar[Kind | None] = None
+    markers: ClassVar[tuple[str, ...]] = ()
+    is_error: ClassVar[bool] = False
+    is_baseline: ClassVar[bool] = False
+
+    def dump(self) -> dict[str, Any]:
+        """Return the payload as JSON data without defaults."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+
+class OtherPayload(Payload):
+    """The payload of an unknown kind, or one that another tool writes differently."""
+
+
+class StepPayload(Payload):
+    """What every step records: the agent that was asked, its cost, the time, and the lessons it was given."""
+
+    agent: str = ""
+    usage: Usage = Field(default_factory=Usage)
+    seconds: Annotated[float | None, BeforeValidator(_parse_seconds)] = None
+    recalled: tuple[str, ...] = ()
+
+    completes: ClassVar[Step | None] = None
+
+
+class Action(str, Enum):
+    """What follows from an evaluation."""
+
+    PROCEED = "proceed"
+    RETRY = "retry"
+    ESCALATE = "escalate"
+    HOLD = "hold"
+
+
+class Feedback(Value):
+    """What to do in the next iteration."""
+
+    summary: str
+    actionable_items: tuple[str, ...]
+    priority: str
+
+
+class EscalationContext(Value):
+    """What a person needs to know about the attempts so far."""
+
+    attempts_summary: tuple[str, ...]
+    pattern_detected: str
+
+
+class RunDecision(Value):
+    """The decision after an evaluation, in the form of CONTRACTS 5; each action has its own keys."""
+
+    action: Action
+    message: str | None = None
+    iteration: int | None = None
+    feedback: Feedback | None = None
+    waiting_for: tuple[str, ...] | None = None
+    context: EscalationContext | None = None
+    question: str | None = None
+    task_id: str = ""
+
+    def dump(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+Decision = Annotated[RunDecision | None, BeforeValidator(_parse_decision)]
+
+
+class RunStarted(Payload):
+    """The state that a run begins with."""
+
+    kind = Kind.RUN_STARTED
+    state: Annotated[RunState, BeforeValidator(parse_state)]
+
+    @field_serializer("state")
+    def _dump_state(self, state: RunState) -> dict[str, Any]:
+        return state.model_dump(mode="json")
+
+
+class RunAdopted(RunStarted):
+    """A state that replaces a history which is damaged or was written by another tool."""
+
+    kind = Kind.RUN_ADOPTED
+    because: tuple[str, ...] = ()
+
+
+class PlanCreated(StepPayload):
+    kind = Kind.PLAN_CREATED
+    completes = Step.PLAN
+    plan: tuple[str, ...] = ()
+
+
+class CandidateResult(Value):
+    """What became of one of several candidates for an edit."""
+
+    candidate: int
+    agent: str
+    kept: bool
+    lines: int
+    usage: Usage = Field(default_factory=Usage)
+    changed: tuple[str, ...] | None = None
+    score: float | None = None
+    passed: bool | None = None
+    failed: int | None = None
+    void: bool = False
+    error: str = ""
+
+
+class EditPayload(StepPayload):
+    """What an agent's edit records: the files it changed, and what it reported about its work."""
+
+    artifact_hash: str | None = None
+    exit_signal: bool | None = None
+    blocked: Blocked | None = None
+    findings: tuple[SealFinding, ...] = ()
+    candidates: tuple[CandidateResult, ...] = ()
+    report: str = ""
+    diff: str = ""
+    changed: tuple[str, ...] | None = None
+
+
+class ArtifactCreated(EditPayload):
+    kind = Kind.ARTIFACT_CREATED
+    completes = Step.PRODUCE
+
+
+class RefinementDone(EditPayload):
+    kind = Kind.REFINEMENT_DONE
+    completes = Step.REFINE
+    previous_artifact_hash: str | None = None
+
+
+class ChecksPrepared(StepPayload):
+    kind = Kind.CHECKS_PREPARED
+    completes = Step.PREPARE
+    checks: tuple[RuleChecks, ...] = ()
+
+
+class EvaluationDone(Assessment, StepPayload):
+    """The evaluation itself, how often files were rewritten before it, and what follows from it."""
+
+    kind = Kind.EVALUATION_DONE
+    completes = Step.EVALUATE
+    rewrites: int = 0
+    decision: Decision = None
+
+    def in_phase(self, phase: Phase) -> Assessment:
+        """Return the evaluation alone; its phase is that of the event."""
+        fields = {name: getattr(self, name) for name in Assessment.model_fields}
+        return Assessment.model_construct(**{**fields, "phase": phase})
+
+
+class ReviewDone(Review, Payload):
+    kind = Kind.REVIEW_DONE
+    decision: Decision = None
+
+
+class CritiqueDone(Critique, StepPayload):
+    kind = Kind.CRITIQUE_DONE
+    completes = Step.CRITIQUE
+
+
+class PhaseSwitched(Payload):
+    kind = Kind.PHASE_SWITCHED
+
+
+class IterationAdvanced(Payload):
+    kind = Kind.ITERATION_ADVANCED
+
+
+class PhaseError(StepPayload):
+    """A step that failed; a final error is not tried again."""
+
+    kind = Kind.PHASE_ERROR
+    is_error = True
+    step: str = ""
+    reason: str = ""
+    final: bool = False
+
+
+class StopRequested(Payload):
+    kind = Kind.STOP_REQUESTED
+    reason: str | None = None
+
+
+class LimitsRaised(Payload):
+    """Limits that were raised; a lower one changes nothing."""
+
+    kind = Kind.LIMITS_RAISED
+    max_iterations: Count = 1
+    max_completed_phase_seconds: Count | None = None
+    usd: Amount | None = None
+    tokens: Annotated[int, Field(ge=0)] | None = None
+
+
+class EndPayload(Payload):
+    """Why a run ended; the four fields about time are written when a budget is used up."""
+
+    reason: str | None = None
+    decision: Decision = None
+    completed_phase_seconds: float | None = None
+    max_completed_phase_seconds: int | None = None
+    overshoot_seconds: float | None = None
+    last_completed_step: str | None = None
+
+    def dump(self) -> dict[str, Any]:
+        data = self.model_dump(mode="json", exclude_unset=True)
+        return data | ({"decision": self.decision.dump()} if self.decision else {})
+
+
+class Stopped(EndPayload):
+    kind = Kind.STOPPED
+
+
+class Failed(EndPayload):
+    kind = Kind.FAILED
+    is_error = True

@@ -1,0 +1,199 @@
+"""The state machine of an experiment: calibration, baseline, and notes about hypotheses, regressions and plateaus."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any, ClassVar
+
+from pytest_loop.core.events.experiment_payloads import (
+    AnalysisDone,
+    BaselineDone,
+    CalibrationDone,
+    HypothesisFormed,
+    HypothesisJudged,
+    MeasurementDone,
+    OptionChosen,
+    PlateauReached,
+    PoliciesChanged,
+    RegressionDetected,
+)
+from pytest_loop.core.events.run_payloads import Payload
+from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command, Machine, Transitions
+from pytest_loop.core.machine.stop_reasons import STOP_ROWS, StopRow
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind, Place, Step
+from pytest_loop.core.workload.analysis import TriedEdit
+from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
+from pytest_loop.core.workload.hypotheses import (
+    Hypothesis,
+    Judgement,
+    OnPlateau,
+    OnRegression,
+    at_a_plateau,
+    at_a_regression,
+)
+from pytest_loop.core.workload.measurement import CaseResult, Measurement, suggest_cases
+
+Changes = dict[str, Any]
+
+
+class ExperimentMachine(Machine[ExperimentState]):
+    """The machine of an experiment."""
+
+    first_places = (Place.PREPARE,)
+    transitions: ClassVar[Transitions] = {
+        (Place.PREPARE, Kind.CALIBRATION_DONE): (Place.EVALUATE,),
+        (Place.EVALUATE, Kind.BASELINE_DONE): (Place.CRITIQUE,),
+        (Place.EVALUATE, Kind.EVALUATION_DONE): (Place.CRITIQUE,),
+        (Place.CRITIQUE, Kind.HYPOTHESIS_JUDGED): (Place.CRITIQUE,),
+        (Place.CRITIQUE, Kind.REGRESSION_DETECTED): (Place.CRITIQUE,),
+        (Place.CRITIQUE, Kind.PLATEAU_REACHED): (Place.CRITIQUE,),
+        (Place.CRITIQUE, Kind.REVIEW_DONE): (Place.CRITIQUE,),
+        (Place.CRITIQUE, Kind.CRITIQUE_DONE): (Place.REFINE,),
+        (Place.REFINE, Kind.REFINEMENT_DONE): (Place.REFINE,),
+        (Place.REFINE, Kind.HYPOTHESIS_FORMED): (Place.REFINE,),
+        (Place.REFINE, Kind.ITERATION_ADVANCED): (Place.EVALUATE, Place.CRITIQUE),
+    }
+    rows = tuple(row for row in STOP_ROWS if row.in_experiments)
+
+    def begin(self, state: ExperimentState) -> ExperimentState:
+        return state.replace(current_step=Place.PREPARE)
+
+    def list_open_rows(self, state: ExperimentState) -> tuple[StopRow, ...]:
+        """Notes about the last measurement are made before anything ends the experiment."""
+        if state.current_step is Place.CRITIQUE and _find_due_note(state.experiment):
+            return ()
+        return super().list_open_rows(state)
+
+    def list_due(self, state: ExperimentState) -> tuple[Command, ...]:
+        place, experiment = state.current_step, state.experiment
+        if place is Place.PREPARE:
+            return (Command(Kind.CALIBRATION_DONE, Step.PREPARE),)
+        if place is Place.EVALUATE and not experiment.measurements:
+            return (Command(Kind.BASELINE_DONE, Step.EVALUATE),)
+        if place is Place.CRITIQUE and (note := _find_due_note(experiment)):
+            return (Command(note),)
+        if state.is_refined and _is_hypothesis_due(experiment, state.iteration):
+            return (Command(Kind.HYPOTHESIS_FORMED),)
+        return super().list_due(state)
+
+    def has_work(self, state: ExperimentState, _place: Place, /) -> bool:
+        """An iteration without an edit is not measured."""
+        return state.experiment.is_edited
+
+    def apply_payload(self, state: ExperimentState, payload: Payload) -> ExperimentState:
+        changes = _compute_experiment_changes(payload, state.experiment)
+        after = super().apply_payload(state, payload)
+        return after.replace(experiment=state.experiment.replace(**changes)) if changes else after
+
+
+EXPERIMENT_MACHINE = ExperimentMachine()
+
+
+def select_machine(state: RunState) -> Machine[Any]:
+    """Return the machine of a run or of an experiment."""
+    return EXPERIMENT_MACHINE if isinstance(state, ExperimentState) else RUN_MACHINE
+
+
+def _find_due_note(experiment: Experiment) -> Kind | None:
+    """Return what has to be noted next about the last measurement, before it is decided how to continue."""
+    measurements, policy = experiment.visible_measurements, experiment.policy
+    if experiment.untested is not None:
+        return Kind.HYPOTHESIS_JUDGED
+    if experiment.regression is None and at_a_regression(measurements, policy, is_attended=False) is not None:
+        return Kind.REGRESSION_DETECTED
+    if experiment.plateau is not None or experiment.has_converged or experiment.regression is OnRegression.STOP:
+        return None
+    plateau = at_a_plateau(measurements, policy, experiment.settled, is_attended=False)
+    return None if plateau is None else Kind.PLATEAU_REACHED
+
+
+def _is_hypothesis_due(experiment: Experiment, iteration: int) -> bool:
+    """Return whether an edit was made without a hypothesis about it."""
+    return experiment.is_edited and not any(one.iteration == iteration for one in experiment.hypotheses)
+
+
+@singledispatch
+def _compute_experiment_changes(_payload: Payload, _experiment: Experiment) -> Changes:
+    """Return the fields of the experiment that an event changes; most kinds change none."""
+    return {}
+
+
+@_compute_experiment_changes.register
+def _calibrate(payload: CalibrationDone, _experiment: Experiment) -> Changes:
+    return {"is_calibrated": payload.passed}
+
+
+@_compute_experiment_changes.register
+def _measure(payload: MeasurementDone, experiment: Experiment) -> Changes:
+    """Add a measurement; of the earlier ones only outcomes are kept."""
+    earlier = (_shorten(measurement) for measurement in experiment.measurements)
+    cleared = dict.fromkeys(("analysis", "decision", "regression", "plateau"))
+    return {"measurements": (*earlier, payload.measurement), **cleared}
+
+
+def _shorten(measurement: Measurement) -> Measurement:
+    results = tuple(CaseResult(id=result.id, outcome=result.outcome) for result in measurement.results)
+    return Measurement(iteration=measurement.iteration, results=results)
+
+
+@_compute_experiment_changes.register
+def _measure_baseline(payload: BaselineDone, experiment: Experiment) -> Changes:
+    """Suggest a focus and guards if the person named none."""
+    focus, guards = suggest_cases(payload.measurement, experiment.hidden)
+    changes = _measure(payload, experiment)
+    return {**changes, "focus": experiment.focus or focus, "guards": experiment.guards or guards}
+
+
+@_compute_experiment_changes.register
+def _analyse(payload: AnalysisDone, _experiment: Experiment) -> Changes:
+    return {"analysis": payload.analysis, "files": payload.files, "decision": None}
+
+
+@_compute_experiment_changes.register
+def _choose(payload: OptionChosen, experiment: Experiment) -> Changes:
+    """Record the decision; an edit is kept with the cases that failed when it was made."""
+    if payload.option is None or experiment.last is None:
+        return {"decision": payload.decision}
+    tried = TriedEdit(edit=payload.option.edit, failing=experiment.last.failing)
+    return {"decision": payload.decision, "edit": payload.option, "tried": (*experiment.tried, tried)}
+
+
+@_compute_experiment_changes.register
+def _form_hypothesis(payload: HypothesisFormed, experiment: Experiment) -> Changes:
+    return {"hypotheses": (*experiment.hypotheses, Hypothesis.model_validate(dict(payload)))}
+
+
+@_compute_experiment_changes.register
+def _judge_hypothesis(payload: HypothesisJudged, experiment: Experiment) -> Changes:
+    return {"judgements": (*experiment.judgements, Judgement.model_validate(dict(payload)))}
+
+
+@_compute_experiment_changes.register
+def _note_regression(payload: RegressionDetected, _experiment: Experiment) -> Changes:
+    return {"regression": payload.action}
+
+
+@_compute_experiment_changes.register
+def _note_plateau(payload: PlateauReached, experiment: Experiment) -> Changes:
+    return _settle_plateau(experiment, payload.action)
+
+
+def _settle_plateau(experiment: Experiment, action: OnPlateau) -> Changes:
+    """Count anew from a plateau after which the experiment continues."""
+    if action is OnPlateau.CONTINUE and experiment.measurements:
+        return {"plateau": action, "settled": experiment.measurements[-1].iteration}
+    return {"plateau": action}
+
+
+@_compute_experiment_changes.register
+def _change_policies(payload: PoliciesChanged, experiment: Experiment) -> Changes:
+    """Continue an experiment that a policy has stopped."""
+    changes: Changes = {}
+    policies: Changes = {}
+    if experiment.regression is OnRegression.STOP and payload.on_regression:
+        changes["regression"] = policies["on_regression"] = payload.on_regression
+    if experiment.plateau is OnPlateau.STOP and payload.on_plateau:
+        changes |= _settle_plateau(experiment, payload.on_plateau)
+        policies["on_plateau"] = payload.on_plateau
+    return {**changes, "policy": experiment.policy.model_copy(update=policies)}

@@ -1,0 +1,161 @@
+"""An experiment as text: the draft, its events and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.experiment_payloads import (
+    AnalysisDone,
+    CalibrationDone,
+    HypothesisFormed,
+    HypothesisJudged,
+    MeasurementDone,
+    OptionChosen,
+    PlateauReached,
+    RegressionDetected,
+)
+from pytest_loop.core.events.run_payloads import Payload, PhaseError
+from pytest_loop.core.machine.budgets import get_budgets
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import list_names
+from pytest_loop.core.workload.analysis import Analysis
+from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
+from pytest_loop.core.workload.hypotheses import Judgement, Truth, trend
+from pytest_loop.core.workload.measurement import compare_measurements
+
+_SHOWN = 8
+_TRUTHS = {
+    Truth.UNTESTED: "untested",
+    Truth.CONFIRMED: "confirmed",
+    Truth.REJECTED: "rejected",
+    Truth.PARTIALLY: "partly confirmed",
+}
+
+
+def render_experiment_draft(state: ExperimentState) -> Iterator[str]:
+    """Render the draft of an experiment on one screen."""
+    experiment = state.experiment
+    policy = experiment.policy
+    limit = get_budgets(state)["usd"][1]
+    yield f"workload    {shorten(experiment.workload, 80)} ({experiment.manifest})"
+    yield f"task        {shorten(state.task.prompt, 100)}"
+    yield f"cases       {len(experiment.cases)}" + _count_roles(experiment)
+    yield f"may edit    {_list_names(experiment.artifacts)}"
+    judge = f", judge {state.setup.judge}" if state.setup.judge else ""
+    yield f"composer    {state.setup.agents[0] if state.setup.agents else 'none'}{judge}"
+    yield f"mode        {policy.mode}"
+    regression = policy.on_regression.value if policy.on_regression else "ask"
+    yield f"policies    decide: {policy.decide.value}, plateau: {policy.on_plateau.value}, regression: {regression}"
+    yield f"limits      {state.max_iterations} iterations" + (f", {limit:g} USD" if limit is not None else "")
+
+
+def _count_roles(experiment: Experiment) -> str:
+    roles = {
+        "held out": experiment.hidden,
+        "to focus on": experiment.focus,
+        "guards": experiment.guards,
+        "excluded": experiment.excluded,
+    }
+    counts = [f"{len(names)} {role}" for role, names in roles.items() if names]
+    return f" ({', '.join(counts)})" if counts else ""
+
+
+def render_experiment_event(event: Event, state: ExperimentState) -> Iterator[str]:
+    """Render the lines of an event; most events have none."""
+    match event.payload:
+        case CalibrationDone() as payload:
+            yield from _render_calibration(payload)
+        case MeasurementDone():
+            yield from _render_measurement(event, state)
+        case AnalysisDone(analysis=analysis):
+            yield from _render_analysis(analysis)
+        case OptionChosen() as payload:
+            yield from _render_decision(payload)
+        case PhaseError(step=step, reason=reason):
+            yield f"{step} went wrong: {shorten(reason, 500)}"
+        case payload:
+            yield from _render_note(payload)
+
+
+def _render_note(payload: Payload) -> Iterator[str]:
+    match payload:
+        case HypothesisJudged():
+            yield from _render_judgement(payload)
+        case RegressionDetected(likely_cause=cause, regressions=names, action=action):
+            after = f" after {shorten(cause, 80)}" if cause else ""
+            yield f"  REGRESSION{after}: {', '.join(names)} passed before; decided: {action.value}"
+        case PlateauReached(flat=times, action=action):
+            yield f"  PLATEAU: {times} times no better than the best; decided: {action.value}"
+        case HypothesisFormed():
+            yield f"  hypothesis: {shorten(payload.theory, 200)}"
+            yield f"  prediction: {_list_names(payload.prediction)} will pass"
+
+
+def _render_calibration(payload: CalibrationDone) -> Iterator[str]:
+    for number, error in enumerate(payload.errors, 1):
+        yield f"  try {number}: {shorten(error, 300)}"
+    yield f"Calibration with {payload.case}: {'the pipeline works' if payload.passed else 'failed'}"
+
+
+def _render_measurement(event: Event, state: ExperimentState) -> Iterator[str]:
+    experiment = state.experiment
+    if experiment.last is None:
+        return
+    where = f"Iteration {event.iteration}/{state.max_iterations}" if event.iteration else "Baseline"
+    void = " | VOID" if state.evaluation and state.evaluation.void else ""
+    trend_text = ""
+    if len(experiment.visible_measurements) > 1:
+        before, after = experiment.visible_measurements[-2:]
+        change = compare_measurements(before, after)
+        trend_text = f" | {trend(before, after).value} (+{len(change.fixed)} -{len(change.regressions)})"
+    yield f"{where} | {experiment.last}{trend_text}{void}"
+    if experiment.last.failing:
+        yield f"  failing: {_list_names(sorted(experiment.last.failing))}"
+    if experiment.last.unmeasured:
+        yield f"  not measured (infrastructure): {_list_names(sorted(experiment.last.unmeasured))}"
+    for sign in state.evaluation.findings if state.evaluation else ():
+        yield f"  {sign.kind}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}"
+
+
+def _render_judgement(judgement: Judgement) -> Iterator[str]:
+    missed = f"; did not improve: {_list_names(judgement.missed)}" if judgement.missed else ""
+    broken = f"; guards broken: {', '.join(judgement.guards)}" if judgement.guards else ""
+    yield f"  hypothesis of iteration {judgement.iteration}: {_TRUTHS[judgement.truth]}{missed}{broken}"
+
+
+def _render_analysis(analysis: Analysis) -> Iterator[str]:
+    yield f"  root cause: {shorten(analysis.root_cause, 300)}"
+    for number, option in enumerate(analysis.options, 1):
+        worse = f", may break {_list_names(option.regresses)}" if option.regresses else ""
+        place = f"{option.file}, {option.section}" if option.section else option.file
+        yield f"  {number}. {shorten(option.name, 100)} [{shorten(place, 80)}]"
+        yield f"     improves {_list_names(option.improves)}{worse}; risk: {shorten(option.risk, 100)}"
+
+
+def _render_decision(payload: OptionChosen) -> Iterator[str]:
+    decision, option = payload.decision, payload.option
+    chosen = f"{decision.chosen}. {shorten(option.name, 100)}" if option else "no edit"
+    yield f"  decided: {chosen} ({shorten(decision.reason, 100)})"
+    for finding in payload.findings:
+        yield f"  {finding.kind}: {shorten(finding.path)}: {shorten(finding.detail)}"
+
+
+def render_experiment_end(experiment: Experiment) -> Iterator[str]:
+    """Render the result of an experiment."""
+    if not experiment.visible_measurements:
+        return
+    first, last = experiment.visible_measurements[0], experiment.visible_measurements[-1]
+    net = len(last.passing) - len(first.passing)
+    yield f"{shorten(experiment.workload, 80)}: baseline {first}, now {last}, net {net:+d}"
+    confirmed = sum(judgement.truth is Truth.CONFIRMED for judgement in experiment.judgements)
+    if experiment.judgements:
+        yield f"hypotheses: {confirmed} of {len(experiment.judgements)} confirmed"
+    hidden = experiment.count_held_out()
+    if hidden is not None:
+        gap = len(last.passing) / max(1, len(last.results)) - hidden[0] / hidden[1]
+        yield f"held out: {hidden[0]}/{hidden[1]} passing that no composer has seen, a gap of {100 * gap:.0f} points"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    return list_names([shorten(name, 100) for name in names], _SHOWN)

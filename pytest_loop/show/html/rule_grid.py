@@ -1,0 +1,196 @@
+"""The data of the grid of rules and evaluations; every text is stored once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, groupby
+from typing import Any
+
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import CritiqueDone
+from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, RuleResult
+from pytest_loop.core.model.rules import Finding, Severity, Verdict
+from pytest_loop.core.model.run_criteria import RunRule
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.text.lengths import clip_text
+from pytest_loop.core.text.sanitizer import reveal_hidden
+from pytest_loop.show.html.score_chart import format_label
+from pytest_loop.show.job_summary import EvaluationEntry
+
+MAX_ROUNDS = 200
+MAX_FINDINGS = 5
+MAX_TEXT = 1_500
+ROOM = 5 * 1024 * 1024
+PASSED, FAILED, TRACKED, WARNED, OPEN, INACTIVE = ".FiW- "
+OMITTED = "left out of this page for its size"
+_SCARCE = 0.35  # room is scarce if less than this share is left
+_ORDER = {FAILED: 0, WARNED: 1, TRACKED: 2, OPEN: 3}
+
+
+def reveal_lines(text: str) -> str:
+    """Write the hidden characters of a text as codes."""
+    return "\n".join(map(reveal_hidden, text.split("\n")))
+
+
+def measure_escaped_size(text: str) -> int:
+    """Return the size of a text on the page, where some characters take six bytes."""
+    return len(text.encode("utf-8", "replace")) + 5 * sum(map(text.count, "<>&'"))
+
+
+@dataclass
+class _Pool:
+    """Entries that are stored once each, within a limit of bytes."""
+
+    limit: int
+    entries: list[Any] = field(default_factory=list)
+    indexes: dict[Any, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.room = self.limit
+
+    @property
+    def has_room(self) -> bool:
+        return self.room > self.limit * _SCARCE
+
+    def add(self, key: Any, build: Callable[[], Any]) -> int:
+        """Return the index of the entry for a key, or -1 if there is no room for it."""
+        if key not in self.indexes:
+            entry = build() if self.room > 0 else None
+            self.room -= measure_escaped_size(json.dumps(entry, ensure_ascii=False))
+            self.indexes[key] = len(self.entries) if self.room >= 0 else -1
+            self.entries += [entry] if self.room >= 0 else []
+        return self.indexes[key]
+
+
+def build_grid(
+    state: RunState,
+    rounds: Sequence[EvaluationEntry],
+    events: Iterable[Event],
+    room: int = ROOM,
+    limit: int = MAX_ROUNDS,
+) -> dict[str, Any]:
+    """Build the data of the last `limit` evaluations within `room` bytes."""
+    first = max(0, len(rounds) - limit)
+    shown = rounds[first:]
+    results = [_list_results(item.assessment) for item in shown]
+    rules = {**state.criteria.by_id, **_build_unknown_rules(state, results)}
+    findings, issues = _Pool(room), _Pool(room // 4)
+    indexes: dict[str, list[int]] = {name: [] for name in rules}
+    for by_rule in reversed(results):  # the latest evaluations get room first
+        for name, result in by_rule.items():
+            indexes[name].append(_add_findings(result, findings))
+    rows = [_build_row(rule, shown, results, indexes[rule.id][::-1]) for rule in rules.values()]
+    rows.sort(key=lambda row: _rank_urgency(row["cells"]))
+    critiques = _list_critiques(events)
+    return {
+        "rounds": [
+            {
+                "label": format_label(rounds, first + number),
+                "iteration": item.iteration,
+                "phase": item.assessment.phase.value,
+                "void": item.assessment.void,
+                "issues": _index_issues(critiques.get((item.iteration, item.assessment.phase.value)), issues),
+            }
+            for number, item in enumerate(shown)
+        ],
+        "rules": rows,
+        "says": findings.entries,
+        "issues": issues.entries,
+        "earlier": first,
+    }
+
+
+def _list_results(assessment: Assessment) -> dict[str, RuleResult]:
+    """List the results that did not pass; complaints count too, since some tools write only these."""
+    results = {result.id: result for result in assessment.rule_results if result.verdict is not Verdict.PASS}
+    for verdict, complaints in ((Verdict.FAIL, assessment.failed), (Verdict.WARN, assessment.warnings)):
+        for complaint in complaints:
+            result = RuleResult(id=complaint.id, verdict=verdict, details=complaint.message)
+            results.setdefault(complaint.id, result)
+    return results
+
+
+def _build_unknown_rules(state: RunState, results: Iterable[dict[str, RuleResult]]) -> dict[str, RunRule]:
+    names = dict.fromkeys(chain.from_iterable(results))
+    return {name: RunRule(id=name, description=name) for name in names if name not in state.criteria.by_id}
+
+
+def _build_row(
+    rule: RunRule, rounds: Sequence[EvaluationEntry], results: Sequence[dict[str, RuleResult]], indexes: Sequence[int]
+) -> dict[str, Any]:
+    pairs = zip(rounds, results, strict=True)
+    row = {
+        "id": reveal_lines(rule.id),
+        "severity": rule.severity.value,
+        "weight": float(rule.weight),
+        "phase": rule.phase.value,
+        "cells": "".join(_choose_cell(rule, item.assessment, by_rule.get(rule.id)) for item, by_rule in pairs),
+        "says": [number for index, group in groupby(indexes) for number in (index, len(list(group)))],
+    }
+    return row | ({"description": _clean(rule.description)} if rule.description != rule.id else {})
+
+
+def _choose_cell(rule: RunRule, assessment: Assessment, result: RuleResult | None) -> str:
+    if result is None:
+        return PASSED if assessment.phase.includes(rule.phase) else INACTIVE
+    if result.verdict is Verdict.FAIL:
+        return FAILED if rule.is_blocking else TRACKED if rule.severity is Severity.INFO else WARNED
+    return OPEN if result.verdict is Verdict.NA else WARNED
+
+
+def _rank_urgency(cells: str) -> tuple[int, int, int]:
+    """Sort rules that fail now first, then those that failed last, then those that always passed."""
+    if not cells:
+        return (9, 0, 0)
+    now = _ORDER.get(cells[-1], 9)
+    last = max(map(cells.rfind, (FAILED, WARNED, TRACKED)))
+    return (now, -last, -sum(map(cells.count, (FAILED, WARNED, TRACKED))))
+
+
+def _add_findings(result: RuleResult, pool: _Pool) -> int:
+    findings = result.findings[:MAX_FINDINGS] or (Finding(expected="", found=result.details),)
+    more = max(0, len(result.findings) - len(findings)) + result.more
+    return pool.add((findings, more), lambda: [[_build_finding(finding, pool.has_room) for finding in findings], more])
+
+
+def _build_finding(finding: Finding, has_room: bool) -> list[str]:
+    """Build the texts of a finding; without room the details are omitted first."""
+    detail = finding.detail if has_room or not finding.detail else OMITTED
+    return [_clean(text) for text in (finding.expected, finding.found, finding.where, detail)]
+
+
+def _clean(text: str) -> str:
+    return reveal_lines(clip_text(text, MAX_TEXT))
+
+
+def _list_critiques(events: Iterable[Event]) -> dict[tuple[int, str], Critique]:
+    """Return the critique of each evaluation; those in the form of another tool are left out."""
+    return {
+        (event.iteration, event.phase.value): event.payload
+        for event in events
+        if isinstance(event.payload, CritiqueDone)
+    }
+
+
+def _index_issues(critique: Critique | None, pool: _Pool) -> dict[str, int]:
+    """Return the index of the first issue that names a rule, by rule."""
+    indexes: dict[str, int] = {}
+    for issue in critique.issues if critique else ():
+        index = pool.add(issue, partial(_build_issue, issue))
+        if index >= 0:
+            indexes = {reveal_lines(name): index for name in (issue.rule_id, *issue.also)} | indexes
+    return indexes
+
+
+def _build_issue(issue: Issue) -> dict[str, Any]:
+    return {
+        "rule": reveal_lines(issue.rule_id),
+        "problem": _clean(issue.problem),
+        "fix": _clean(issue.fix_instruction),
+        "effect": _clean(issue.expected_effect),
+        "lines": _clean(issue.lines),
+        "novelty": f"{issue.novelty.value}, {issue.times} times" if issue.times > 1 else issue.novelty.value,
+    }

@@ -1,0 +1,146 @@
+"""The chart of the scores of a run: all positions in the drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.model.rules import Phase
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import Kind
+from pytest_loop.core.text.wording import list_names
+from pytest_loop.show.job_summary import EvaluationEntry
+from pytest_loop.show.score_section import format_score
+
+HEIGHT = 270
+NARROWEST = 340
+WIDEST = 900
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 48, 46, 36
+_CLOSEST, _WIDEST_STEP = 14, 80
+_LABEL_ROOM = 26
+
+
+@dataclass(frozen=True)
+class Point:
+    """One evaluation in the drawing, with the label below it and a description."""
+
+    x: float
+    y: float
+    label: str
+    description: str
+    is_passed: bool
+    is_void: bool
+    is_best: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """A horizontal line: a grid line, or the threshold of a phase."""
+
+    x: float
+    end: float
+    y: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """The whole drawing in pixels; `switch` is the start of phase B."""
+
+    width: float
+    height: int
+    points: tuple[Point, ...]
+    path: str
+    thresholds: tuple[Line, ...]
+    levels: tuple[Line, ...]
+    switch: float | None
+    description: str
+
+
+def format_label(rounds: Sequence[EvaluationEntry], index: int) -> str:
+    """Return the number of an iteration, with its phase if it was judged in both."""
+    number = rounds[index].iteration
+    is_alone = sum(item.iteration == number for item in rounds[max(0, index - 2) : index + 3]) == 1
+    return str(number) if is_alone else f"{number}{rounds[index].assessment.phase.value}"
+
+
+def build_chart(state: RunState, rounds: Sequence[EvaluationEntry], events: Sequence[Event]) -> Chart | None:
+    """Build the drawing, or return None if nothing was judged."""
+    if not rounds:
+        return None
+    room = WIDEST - _LEFT - _RIGHT
+    step = min(_WIDEST_STEP, max(_CLOSEST, room / len(rounds)))
+    width = max(NARROWEST, _LEFT + _RIGHT + step * len(rounds))
+    positions = [_LEFT + step * (index + 0.5) for index in range(len(rounds))]
+    interval = -(-_LABEL_ROOM // step) if step < _LABEL_ROOM else 1
+    best = _find_best(state, rounds)
+    points = tuple(
+        _build_point(positions[index], rounds, index, is_best=index == best, is_labelled=index % interval == 0)
+        for index in range(len(rounds))
+    )
+    switch = _find_switch(rounds, events, positions, step)
+    return Chart(
+        width=round(width, 1),
+        height=HEIGHT,
+        points=points,
+        path=" ".join(f"{point.x},{point.y}" for point in points if not point.is_void),
+        thresholds=tuple(_list_thresholds(state, switch, width - _RIGHT)),
+        levels=tuple(Line(_LEFT, width - _RIGHT, _compute_y(level), f"{level:g}") for level in (0, 0.25, 0.5, 0.75, 1)),
+        switch=switch,
+        description=_describe(rounds, best),
+    )
+
+
+def _compute_y(score: float) -> float:
+    return round(_TOP + (1 - score) * (HEIGHT - _TOP - _BOTTOM), 1)
+
+
+def _build_point(x: float, rounds: Sequence[EvaluationEntry], index: int, *, is_best: bool, is_labelled: bool) -> Point:
+    iteration, assessment = rounds[index].iteration, rounds[index].assessment
+    verdict = "void" if assessment.void else "passes" if assessment.passed else "fails"
+    score = f"score {format_score(assessment.score)}, {verdict}"
+    rules = f"{assessment.passing} of {assessment.total} rules pass" + (", the best" if is_best else "")
+    return Point(
+        x=round(x, 1),
+        y=_compute_y(assessment.score),
+        label=format_label(rounds, index) if is_labelled else "",
+        description=f"iteration {iteration}, phase {assessment.phase.value}: {score}, {rules}",
+        is_passed=assessment.passed,
+        is_void=assessment.void,
+        is_best=is_best,
+    )
+
+
+def _find_best(state: RunState, rounds: Sequence[EvaluationEntry]) -> int | None:
+    """Return the index of the best evaluation as recorded in the state."""
+    if state.progress.best is None:
+        return None
+    best = (state.progress.best.iteration, state.progress.best.score)
+    keys = [(item.iteration, item.assessment.score) for item in rounds]
+    return len(keys) - 1 - keys[::-1].index(best) if best in keys else None
+
+
+def _find_switch(
+    rounds: Sequence[EvaluationEntry], events: Sequence[Event], positions: Sequence[float], step: float
+) -> float | None:
+    """Return the position between the last evaluation of A and the first of B."""
+    count = sum(item.assessment.phase is Phase.A for item in rounds)
+    if count == len(rounds) and all(event.event != Kind.PHASE_SWITCHED.value for event in events):
+        return None
+    return round((positions[count] if count < len(positions) else positions[-1] + step) - step / 2, 1)
+
+
+def _list_thresholds(state: RunState, switch: float | None, end: float) -> Iterator[Line]:
+    first, second = (float(state.criteria.phase[phase].threshold) for phase in (Phase.A, Phase.B))
+    end_of_a = end if switch is None else switch
+    if end_of_a > _LEFT:
+        yield Line(_LEFT, end_of_a, _compute_y(first), f"A {first:g}")
+    if switch is not None:
+        yield Line(switch, end, _compute_y(second), f"B {second:g}")
+
+
+def _describe(rounds: Sequence[EvaluationEntry], best: int | None) -> str:
+    scores = list_names([f"{format_score(item.assessment.score)} in iteration {item.iteration}" for item in rounds], 20)
+    highest = f" The best is iteration {rounds[best].iteration}." if best is not None else ""
+    return f"Score over {len(rounds)} evaluations: {scores}.{highest}"

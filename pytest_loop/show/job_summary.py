@@ -1,0 +1,163 @@
+"""The job summary of a run in Markdown: scores, fixes, blockers, stop reason and next command.
+
+Foreign text appears only in code spans of one line, so that nothing in it is read as Markdown or HTML.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_loop.core.events.event import Event
+from pytest_loop.core.events.run_payloads import EvaluationDone
+from pytest_loop.core.model.evaluation import Assessment, Complaint, SealFinding
+from pytest_loop.core.model.run_state import RunState
+from pytest_loop.core.model.vocabulary import parse_reason
+from pytest_loop.core.reporting.outcome import ask_question, describe_pattern
+from pytest_loop.core.text.lengths import shorten
+from pytest_loop.core.text.wording import format_count, limit_lines, list_names
+from pytest_loop.show.run_text import format_resume_command
+from pytest_loop.show.score_section import format_score
+
+VARIABLE = "GITHUB_STEP_SUMMARY"
+# With these limits a summary stays far below the megabyte that GitHub accepts.
+MAX_ROUNDS = 20
+MAX_NAMES = 5
+MAX_BLOCKERS = 10
+MAX_NAME = 160
+MAX_TEXT = 400
+
+
+@dataclass(frozen=True)
+class EvaluationEntry:
+    """One evaluation, and the rules that were fixed since the one before."""
+
+    iteration: int
+    assessment: Assessment
+    fixed: tuple[str, ...] = ()
+
+
+def list_evaluations(events: Iterable[Event]) -> list[EvaluationEntry]:
+    """List the evaluations of a run; a void one fixes nothing, and nothing is compared with it."""
+    rounds: list[EvaluationEntry] = []
+    unmet: frozenset[str] = frozenset()
+    for event in events:
+        if not isinstance(event.payload, EvaluationDone):
+            continue
+        assessment = event.payload.in_phase(event.phase)
+        fixed = () if assessment.void else tuple(sorted(unmet - assessment.unmet))
+        rounds.append(EvaluationEntry(event.iteration, assessment, fixed))
+        unmet = unmet if assessment.void else assessment.unmet
+    return rounds
+
+
+def render_summary(state: RunState, events: Iterable[Event]) -> str:
+    """Render the whole summary."""
+    blocks = (
+        _render_head(state),
+        _render_scores(list_evaluations(events)),
+        _render_blockers(state),
+        _render_findings(state),
+        _render_end(state),
+    )
+    return "\n\n".join("\n".join(lines) for block in blocks if (lines := list(block))) + "\n"
+
+
+def append_summary(text: str, environment: Mapping[str, str]) -> str:
+    """Append to the file that GitHub shows, if there is one; return an error message, which ends no run."""
+    if not environment.get(VARIABLE):
+        return ""
+    try:
+        with Path(environment[VARIABLE]).open("a", encoding="utf-8", errors="replace") as file:
+            file.write(f"{text}\n")
+    except (OSError, ValueError) as error:
+        return f"the job summary could not be written: {getattr(error, 'strerror', None) or error}"
+    return ""
+
+
+def format_code(text: str, limit: int = MAX_NAME) -> str:
+    """Format a text as a code span, fenced by more backticks than it contains in a row."""
+    inside = shorten(text, limit) or " "
+    fence = "`" * (max(map(len, re.findall("`+", inside)), default=0) + 1)
+    space = " " if "`" in (inside[0], inside[-1]) else ""
+    return f"{fence}{space}{inside}{space}{fence}"
+
+
+def _list_names(names: Sequence[str]) -> str:
+    return list_names([format_code(name) for name in names], MAX_NAMES)
+
+
+def _render_head(state: RunState) -> Iterator[str]:
+    yield f"## pytest-loop: {state.status.value}"
+    yield ""
+    why = f" because of {format_code(state.stop.reason)}" if state.stop.reason else ""
+    where = f"iteration {state.iteration} of {state.max_iterations}, phase {state.phase.value}"
+    task = format_code(state.task.prompt)
+    yield f"{format_code(state.task_alias)} is {state.status.value}{why} in {where}. The task: {task}"
+
+
+def _render_scores(rounds: Sequence[EvaluationEntry]) -> Iterator[str]:
+    """Render the table, which has no foreign text."""
+    shown = rounds[-MAX_ROUNDS:]
+    if shown:
+        yield "| iteration | phase | score | verdict | rules that pass | fixed | broken |"
+        yield "|---:|:---:|---:|:---:|---:|---:|---:|"
+    for item in shown:
+        assessment = item.assessment
+        score = format_score(assessment.score)
+        counts = f"{assessment.passing} of {assessment.total} | {len(item.fixed)} | {len(assessment.regressions)}"
+        verdict = "void" if assessment.void else "pass" if assessment.passed else "fail"
+        yield f"| {item.iteration} | {assessment.phase.value} | {score} | {verdict} | {counts} |"
+    if len(rounds) > len(shown):
+        yield ""
+        yield f"{len(rounds) - len(shown)} earlier evaluations are left out."
+    changed = [item for item in shown if item.fixed or item.assessment.regressions]
+    if changed:
+        yield ""
+    for item in changed:
+        regressions = item.assessment.regressions
+        fixed = f"fixed {_list_names(item.fixed)}" if item.fixed else ""
+        broken = f"passed before and fail now: {_list_names(regressions)}" if regressions else ""
+        yield f"- iteration {item.iteration}: {'; '.join(filter(None, (fixed, broken)))}"
+
+
+def _render_blockers(state: RunState) -> Iterator[str]:
+    failed = state.evaluation.failed if state.evaluation else ()
+    if not failed:
+        return
+    yield f"### What blocks: {format_count(len(failed), 'rule')}"
+    yield ""
+    yield from limit_lines([_describe_failure(complaint) for complaint in failed], MAX_BLOCKERS)
+
+
+def _describe_failure(complaint: Complaint) -> str:
+    return f"- {format_code(complaint.id)}" + (
+        f": {format_code(complaint.message, MAX_TEXT)}" if complaint.message else ""
+    )
+
+
+def _render_findings(state: RunState) -> Iterator[str]:
+    findings = state.evaluation.findings if state.evaluation else ()
+    if not findings:
+        return
+    yield "### The judge was tampered with"
+    yield ""
+    yield from limit_lines([_describe_finding(finding) for finding in findings], MAX_BLOCKERS)
+
+
+def _describe_finding(finding: SealFinding) -> str:
+    words = (finding.kind, finding.path or finding.rule, finding.detail)
+    return f"- {' '.join(format_code(word, MAX_TEXT) for word in words if word)}"
+
+
+def _render_end(state: RunState) -> Iterator[str]:
+    if state.stop.passed:
+        return
+    yield "### What comes next"
+    yield ""
+    if state.is_over:
+        yield f"- pattern: {describe_pattern(state)}"
+        yield f"- question: {format_code(ask_question(state, parse_reason(state.stop.reason)), MAX_TEXT)}"
+    yield f"- go on: {format_code(format_resume_command(state), MAX_TEXT)}"
