@@ -113,7 +113,7 @@ def _is_blocked(state: RunState) -> bool:
 
 
 def _is_stop_requested(state: RunState) -> bool:
-    """A person, a plugin or a signal requested the stop."""
+    """A stop was requested."""
     return bool(state.signals.stop_request)
 
 
