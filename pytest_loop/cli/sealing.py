@@ -6,7 +6,7 @@ import secrets
 from typing import NamedTuple
 
 from pytest_loop.cli.draft import Draft
-from pytest_loop.core.judging.draft import apply_baseline, is_module_rule, is_test_rule
+from pytest_loop.core.judging.run_draft import apply_baseline, is_module_rule, is_test_rule
 from pytest_loop.core.model.evaluation import Sealed
 from pytest_loop.core.model.rules import Outcome, Phase
 from pytest_loop.core.model.run_state import RunState

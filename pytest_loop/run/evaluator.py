@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.judging.draft import is_module_rule, is_test_rule
+from pytest_loop.core.judging.run_draft import is_module_rule, is_test_rule
 from pytest_loop.core.judging.tampering import (
     find_copied_literals,
     find_suspicious_changes,

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_loop.agents import prompts
 from pytest_loop.core.events.experiment_payloads import ExperimentStarted
-from pytest_loop.core.judging.draft import build_run_criteria
+from pytest_loop.core.judging.run_draft import build_run_criteria
 from pytest_loop.core.model.evaluation import Sealed
 from pytest_loop.core.model.rules import Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria
