@@ -102,6 +102,7 @@ def measured(folder: Path, rules: int, iterations: int) -> list[float]:
 
     quiet: Any = SimpleNamespace(
         pytest_loop_event=lambda **_: None,
+        pytest_loop_score=lambda **_: None,
         pytest_loop_critique=lambda **_: None,
         pytest_loop_make_prompt=lambda **_: None,
         pytest_loop_should_stop=lambda **_: None,
