@@ -1,4 +1,4 @@
-"""Agent loops as pytest sessions: rules are judged like tests, and improved until they pass."""
+"""Agent loops as pytest sessions: rules are tests, and agents edit until they pass."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Loaded when asked for: an installed but unused plugin must cost nothing at start-up.
+# Imported on first use: the plugin must cost nothing in sessions that do not use it.
 _PUBLIC = {
     "AgentReply": "pytest_loop.agents.protocol",
     "AgentRequest": "pytest_loop.agents.protocol",

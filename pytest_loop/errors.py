@@ -1,4 +1,4 @@
-"""Everything that can go wrong, by whose fault it is."""
+"""Exceptions by whose fault they are."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from typing import NamedTuple
 
 
 class LoopError(Exception):
-    """The root of the tree; its text is written for the person who reads it."""
+    """The base class; its text is a message for the user."""
 
 
 class CheckError(LoopError):
-    """A check could not be carried out: says nothing about the artifact, and is never a pass."""
+    """A check could not be executed: no statement about the artifact, and never a pass."""
 
 
 class NotJudgedError(LoopError):
-    """Nobody can judge this rule here (no agent, no person): an assumption until somebody does."""
+    """No agent and no user can judge this rule here: it is an assumption until one does."""
 
 
 class SavedFileError(LoopError):
-    """A file that an earlier session wrote cannot be used."""
+    """A file of an earlier session cannot be used."""
 
 
 class Problem(NamedTuple):
-    """One thing wrong with a file, at a line."""
+    """One problem in a file, with its line."""
 
     path: str
     line: int
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 class FileError(LoopError):
-    """A file that a person wrote cannot be used; every problem in it is listed."""
+    """A file of the user cannot be used; the text lists every problem."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = sorted(problems, key=lambda problem: (problem.path, problem.line))
@@ -49,8 +49,8 @@ class ManifestError(FileError):
 
 
 class StateError(LoopError):
-    """The files of a run cannot be read or written; its text says what to do."""
+    """The files of a run cannot be read or written; the text says what to do."""
 
 
 class BusyError(StateError):
-    """Another process is working on this run."""
+    """Another process owns this run."""

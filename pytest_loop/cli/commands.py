@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -67,15 +66,11 @@ class Commands:
     def _find_run(self, alias: str | None = None) -> RunFiles:
         return find_run(self.store, self.settings.start.alias or alias)
 
-    def _print(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.console.print_line(line)
-
     def _write_json(self, data: Any) -> None:
         write_json(data, self.settings.output.json, self.console.print_line)
 
     def _print_damage(self, history: History) -> None:
-        self._print(f"damage: {problem}" for problem in history.damage)
+        self.console.print_lines(f"damage: {problem}" for problem in history.damage)
 
     def _show_status(self) -> int:
         files = self._find_run(self.settings.commands.status)
@@ -84,17 +79,19 @@ class Commands:
             self._write_json(build_result(files, state, history))
             return 0
         if self.settings.output.status_block:
-            self._print(render_status_block(state, run_text.describe_next_step(state)))
+            self.console.print_lines(render_status_block(state, run_text.describe_next_step(state)))
             return 0
-        self._print(run_tables.render_status_table([(state, describe_status(state, files))], is_detailed=True))
-        self._print([run_text.render_breakers(state)])
+        self.console.print_lines(
+            run_tables.render_status_table([(state, describe_status(state, files))], is_detailed=True)
+        )
+        self.console.print_line(run_text.render_breakers(state))
         self._print_damage(history)
         if state.is_over:
-            self._print(run_text.render_end(state))
+            self.console.print_lines(run_text.render_end(state))
         else:
             is_left = describe_condition(state, files)
-            self._print(
-                [f"go on: {run_text.format_resume_command(state)}" if is_left else f"working: process {files.pid}"]
+            self.console.print_line(
+                f"go on: {run_text.format_resume_command(state)}" if is_left else f"working: process {files.pid}"
             )
         return 0
 
@@ -112,16 +109,16 @@ class Commands:
             self._write_json([*(build_result(*run) for run in runs), *unreadable])
             return 0
         if not runs and not errors:
-            self._print([f"there is no run in {self.store.root}"])
+            self.console.print_line(f"there is no run in {self.store.root}")
         if runs:
             states = ((run.state, describe_status(run.state, run.files)) for run in runs)
-            self._print(run_tables.render_status_table(states, is_detailed=False))
-        self._print(f"{alias}: {error}" for alias, error in errors.items())
+            self.console.print_lines(run_tables.render_status_table(states, is_detailed=False))
+        self.console.print_lines(f"{alias}: {error}" for alias, error in errors.items())
         return 0
 
     def _list_agents(self) -> int:
         clients = find_clients()
-        self._print(render_client_lines(clients))
+        self.console.print_lines(render_client_lines(clients))
         if self.settings.output.json:
             self._write_json([client.model_dump(mode="json") for client in clients])
         return 0
@@ -141,7 +138,7 @@ class Commands:
             )
             return 0
         lines = (*run_tables.render_history(history.events), *run_tables.render_iterations(state, records))
-        self._print(line.rstrip() for line in lines)
+        self.console.print_lines(line.rstrip() for line in lines)
         self._print_damage(history)
         return 0
 
@@ -162,9 +159,9 @@ class Commands:
     def _infer(self) -> int:
         proposal = infer_criteria(parse_task(self.settings.commands.infer or ""), read_project(self.store.project))
         if isinstance(proposal, Refusal):
-            self._print([str(proposal)])
+            self.console.print_line(str(proposal))
             return int(pytest.ExitCode.USAGE_ERROR)
-        self._print([render_proposal(proposal).rstrip("\n")])
+        self.console.print_line(render_proposal(proposal).rstrip("\n"))
         return 0
 
     def _stop(self) -> int:
@@ -173,11 +170,11 @@ class Commands:
         reason = Reason.USER_STOP.value if stop in (None, NO_VALUE) else str(stop)
         if files.is_busy:
             files.request_stop(reason)
-            self._print([f"asked {files.alias} to stop ({reason})"])
+            self.console.print_line(f"asked {files.alias} to stop ({reason})")
         elif earlier := self._stop_idle_run(files, reason):
-            self._print([f"{files.alias} is over already: {earlier.status.value}, {earlier.stop.reason}"])
+            self.console.print_line(f"{files.alias} is over already: {earlier.status.value}, {earlier.stop.reason}")
         else:
-            self._print([f"stopped {files.alias} ({reason})"])
+            self.console.print_line(f"stopped {files.alias} ({reason})")
         if self.settings.output.json:
             self._write_json(build_result(files, *files.read()))
         return 0
@@ -217,33 +214,34 @@ class Commands:
             result = restore.restore_iteration(project, history.events, iteration)
         finally:
             project.close()
-        self._print(f"{path}: {reason}" for path, reason in result.lost)
+        self.console.print_lines(f"{path}: {reason}" for path, reason in result.lost)
         counts = f"{len(result.restored)} written, {len(result.removed)} removed"
-        self._print([f"the files are those of iteration {iteration} of {files.alias}: {counts}"])
+        self.console.print_line(f"the files are those of iteration {iteration} of {files.alias}: {counts}")
         return 1 if result.lost else 0
 
     def _clean(self) -> int:
         alias = str(self.settings.commands.clean)
         runs = self.store.list_runs() if alias == "all" else [self.store.get_existing_run(alias)]
-        kept = [files.alias for files in runs if files.is_busy]
-        self._print(
-            f"{alias} is running and stays: stop it first with --loop-stop --loop-alias {alias}" for alias in kept
+        active = [files.alias for files in runs if files.is_busy]
+        self.console.print_lines(
+            f"{alias} is running and stays: stop it first with --loop-stop --loop-alias {alias}" for alias in active
         )
-        idle = [files for files in runs if files.alias not in kept]
+        idle = [files for files in runs if files.alias not in active]
         names = [files.alias for files in idle]
+        remaining = active
         can_delete = self.settings.start.yes or not idle
         if not can_delete and not self.console.confirm(f"delete {', '.join(names)} for good?"):
-            self._print(["nothing was deleted; --loop-yes deletes without asking"])
-            kept, names, idle = [*kept, *names], [], []
+            self.console.print_line("nothing was deleted; --loop-yes deletes without asking")
+            remaining, names, idle = [*active, *names], [], []
         for files in idle:
             self._delete_run(files)
         if names:
-            self._print([f"deleted {', '.join(names)}"])
+            self.console.print_line(f"deleted {', '.join(names)}")
         elif not runs:
-            self._print([f"there is no run in {self.store.root}"])
+            self.console.print_line(f"there is no run in {self.store.root}")
         if self.settings.output.json:
-            self._write_json({"deleted": names, "kept": kept})
-        return 1 if kept else 0
+            self._write_json({"deleted": names, "kept": remaining})
+        return 1 if remaining else 0
 
     def _delete_run(self, files: RunFiles) -> None:
         run = read_run(files)

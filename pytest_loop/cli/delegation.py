@@ -32,7 +32,7 @@ class Delegation:
     settings: Settings
     console: Console
 
-    def run_if_needed(self) -> int | None:
+    def delegate(self) -> int | None:
         """Return the exit code of the other process; None if this process is the right one."""
         settings = self.settings
         if settings.commands.resume is not None:

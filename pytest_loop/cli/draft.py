@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_loop.cli.session_arguments import build_judging_arguments, find_artifact
 from pytest_loop.cli.task import TaskContext, check_measurable, infer_rules
 from pytest_loop.core.judging.draft import add_module_rules, build_run_criteria
-from pytest_loop.core.model.rules import TESTS_SOURCE, Criteria, Phase, Plan
+from pytest_loop.core.model.rules import TESTS_SOURCE, Criteria, Phase, SessionPlan
 from pytest_loop.core.model.run_state import Breakers, Limits, Progress, RunState, Setup, Task
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.model.vocabulary import Target
@@ -36,7 +36,7 @@ class Draft:
     context: TaskContext
     artifact: Path
     session: SubprocessSession
-    plan: Plan
+    plan: SessionPlan
     rule_file: Path | None = None
 
     @property
@@ -127,7 +127,7 @@ def make_draft(settings: Settings, context: TaskContext, files: RunFiles, sessio
     return Draft(settings, context, artifact, session, _require_rules(plan), files.rules)
 
 
-def collect_rules(session: Session, artifact: Path) -> Plan:
+def collect_rules(session: Session, artifact: Path) -> SessionPlan:
     """Return the rules that a session collects, if any; raises `StateError` if a rule file cannot be read."""
     try:
         order = SessionOrder(artifact=str(artifact), phase=Phase.B)
@@ -137,11 +137,13 @@ def collect_rules(session: Session, artifact: Path) -> Plan:
     problems = [text for path, text in judgement.problems.items() if path.endswith(tuple(FORMATS))]
     if problems:
         raise StateError("the rules cannot be collected:\n" + "\n".join(problems))
-    plan = add_module_rules(judgement.plan or Plan(), (path for path in judgement.problems if path.endswith(".py")))
-    return plan if any(criteria.rules for criteria in plan.criteria) else Plan()
+    plan = add_module_rules(
+        judgement.plan or SessionPlan(), (path for path in judgement.problems if path.endswith(".py"))
+    )
+    return plan if any(criteria.rules for criteria in plan.criteria) else SessionPlan()
 
 
-def _require_rules(plan: Plan) -> Plan:
+def _require_rules(plan: SessionPlan) -> SessionPlan:
     if not plan.criteria:
         raise NothingToJudgeError("there is nothing to judge: name rules with --loop-rules, --loop-template or paths")
     return plan

@@ -6,7 +6,6 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,7 +112,7 @@ class Start:
 
     def _execute(self) -> int:
         delegation = Delegation(self.store, self.settings, self.console)
-        exit_code = delegation.run_if_needed()
+        exit_code = delegation.delegate()
         if exit_code is not None:
             return exit_code
         if self.is_started:
@@ -160,9 +159,9 @@ class Start:
                 state, allow, draft.context.project, says_when_done=draft.context.says_when_done
             )
             state = state.replace(draft=readiness.confirmed_draft)
-            self._print(run_text.render_draft(state, draft.find_origins(state)))
-            self._print(readiness.render_lines())
-            self._print(draft.context.render_notes())
+            self.console.print_lines(run_text.render_draft(state, draft.find_origins(state)))
+            self.console.print_lines(readiness.render_lines())
+            self.console.print_lines(draft.context.render_notes())
             state = self._confirm(state, readiness.question)
         except BaseException:
             self._discard(files)
@@ -180,7 +179,7 @@ class Start:
             state, self.project = experiment.begin(files, session, agents)
             self.sessions.cache_bytecode(is_new=True)
             state = EXPERIMENT_MACHINE.begin(state)
-            self._print(experiment_text.render_experiment_draft(state))
+            self.console.print_lines(experiment_text.render_experiment_draft(state))
             state = self._confirm(state, "start?")
         except BaseException:
             self._discard(files)
@@ -213,7 +212,7 @@ class Start:
 
     def _confirm(self, state: State, question: str) -> State:
         """Return the state with what confirmed it; raises `KeyboardInterrupt` if the user declines."""
-        self._print(list_unobservable_limits(state.setup.agents, state.setup.limits))
+        self.console.print_lines(list_unobservable_limits(state.setup.agents, state.setup.limits))
         if self.is_detached:
             self.console.print_line("works       in the background")
         if self.settings.start.yes:
@@ -244,7 +243,3 @@ class Start:
         if self.project:
             self.project.discard()
         files.remove_rules()
-
-    def _print(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.console.print_line(line)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pytest_loop.core.text.wording import format_count
-from pytest_loop.inference.task_words import METRIC, PATH, find_concrete_objects, find_content_words
+from pytest_loop.inference.task_intent import METRIC, PATH, find_concrete_objects, find_content_words
 
 RUNS_ALONE = 8
 IS_CLEAR = 5

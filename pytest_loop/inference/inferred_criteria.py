@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Sequence
+import shutil
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 from pytest_loop.inference.command_candidate import Candidate, Source
-from pytest_loop.inference.command_lines import normalize_command, strip_wrappers
+from pytest_loop.inference.command_lines import (
+    COVERAGE_PLUGIN,
+    list_requirements,
+    normalize_command,
+    strip_wrappers,
+)
 from pytest_loop.inference.data_files import collect_strings, get_mapping
 from pytest_loop.inference.project_files import Project, join_folder
 from pytest_loop.inference.proposal import Criterion, build_command_check, build_run_options
-from pytest_loop.inference.shell_script import needs_shell
+from pytest_loop.inference.shell_script import Step, needs_shell, split_steps
 from pytest_loop.inference.task_intent import Threshold
 from pytest_loop.inference.tool_purposes import Purpose
 
@@ -168,3 +175,52 @@ def assign_distinct_ids(criteria: Sequence[Criterion]) -> tuple[Criterion, ...]:
             number += 1
         by_id[name] = replace(criterion, id=name)
     return tuple(by_id.values())
+
+
+# -- installed tools
+
+# Finds a program by its name, a module by `python -m NAME`, a plugin by its distribution; None if it is absent.
+Find = Callable[[str], str | None]
+_MODULE = "python -m "
+
+
+def find_installed(name: str) -> str | None:
+    """Find a program, module or plugin in the environment of this process."""
+    if name == COVERAGE_PLUGIN:
+        name = f"{_MODULE}pytest_cov"
+    if not name.startswith(_MODULE):
+        return shutil.which(name)
+    try:  # only the top package: finding a submodule would import it
+        return name if find_spec(name.removeprefix(_MODULE).partition(".")[0]) else None
+    except ValueError:
+        return None
+
+
+def mark_missing_tool(criterion: Criterion, project: Project, find: Find) -> Criterion:
+    """Return the criterion with the first tool that its command needs and that is absent.
+
+    Tests that pytest collects need only its plugins. Without tox or nox, pytest runs the project's tests directly.
+    """
+    is_collected = criterion.is_project_tests or (isinstance(criterion.check, dict) and "tests" in criterion.check)
+    required = (
+        name
+        for step in split_steps(criterion.command)
+        for name in list_requirements(step.command)
+        if not _is_in_project(name, step, project) and (name == COVERAGE_PLUGIN or not is_collected)
+    )
+    missing = next((name for name in required if find(name) is None), "")
+    runner = missing.removeprefix(_MODULE)
+    can_run_tests = bool(project.find_python_tests()) and not needs_shell(criterion.command)
+    if runner in ("tox", "nox") and criterion.id == TESTS_PASS and can_run_tests:
+        description = f"the tests pass (`pytest`, for {runner} is not here)"
+        return replace(criterion, description=description, command="pytest", check=None)
+    return replace(criterion, missing_tool=missing)
+
+
+def _is_in_project(name: str, step: Step, project: Project) -> bool:
+    """Return whether a requirement is a script or a module of the project."""
+    if name.startswith(_MODULE):
+        top = name.removeprefix(_MODULE).partition(".")[0]
+        places = (join_folder(folder, top) for folder in (step.folder, join_folder(step.folder, "src")))
+        return any(path == f"{place}.py" or path.startswith(f"{place}/") for place in places for path in project.files)
+    return "/" in name and join_folder(step.folder, name.removeprefix("./")) in project.files

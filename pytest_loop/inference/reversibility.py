@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pytest_loop.inference.clarity import DraftRule
-from pytest_loop.inference.task_words import PATH
+from pytest_loop.inference.task_intent import PATH
 
 MIN_MUST_NOT_RULES = 2
 

@@ -13,27 +13,23 @@ from pytest_loop.inference.command_candidate import Candidate, Confidence, Goal,
 from pytest_loop.inference.command_lines import classify_command
 from pytest_loop.inference.inferred_criteria import (
     DEFAULT_COVERAGE,
+    Find,
     assign_distinct_ids,
     build_change_criterion,
     build_criterion,
     build_tests_exist,
+    find_installed,
     find_whole_suite_targets,
+    mark_missing_tool,
     read_coverage_threshold,
 )
-from pytest_loop.inference.installed_tools import Find, find_installed, mark_missing_tool
 from pytest_loop.inference.project_files import Project, is_loop_file
 from pytest_loop.inference.proposal import Alternative, Criterion, Proposal
 from pytest_loop.inference.sources import find_candidates
 from pytest_loop.inference.sources.project_documents import UseCase, find_ci_demand, find_use_cases
 from pytest_loop.inference.task_intent import PURPOSES, Intent, Threshold, classify_task, is_measured
 from pytest_loop.inference.task_phrases import ParsedTask
-from pytest_loop.inference.task_refusal import (
-    Refusal,
-    find_gaps,
-    refuse_unclear,
-    refuse_unverifiable,
-    suggest_rewordings,
-)
+from pytest_loop.inference.task_refusal import Refusal, TaskAdvisor, find_gaps
 from pytest_loop.inference.tool_purposes import Purpose
 
 _GATE_PURPOSES = (Purpose.TEST, Purpose.BUILD, Purpose.LINT, Purpose.TYPES)
@@ -62,13 +58,17 @@ class _Inference:
     def candidates(self) -> list[Candidate]:
         return find_candidates(self.project)
 
+    @property
+    def advisor(self) -> TaskAdvisor:
+        return TaskAdvisor(self.task, self.intent, self.project, self.candidates)
+
     def infer(self) -> Proposal | Refusal:
         if self.task.commands:
             return self._propose_commands()
         if use_cases := find_use_cases(self.project, self.task.text):
             return self._propose_use_cases(use_cases)
         if gaps := find_gaps(self.task, self.intent):
-            return refuse_unclear(self.task, gaps, self.project, self.candidates)
+            return self.advisor.refuse_unclear(gaps)
         return self._propose_class()
 
     def _propose_commands(self) -> Proposal:
@@ -129,7 +129,7 @@ class _Inference:
             choices = [choice for choice in choices if not choice.is_guess] or choices
         criteria = self._build_criteria(choices)
         if not criteria and not self.project.is_versioned:
-            return refuse_unverifiable(self.task, self.intent, self.project, self.candidates)
+            return self.advisor.refuse_unverifiable()
         if not criteria:
             reasons = (*reasons, "nothing in the project verifies this: only a change can be seen")
             criteria = [build_change_criterion()]
@@ -160,9 +160,6 @@ class _Inference:
             for choice in choices
             for candidate, reason in choice.rejected
         )
-        rewordings: tuple[str, ...] = ()
-        if confidence is Confidence.LOW:
-            rewordings = suggest_rewordings(self.task, self.intent, self.project, self.candidates)
         return Proposal(
             goal,
             tuple(mark_missing_tool(criterion, self.project, self.find) for criterion in assign_distinct_ids(criteria)),
@@ -171,7 +168,7 @@ class _Inference:
             alternatives=tuple(dict.fromkeys(rejected)),
             warnings=warnings,
             unmeasured=unmeasured,
-            rewordings=rewordings,
+            rewordings=self.advisor.suggest_rewordings() if confidence is Confidence.LOW else (),
             max_iterations=self.task.iteration_limit or self.intent.iteration_cap,
         )
 

@@ -11,9 +11,8 @@ from pytest_loop.core.text.lengths import shorten
 from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Goal
 from pytest_loop.inference.inferred_criteria import DEFAULT_COVERAGE, render_command
 from pytest_loop.inference.project_files import Project
-from pytest_loop.inference.task_intent import Intent, is_measured
+from pytest_loop.inference.task_intent import METRIC, Intent, find_content_words, is_measured
 from pytest_loop.inference.task_phrases import ParsedTask
-from pytest_loop.inference.task_words import METRIC, find_content_words
 from pytest_loop.inference.tool_purposes import Purpose
 
 REWORDINGS = 3
@@ -37,6 +36,7 @@ _USUAL_COMMANDS = {
     Purpose.BUILD: "make build",
     Purpose.DOCS: "interrogate --fail-under 80 .",
 }
+_FIXABLE = {Purpose.LINT: "lint", Purpose.TYPES: "the type errors", Purpose.BUILD: "the build"}
 
 
 @dataclass(frozen=True)
@@ -86,84 +86,87 @@ def _find_vague_condition(task: str) -> str:
     return ""
 
 
-def refuse_unclear(
-    task: ParsedTask, gaps: tuple[str, ...], project: Project, candidates: Sequence[Candidate]
-) -> Refusal:
-    """Refuse a task that does not say what to do or when it is done."""
-    rewordings = dict.fromkeys(_list_project_tasks(project, candidates))
-    return Refusal(shorten(task.text), gaps, tuple(rewordings)[:REWORDINGS])
+@dataclass(frozen=True)
+class TaskAdvisor:
+    """Refuses tasks and suggests rewordings made of the commands and files of one project."""
 
+    task: ParsedTask
+    intent: Intent
+    project: Project
+    candidates: Sequence[Candidate]
 
-def refuse_unverifiable(task: ParsedTask, intent: Intent, project: Project, candidates: Sequence[Candidate]) -> Refusal:
-    """Refuse a clear task in a project in which nothing is verified."""
-    purposes = ", ".join(purpose.value for purpose in intent.purposes)
-    gap = f"a command that verifies it ({purposes}): nothing here does, and outside of git no change can be seen either"
-    return Refusal(shorten(task.text), (gap,), suggest_rewordings(task, intent, project, candidates))
+    def refuse_unclear(self, gaps: tuple[str, ...]) -> Refusal:
+        """Refuse a task that does not say what to do or when it is done."""
+        return Refusal(shorten(self.task.text), gaps, _limit(self._list_project_tasks()))
 
+    def refuse_unverifiable(self) -> Refusal:
+        """Refuse a clear task in a project in which nothing is verified."""
+        purposes = ", ".join(purpose.value for purpose in self.intent.purposes)
+        gap = f"a command that verifies it ({purposes})"
+        reason = "nothing here does, and outside of git no change can be seen either"
+        return Refusal(shorten(self.task.text), (f"{gap}: {reason}",), self.suggest_rewordings())
 
-def suggest_rewordings(
-    task: ParsedTask, intent: Intent, project: Project, candidates: Sequence[Candidate]
-) -> tuple[str, ...]:
-    """Suggest three tasks with a command that decides them, the closest to the original first."""
-    suggestions = (*_list_similar_tasks(task, intent, candidates), *_list_project_tasks(project, candidates))
-    return tuple(dict.fromkeys(suggestions))[:REWORDINGS]
+    def suggest_rewordings(self) -> tuple[str, ...]:
+        """Suggest three tasks with a command that decides them, the closest to the original first."""
+        return _limit((*self._list_similar_tasks(), *self._list_project_tasks()))
 
+    def _list_similar_tasks(self) -> Iterable[str]:
+        """Yield the task with commands of the project, or with usual commands if it has none."""
+        tests = self._find_root_command(Purpose.TEST)
+        if tests and self.task.completion and not is_measured(self.task.completion):
+            yield f"add a test that {self.task.completion}, and fix it until `{tests}` passes"
+        for purpose in self.intent.purposes:
+            for command in self._list_commands(purpose)[:2]:
+                if purpose is Purpose.COVERAGE:
+                    threshold = self.intent.threshold or DEFAULT_COVERAGE
+                    yield f"loop until coverage {threshold.op} {threshold.value:g} %, as `{command}` prints it"
+                else:
+                    yield f"{shorten(self.task.task)} until `{command}` passes"
 
-def _list_similar_tasks(task: ParsedTask, intent: Intent, candidates: Sequence[Candidate]) -> Iterable[str]:
-    """Yield the task with commands of the project, or with usual commands if it has none."""
-    tests = _find_root_command(Purpose.TEST, candidates)
-    if tests and task.completion and not is_measured(task.completion):
-        yield f"add a test that {task.completion}, and fix it until `{tests}` passes"
-    for purpose in intent.purposes:
-        ranked = _rank(purpose, candidates)
+    def _list_commands(self, purpose: Purpose) -> list[str]:
+        """Return commands of the project, or else the usual one if it may exist: no tests for failing tests."""
+        ranked = self._rank(purpose)
         offered = [
-            render_command(candidate) for candidate in ranked if not (candidate.is_guess and intent.is_ambiguous)
+            render_command(candidate) for candidate in ranked if not (candidate.is_guess and self.intent.is_ambiguous)
         ]
-        for command in (offered or _list_usual_commands(purpose, intent, candidates))[:2]:
-            if purpose is Purpose.COVERAGE:
-                threshold = intent.threshold or DEFAULT_COVERAGE
-                yield f"loop until coverage {threshold.op} {threshold.value:g} %, as `{command}` prints it"
-            else:
-                yield f"{shorten(task.task)} until `{command}` passes"
+        is_foreign = self.intent.goal is not Goal.BUILD_PASS if purpose is Purpose.BUILD else bool(self.candidates)
+        usual = [] if is_foreign or self.intent.goal is Goal.TEST_PASS else [_USUAL_COMMANDS[purpose]]
+        return offered or usual
+
+    def _list_project_tasks(self) -> Iterable[str]:
+        """Yield tasks for this project; the last three hold for any project."""
+        commands = {purpose: command for purpose in Purpose if (command := self._find_root_command(purpose))}
+        module = _find_module(self.project)
+        tests, lint = commands.get(Purpose.TEST), commands.get(Purpose.LINT)
+        if tests and self.project.find_tests():
+            yield f"fix the failing tests until `{tests}` passes"
+        if tests and module:
+            yield f"refactor {module} until " + (f"`{tests}` and `{lint}` pass" if lint else f"`{tests}` passes")
+        for purpose, target in _FIXABLE.items():
+            if purpose in commands:
+                yield f"fix {target} until `{commands[purpose]}` passes"
+        if module:
+            yield f"write tests for {module} until `{tests or 'pytest'}` passes"
+        yield "write tests/test_first.py until `pytest` passes"
+        yield "add a Makefile with a target `check` until `make check` passes"
+        yield "fix lint until `pre-commit run --all-files` passes"
+
+    def _find_root_command(self, purpose: Purpose) -> str | None:
+        ranked = self._rank(purpose)
+        return next((candidate.command for candidate in ranked if not (candidate.is_guess or candidate.folder)), None)
+
+    def _rank(self, purpose: Purpose) -> list[Candidate]:
+        """Return the commands for a purpose, the most trusted first and guesses last."""
+        relevant = (
+            candidate for candidate in self.candidates if candidate.purpose is purpose and not candidate.is_trivial
+        )
+        return sorted(
+            relevant, key=lambda candidate: (candidate.is_guess, TRUST_ORDER.index(candidate.layer), candidate.rank)
+        )
 
 
-def _list_usual_commands(purpose: Purpose, intent: Intent, candidates: Sequence[Candidate]) -> list[str]:
-    """Return the usual command for a purpose if it may exist: no tests for a task about failing tests."""
-    is_foreign = intent.goal is not Goal.BUILD_PASS if purpose is Purpose.BUILD else bool(candidates)
-    return [] if is_foreign or intent.goal is Goal.TEST_PASS else [_USUAL_COMMANDS[purpose]]
-
-
-def _list_project_tasks(project: Project, candidates: Sequence[Candidate]) -> Iterable[str]:
-    """Yield tasks for this project; the last three hold for any project."""
-    commands = {purpose: command for purpose in Purpose if (command := _find_root_command(purpose, candidates))}
-    module = _find_module(project)
-    tests = commands.get(Purpose.TEST)
-    if tests and project.find_tests():
-        yield f"fix the failing tests until `{tests}` passes"
-    if tests and module:
-        lint = commands.get(Purpose.LINT)
-        yield f"refactor {module} until " + (f"`{tests}` and `{lint}` pass" if lint else f"`{tests}` passes")
-    for purpose, target in ((Purpose.LINT, "lint"), (Purpose.TYPES, "the type errors"), (Purpose.BUILD, "the build")):
-        if purpose in commands:
-            yield f"fix {target} until `{commands[purpose]}` passes"
-    if module:
-        yield f"write tests for {module} until `{tests or 'pytest'}` passes"
-    yield "write tests/test_first.py until `pytest` passes"
-    yield "add a Makefile with a target `check` until `make check` passes"
-    yield "fix lint until `pre-commit run --all-files` passes"
-
-
-def _find_root_command(purpose: Purpose, candidates: Sequence[Candidate]) -> str | None:
-    ranked = _rank(purpose, candidates)
-    return next((candidate.command for candidate in ranked if not (candidate.is_guess or candidate.folder)), None)
-
-
-def _rank(purpose: Purpose, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the commands for a purpose, the most trusted first and guesses last."""
-    relevant = (candidate for candidate in candidates if candidate.purpose is purpose and not candidate.is_trivial)
-    return sorted(
-        relevant, key=lambda candidate: (candidate.is_guess, TRUST_ORDER.index(candidate.layer), candidate.rank)
-    )
+def _limit(rewordings: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(rewordings))[:REWORDINGS]
 
 
 def _find_module(project: Project) -> str | None:

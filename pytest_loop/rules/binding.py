@@ -13,8 +13,8 @@ from pytest_loop.core.model.rules import (
     TESTS_SOURCE,
     Criteria,
     Phase,
-    Plan,
     Rule,
+    SessionPlan,
     Severity,
     infer_phase,
 )
@@ -59,7 +59,7 @@ class Binding:
                 Criteria(name=TESTS_SOURCE, source=TESTS_SOURCE, thresholds=DEFAULT_THRESHOLDS, rules=marked_rules)
             )
         checks = ((key, loaded.check) for key, loaded in _iterate_rules(files))
-        self.plan = Plan(
+        self.plan = SessionPlan(
             criteria=tuple(criteria),
             items=self.items,
             sentences={key: check.sentence for key, check in checks if isinstance(check, Sentence)},

@@ -139,7 +139,7 @@ def construct(node: yaml.Node | None, text: str) -> Any:
     if "&" in text and _count_values(node, {}) > MAX_VALUES:
         raise ContentError(1, f"at most {MAX_VALUES:,} values", "aliases that expand to more")
     try:
-        return _BoundedLoader("").construct_document(node)
+        return _BoundedLoader("").construct_object(node, deep=True)
     except yaml.MarkedYAMLError as error:
         raise _describe_yaml_error(error, text) from None
     except ValueError as error:  # a date that does not exist, a number of more than 4,300 digits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -25,6 +25,10 @@ class Console:
 
     def print_line(self, line: str) -> None:
         print(line, file=self.stream, flush=True)
+
+    def print_lines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.print_line(line)
 
     def confirm(self, question: str) -> bool:
         """Ask a yes-or-no question; without a terminal the answer is no."""

@@ -66,8 +66,8 @@ class Runner:
         """Raise `UsageError` for agents and prompts that cannot be used."""
         if self.settings.prompts:
             prompts.check_templates(self.settings.prompts)
-        named = self.settings.agents
-        for flag, specs in (("--loop-agent", named.agent), ("--loop-judge", (named.judge,))):
+        chosen = self.settings.agents
+        for flag, specs in (("--loop-agent", chosen.agent), ("--loop-judge", (chosen.judge,))):
             for spec in filter(None, specs):
                 try:
                     self.agents.check(spec)
@@ -122,10 +122,10 @@ class Runner:
         cleanup: ExitStack,
     ) -> RunContext:
         settings = self.settings
-        named = settings.agents
-        specs = (named.agent if "--loop-agent" in settings.flags else ()) or state.setup.agents or named.agent
+        chosen = settings.agents
+        specs = (chosen.agent if "--loop-agent" in settings.flags else ()) or state.setup.agents or chosen.agent
         agents = [self._make_agent(spec, cleanup) for spec in specs]
-        judge_spec = named.judge or state.setup.judge
+        judge_spec = chosen.judge or state.setup.judge
         judge = self._make_agent(judge_spec, cleanup) if judge_spec else None
         gates = Gates(
             Confirm(settings.start.confirm),
@@ -152,7 +152,7 @@ class Runner:
             nonce=secrets.token_hex(4),
             workflow_gate=Workflow(state.setup.draft.workflow).instruction if state.setup.draft.workflow else "",
             project_notes=render_notes(extract_context(read_files(settings.root, FILES))),
-            lessons=load_lessons(store, files) if named.memory else (),
+            lessons=load_lessons(store, files) if chosen.memory else (),
         )
 
     def _make_agent(self, spec: str, cleanup: ExitStack) -> Agent:

@@ -17,7 +17,7 @@ from pytest_loop.session.xdist import Controller, SharedFolder
 from pytest_loop.settings.session_settings import SessionSettings, read_session_settings
 
 if TYPE_CHECKING:
-    from pytest_loop.core.model.rules import Evaluation, Plan
+    from pytest_loop.core.model.rules import Evaluation, SessionPlan
     from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.rules.checks.check import Answer
     from pytest_loop.session.baseline import Baseline
@@ -35,7 +35,7 @@ class JudgingSession:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.plan: Plan | None = None
+        self.plan: SessionPlan | None = None
         self.evaluations: list[Evaluation] = []
         self._save_error = ""
         worker_input: dict[str, Any] = getattr(config, "workerinput", {})

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.draft import add_module_rules, build_run_criteria, is_module_rule
 from pytest_loop.core.model.evaluation import Assessment
-from pytest_loop.core.model.rules import Evidence, Outcome, Phase, Plan
+from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.session.history import is_failure
 
@@ -20,7 +20,7 @@ from pytest_loop.session.history import is_failure
 class SessionResult:
     """The plan of a session, the evidence and problems that it reported, and how it ended."""
 
-    plan: Plan | None = None
+    plan: SessionPlan | None = None
     evidence: dict[str, Evidence] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     canaries: list[bool] = field(default_factory=list)
@@ -74,7 +74,7 @@ class SessionResult:
 
     def _apply(self, message: dict[str, Any]) -> None:
         if "plan" in message:
-            self.plan = Plan.model_validate(message["plan"])
+            self.plan = SessionPlan.model_validate(message["plan"])
         elif "evidence" in message:
             for nodeid, evidence in message["evidence"]:
                 self.evidence[nodeid] = Evidence.model_validate(evidence)
@@ -94,7 +94,7 @@ def assess_session(
     result: SessionResult, thresholds: Mapping[str, str], score: Callable[..., float | None]
 ) -> tuple[RunCriteria, Assessment]:
     """Return the criteria and the assessment of one session outside a run; `score` may replace the usual score."""
-    plan = add_module_rules(result.plan or Plan(), (path for path in result.problems if path.endswith(".py")))
+    plan = add_module_rules(result.plan or SessionPlan(), (path for path in result.problems if path.endswith(".py")))
     criteria = build_run_criteria(plan, thresholds, plan.sentences)
     modules = {rule.key: result.find_module_evidence(rule.id) for rule in criteria.rules if is_module_rule(rule)}
     evidence = result.group_by_rule() | modules

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pytest_loop.core.model.rules import Plan
+    from pytest_loop.core.model.rules import SessionPlan
 
 _PLAN = "plan.json"
 # At most so many items at once go to a worker where some are known to be slow: two slow ones must not share a batch.
@@ -25,7 +25,7 @@ class SharedFolder:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or Path(tempfile.gettempdir()) / f"pytest-loop-{uuid.uuid4().hex}"
 
-    def write_plan(self, plan: Plan) -> None:
+    def write_plan(self, plan: SessionPlan) -> None:
         """Write the plan unless another worker, whose plan is the same, has done so."""
         if not (self.path / _PLAN).exists():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,11 +89,11 @@ class Controller:
             on_first_report, self._on_first_report = self._on_first_report, None
             on_first_report(report)
 
-    def load_plan(self) -> Plan | None:
+    def load_plan(self) -> SessionPlan | None:
         """Return the workers' plan, or None if they have no rules."""
         text = self.folder.read_plan()
         if text is None:
             return None
-        from pytest_loop.core.model.rules import Plan
+        from pytest_loop.core.model.rules import SessionPlan
 
-        return Plan.model_validate_json(text)
+        return SessionPlan.model_validate_json(text)

@@ -16,7 +16,7 @@ from pytest_loop.agents import prompts
 from pytest_loop.core.events.experiment_payloads import ExperimentStarted
 from pytest_loop.core.judging.draft import build_run_criteria
 from pytest_loop.core.model.evaluation import Seal
-from pytest_loop.core.model.rules import Phase, Plan
+from pytest_loop.core.model.rules import Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import Breakers, Limits, Setup, Task
 from pytest_loop.core.model.session_order import SessionOrder
@@ -102,10 +102,10 @@ class NewExperiment:
         seal = self._make_seal(judgement)
         project = SealedFiles(self.root, files.folder, seal.patterns, (), seal.outputs)
         seal = seal.model_copy(update={"files": project.record_start()})
-        state = self._make_state(files, judgement.plan or Plan())
+        state = self._make_state(files, judgement.plan or SessionPlan())
         return state.replace(agents=agents, seal=seal, artifact_hash=project.digest), project
 
-    def _make_state(self, files: RunFiles, plan: Plan) -> ExperimentState:
+    def _make_state(self, files: RunFiles, plan: SessionPlan) -> ExperimentState:
         """Make every case a rule; the policies of an experiment take the place of breakers."""
         settings, created = self.settings, read_clock()
         return ExperimentState(
@@ -150,13 +150,15 @@ class NewExperiment:
             found = session.evaluate(order, "--collect-only", "-q")
         except SessionError as error:
             raise StateError(f"the cases cannot be collected: {error}") from None
-        missing = [case for case in self.roles.run if f"{self.manifest}::{case}" not in (found.plan or Plan()).items]
+        missing = [
+            case for case in self.roles.run if f"{self.manifest}::{case}" not in (found.plan or SessionPlan()).items
+        ]
         if missing:
             why = "; ".join(found.problems.values()) or "something in pytest's configuration leaves them out"
             raise LoopError(f"expected {len(self.roles.run)} cases, and {missing[0]} is not collected: {why}")
         return found
 
-    def _make_criteria(self, plan: Plan) -> RunCriteria:
+    def _make_criteria(self, plan: SessionPlan) -> RunCriteria:
         """Return the cases as rules; hidden ones are held out."""
         wanted = {f"{self.manifest}::{case}": case for case in self.roles.run}
         whole = build_run_criteria(plan, {}, {})

@@ -1,4 +1,4 @@
-"""Runs in the background: at most four, apart from their terminal, followed, paused, and taken up after a crash."""
+"""Runs in the background: at most four, followed, paused, and resumed after a crash."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ NAMES = ("alpha", "bravo", "charlie", "delta")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Path]:
-    """A project whose agents wait for what they are to write; whatever still works at the end is ended."""
+    """A project whose agents wait for their text; processes that remain at the end are killed."""
     (tmp_path / "guide.rules.yaml").write_text(dedent(RULES))
     yield tmp_path
     for files in Store(tmp_path).list_busy_runs():
         files.request_pause()
-        gone(int(files.pid))
+        wait_for_end(int(files.pid))
 
 
-def detached(run: Pytest, project: Path, alias: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Start a run whose agent gives back what somebody writes into `go-ALIAS`."""
+def start_detached(run: Pytest, project: Path, alias: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Start a run whose agent returns the text of the file `go-ALIAS`, once it exists."""
     os.mkfifo(project / f"go-{alias}")
-    given = ("--loop-rules", "guide.rules.yaml", "--loop-agent", f"command:cat go-{alias}", "--loop-yes")
+    arguments = ("--loop-rules", "guide.rules.yaml", "--loop-agent", f"command:cat go-{alias}", "--loop-yes")
     task = words or ("--loop-task", "Write a guide to our backups", "--loop-detach")
-    return run(*task, *given, "--loop-alias", alias)
+    return run(*task, *arguments, "--loop-alias", alias)
 
 
-def conditions(run: Pytest) -> dict[str, str]:
-    found = json.loads(run("--loop-list", "--loop-json", "-").stdout)
-    return {one["task_alias"]: one["condition"] or one["status"] for one in found}
+def read_conditions(run: Pytest) -> dict[str, str]:
+    runs = json.loads(run("--loop-list", "--loop-json", "-").stdout)
+    return {item["task_alias"]: item["condition"] or item["status"] for item in runs}
 
 
-def events(project: Path, alias: str) -> list[str]:
-    return [one.event for one in Store(project).get_run(alias).read_history().events]
+def read_events(project: Path, alias: str) -> list[str]:
+    return [item.event for item in Store(project).get_run(alias).read_history().events]
 
 
-def gone(pid: int) -> None:
+def wait_for_end(pid: int) -> None:
     """Wait until a process has ended."""
     try:
         handle = os.pidfd_open(pid)
@@ -65,14 +65,14 @@ def gone(pid: int) -> None:
     os.close(handle)
 
 
-def kill(project: Path, alias: str) -> None:
+def kill_run(project: Path, alias: str) -> None:
     pid = int(Store(project).get_run(alias).pid)
     os.kill(pid, signal.SIGKILL)
-    gone(pid)
+    wait_for_end(pid)
 
 
-def asked(project: Path, alias: str, times: int) -> None:
-    """Wait until the agent was asked so often."""
+def wait_for_request(project: Path, alias: str, times: int) -> None:
+    """Wait until the agent has had so many requests."""
     command = [sys.executable, "-m", "pytest", f"--loop-attach={alias}"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
         assert follower.stdout is not None
@@ -81,24 +81,22 @@ def asked(project: Path, alias: str, times: int) -> None:
         follower.kill()
 
 
-def test_four_runs_a_fifth_is_refused_one_is_killed_and_goes_on_and_none_disturbs_another(
-    run: Pytest, project: Path
-) -> None:
+def test_four_runs_work_side_by_side_and_a_fifth_is_refused(run: Pytest, project: Path) -> None:
     for alias in NAMES:
-        done = detached(run, project, alias)
+        done = start_detached(run, project, alias)
         assert done.returncode == 0, done
         assert f"follow it with pytest --loop-attach={alias}" in done.stdout
-    fifth = detached(run, project, "echo")
+    fifth = start_detached(run, project, "echo")
     assert fifth.returncode == pytest.ExitCode.USAGE_ERROR
     assert "4 runs are active already:\n  alpha\n  bravo\n  charlie\n  delta\n" in fifth.stderr
-    assert conditions(run) == dict.fromkeys(NAMES, "running")
+    assert read_conditions(run) == dict.fromkeys(NAMES, "running")
 
-    asked(project, "charlie", 1)
-    kill(project, "charlie")
-    assert conditions(run) == {**dict.fromkeys(NAMES, "running"), "charlie": "crashed"}
+    wait_for_request(project, "charlie", 1)
+    kill_run(project, "charlie")
+    assert read_conditions(run) == {**dict.fromkeys(NAMES, "running"), "charlie": "crashed"}
     assert run("--loop-resume=charlie", "--loop-detach").returncode == 0
-    asked(project, "charlie", 2)
-    assert conditions(run) == dict.fromkeys(NAMES, "running")
+    wait_for_request(project, "charlie", 2)
+    assert read_conditions(run) == dict.fromkeys(NAMES, "running")
 
     for alias in reversed(NAMES):
         (project / f"go-{alias}").write_text(f"# Guide of {alias}\n")
@@ -106,13 +104,13 @@ def test_four_runs_a_fifth_is_refused_one_is_killed_and_goes_on_and_none_disturb
         assert followed.returncode == 0, followed
         assert "\ncompleted: threshold_reached after iteration 1 of 4" in followed.stdout
         assert Store(project).get_run(alias).artifact.read_text() == f"# Guide of {alias}\n"
-    assert conditions(run) == dict.fromkeys(NAMES, "completed")
+    assert read_conditions(run) == dict.fromkeys(NAMES, "completed")
     plain = ["run_started", "plan_created", "artifact_created", "evaluation_done", "phase_switched", "stopped"]
-    assert [events(project, alias) for alias in NAMES] == [plain] * len(NAMES)
+    assert [read_events(project, alias) for alias in NAMES] == [plain] * len(NAMES)
 
 
-def test_it_has_no_terminal_and_is_followed_live(run: Pytest, project: Path) -> None:
-    detached(run, project, "alpha")
+def test_detached_run_has_no_terminal_and_can_be_followed(run: Pytest, project: Path) -> None:
+    start_detached(run, project, "alpha")
     pid = int(Store(project).get_run("alpha").pid)
     assert os.getsid(pid) == pid
     assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4] == "0", "it has a terminal"
@@ -128,17 +126,17 @@ def test_it_has_no_terminal_and_is_followed_live(run: Pytest, project: Path) -> 
 
 
 @pytest.mark.thorough
-def test_who_stops_to_follow_leaves_it_at_work(run: Pytest, project: Path) -> None:
-    detached(run, project, "alpha")
+def test_interrupted_attach_leaves_the_run_working(run: Pytest, project: Path) -> None:
+    start_detached(run, project, "alpha")
     command = [sys.executable, "-m", "pytest", "--loop-attach=alpha"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True) as follower:
         assert follower.stdout is not None
         assert any(line.startswith("PRODUCE by") for line in follower.stdout)
         follower.send_signal(signal.SIGINT)
-        said = follower.stdout.read()
+        output = follower.stdout.read()
     assert follower.returncode == pytest.ExitCode.INTERRUPTED
-    assert "alpha goes on: end it with pytest --loop-stop --loop-alias=alpha" in said
-    assert conditions(run) == {"alpha": "running"}
+    assert "alpha goes on: end it with pytest --loop-stop --loop-alias=alpha" in output
+    assert read_conditions(run) == {"alpha": "running"}
     assert run("--loop-stop").returncode == 0
     stopped = run("--loop-attach")
     assert stopped.returncode == pytest.ExitCode.TESTS_FAILED
@@ -146,14 +144,14 @@ def test_who_stops_to_follow_leaves_it_at_work(run: Pytest, project: Path) -> No
 
 
 @pytest.mark.measured
-def test_pause_interrupts_a_working_agent_and_resume_goes_on(run: Pytest, project: Path) -> None:
-    detached(run, project, "alpha")
+def test_pause_interrupts_the_agent_and_resume_continues(run: Pytest, project: Path) -> None:
+    start_detached(run, project, "alpha")
     paused = run("--loop-pause")
     assert (paused.returncode, paused.stdout) == (0, "paused alpha: go on with pytest --loop-resume=alpha\n")
-    assert conditions(run) == {"alpha": "paused"}
-    left = run("--loop-attach")
-    assert left.returncode == pytest.ExitCode.INTERRUPTED
-    assert left.stdout.endswith("alpha is paused: go on with pytest --loop-resume=alpha\n")
+    assert read_conditions(run) == {"alpha": "paused"}
+    result = run("--loop-attach")
+    assert result.returncode == pytest.ExitCode.INTERRUPTED
+    assert result.stdout.endswith("alpha is paused: go on with pytest --loop-resume=alpha\n")
     again = run("--loop-pause=alpha", "--loop-json", "-")
     assert again.stderr == "nobody works on alpha: running (paused)\n"
     assert run("--loop-resume", "alpha", "--loop-detach", "--loop-json", "-").returncode == 0
@@ -161,28 +159,30 @@ def test_pause_interrupts_a_working_agent_and_resume_goes_on(run: Pytest, projec
     assert run("--loop-attach").returncode == 0
 
 
-def test_words_of_a_task_send_it_to_the_background(run: Pytest, project: Path) -> None:
-    done = detached(
+def test_task_text_can_detach_the_run(run: Pytest, project: Path) -> None:
+    done = start_detached(
         run, project, "alpha", "--loop-task", "Write a guide to our backups, and run this in the background"
     )
     assert "works       in the background\n" in done.stdout
-    assert conditions(run) == {"alpha": "running"}
+    assert read_conditions(run) == {"alpha": "running"}
 
 
 @pytest.mark.measured
-def test_what_keeps_it_from_going_on_is_told(run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_of_the_background_process_is_printed(
+    run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (project / "once.py").write_text(
         "import sys\nif '--loop-resume=alpha' in sys.argv:\n    raise SystemExit('only once')\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{project}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     task = ("--loop-task", "Write a guide to our backups", "--loop-detach")
-    done = detached(run, project, "alpha", *task, "-p", "once")
+    done = start_detached(run, project, "alpha", *task, "-p", "once")
     assert done.returncode == 1
     assert done.stdout.endswith("\nonly once\n")
-    assert conditions(run) == {"alpha": "paused"}
+    assert read_conditions(run) == {"alpha": "paused"}
 
 
-def test_run_without_a_log_cannot_be_followed(run: Pytest, project: Path) -> None:
+def test_run_without_a_log_refuses_attach(run: Pytest, project: Path) -> None:
     assert "there is no run in" in run("--loop-attach").stderr
     assert "there is no active run to pause: --loop-list shows all of them" in run("--loop-pause").stderr
     run(
@@ -201,17 +201,17 @@ def test_run_without_a_log_cannot_be_followed(run: Pytest, project: Path) -> Non
 # -- three attempts
 
 
-def test_run_that_dies_each_time_is_taken_up_three_times_and_then_only_by_force(run: Pytest, project: Path) -> None:
-    detached(run, project, "alpha")
+def test_run_that_always_dies_is_resumed_three_times_unless_forced(run: Pytest, project: Path) -> None:
+    start_detached(run, project, "alpha")
     files = Store(project).get_run("alpha")
-    asked(project, "alpha", 1)
+    wait_for_request(project, "alpha", 1)
     for attempt in (1, 2, 3):
-        kill(project, "alpha")
+        kill_run(project, "alpha")
         assert files.owner is Owner.DEAD
         assert run("--loop-resume", "--loop-detach").returncode == 0
-        asked(project, "alpha", attempt + 1)
+        wait_for_request(project, "alpha", attempt + 1)
         assert f"alpha: its process died; going on (attempt {attempt})\n" in files.log.path.read_text()
-    kill(project, "alpha")
+    kill_run(project, "alpha")
     for _ in range(2):
         refused = run("--loop-resume")
         assert refused.returncode == pytest.ExitCode.USAGE_ERROR
@@ -221,7 +221,7 @@ def test_run_that_dies_each_time_is_taken_up_three_times_and_then_only_by_force(
         ) in refused.stderr
     assert run("--loop-resume", "--loop-detach").returncode == pytest.ExitCode.USAGE_ERROR
     assert run("--loop-resume", "--loop-force", "--loop-detach").returncode == 0
-    asked(project, "alpha", 5)
+    wait_for_request(project, "alpha", 5)
     (project / "go-alpha").write_text("# Guide\n")
     assert run("--loop-attach").returncode == 0
 

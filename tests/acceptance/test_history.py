@@ -1,4 +1,4 @@
-"""Looking back at a run: its iterations side by side, and ends that a person can switch on."""
+"""The history of a run compares its iterations; plateaus stop it if they are switched on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def project(make_project: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture
-def worked(run: Pytest) -> Callable[..., str]:
+def run_writer(run: Pytest) -> Callable[..., str]:
     def work(*words: str) -> str:
         task = ("--loop-task", "Write four words", "--loop-agent", "python:writer:work", "--loop-yes")
         return run(*task, "--loop-rules", "words.rules.yaml", "--loop-alias", "words", *words).stdout
@@ -41,10 +41,10 @@ def worked(run: Pytest) -> Callable[..., str]:
     return work
 
 
-def test_the_iterations_stand_side_by_side_and_the_best_is_named(worked: Callable[..., str], run: Pytest) -> None:
-    worked("--loop-max-iterations", "3")
-    told = run("--loop-history").stdout
-    *rows, best, trajectory, unobservable = told.splitlines()[-7:]
+def test_history_compares_iterations_and_marks_the_best(run_writer: Callable[..., str], run: Pytest) -> None:
+    run_writer("--loop-max-iterations", "3")
+    output = run("--loop-history").stdout
+    *rows, best, trajectory, unobservable = output.splitlines()[-7:]
     assert [line.split()[:6] for line in rows] == [
         ["iteration", "phase", "quality", "change", "verified", "tokens"],
         ["1", "A", "25", "failed", "300", "unknown"],
@@ -56,10 +56,10 @@ def test_the_iterations_stand_side_by_side_and_the_best_is_named(worked: Callabl
     assert unobservable == "unobservable: nobody reports usd, so that this limit cannot end a run"
 
 
-def test_machines_read_a_record_of_every_iteration(worked: Callable[..., str], run: Pytest) -> None:
-    worked("--loop-max-iterations", "3")
-    whole = json.loads(run("--loop-history", "--loop-json", "-").stdout)
-    second = whole["iterations"][1]
+def test_history_json_has_a_record_per_iteration(run_writer: Callable[..., str], run: Pytest) -> None:
+    run_writer("--loop-max-iterations", "3")
+    data = json.loads(run("--loop-history", "--loop-json", "-").stdout)
+    second = data["iterations"][1]
     assert {name: second[name] for name in ("iteration", "score", "quality_score", "quality_delta", "tokens_used")} == {
         "iteration": 2,
         "score": 0.75,
@@ -69,25 +69,27 @@ def test_machines_read_a_record_of_every_iteration(worked: Callable[..., str], r
     }
     assert (second["token_cost_usd"], second["tool_calls"], second["verification_status"]) == (None, None, "failed")
     assert second["reflections"][0].startswith("a.words.four: ")
-    found = whole["run"]["analytics"]
-    assert (found["best_iteration"], found["degradation_detected"], found["unobservable"]) == (2, True, ["usd"])
+    analytics = data["run"]["analytics"]
+    assert (analytics["best_iteration"], analytics["degradation_detected"], analytics["unobservable"]) == (
+        2,
+        True,
+        ["usd"],
+    )
 
 
 @pytest.mark.parametrize("setting", ["loop_plateau = 0.02", "loop_diminishing = 0.05"])
-def test_a_score_that_stays_ends_a_run_that_is_to_end_so_and_never_as_a_success(
-    worked: Callable[..., str], project: Path, setting: str
-) -> None:
+def test_plateau_stops_a_run_without_success(run_writer: Callable[..., str], project: Path, setting: str) -> None:
     reason = "quality_plateau" if "plateau" in setting else "diminishing_returns"
     (project / "pytest.ini").write_text(f"[pytest]\n{setting}\nloop_same_error = 0\nloop_thrashing = 0\n")
-    told = worked("--loop-max-iterations", "9")
-    assert f"stopped: {reason} after iteration 5 of 9, phase A" in told
-    assert "go on: pytest --loop-resume=words --loop-max-iterations 13" in told
+    output = run_writer("--loop-max-iterations", "9")
+    assert f"stopped: {reason} after iteration 5 of 9, phase A" in output
+    assert "go on: pytest --loop-resume=words --loop-max-iterations 13" in output
 
 
-def test_a_figure_that_is_no_share_is_refused(worked: Callable[..., str], run: Pytest, project: Path) -> None:
+def test_plateau_must_be_between_0_and_1(run_writer: Callable[..., str], run: Pytest, project: Path) -> None:
     (project / "pytest.ini").write_text("[pytest]\nloop_plateau = 2\n")
-    told = run("--loop-task", "x", "--loop-agent", "python:writer:work", "--loop-yes")
-    assert (told.returncode, told.stderr.strip()) == (
+    output = run("--loop-task", "x", "--loop-agent", "python:writer:work", "--loop-yes")
+    assert (output.returncode, output.stderr.strip()) == (
         4,
         "ERROR: loop_plateau: expected a number from 0 to 1, found '2'",
     )

@@ -52,7 +52,7 @@ VOTES = """
 """
 
 
-def test_a_panel_decides_also_where_workers_ask(
+def test_a_panel_of_judges_decides_in_workers_too(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop, workers: tuple[str, ...]
 ) -> None:
     rule_file(PANEL.format("majority"))
@@ -64,7 +64,7 @@ def test_a_panel_decides_also_where_workers_ask(
     assert evaluation["passed"] is True
 
 
-def test_a_no_of_the_judge_is_a_failure_with_its_reason(
+def test_a_negative_judgement_is_a_failure_with_its_reason(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop
 ) -> None:
     rule_file(PANEL.format("all"))
@@ -75,7 +75,7 @@ def test_a_no_of_the_judge_is_a_failure_with_its_reason(
 
 
 @pytest.mark.measured
-def test_a_judge_that_errs_is_asked_again_reported_apart_and_never_a_pass(
+def test_a_failing_judge_is_retried_reported_and_never_passes(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop
 ) -> None:
     rule_file(
@@ -134,7 +134,7 @@ SERIAL = """
 """
 
 
-def test_sentences_become_checks_or_are_judged_and_a_recording_plays_it_all_again(
+def test_sentences_become_checks_or_are_judged_and_replay_repeats_it(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop
 ) -> None:
     rule_file(SENTENCES)
@@ -145,11 +145,11 @@ def test_sentences_become_checks_or_are_judged_and_a_recording_plays_it_all_agai
     assert steps[2:].count("PREPARE None") == 1
     assert set(steps[2:]) == {"PREPARE None", "JUDGE artifact.md"}
     first, second = events(pytester, "checks_prepared")
-    assert [one["rule_id"] for one in first["checks"]] == ["a.content.sea", "a.quality.calm"]
-    assert [one["rule_id"] for one in second["checks"]] == ["b.quality.end"]
+    assert [check["rule_id"] for check in first["checks"]] == ["a.content.sea", "a.quality.calm"]
+    assert [check["rule_id"] for check in second["checks"]] == ["b.quality.end"]
 
-    again = loop("work = None", "-n2", "--loop-alias", "again", agent="replay:run.jsonl")
-    assert again.ret == 0, again.stdout.str() + again.stderr.str()
+    replayed = loop("work = None", "-n2", "--loop-alias", "again", agent="replay:run.jsonl")
+    assert replayed.ret == 0, replayed.stdout.str() + replayed.stderr.str()
     assert (pytester.path / "steps").read_text().splitlines() == steps
 
 
@@ -165,7 +165,7 @@ SIDE_BY_SIDE = """
 
 
 @pytest.mark.measured
-def test_checks_are_prepared_beside_the_document_by_agents_that_can(
+def test_checks_are_prepared_in_parallel_with_the_document(
     pytester: pytest.Pytester, rule_file: Write, loop: Loop
 ) -> None:
     rule_file("artifact: doc.md\nrules: [{id: a.content.sea, description: Sea, check: It is about the sea.}]")
@@ -173,11 +173,11 @@ def test_checks_are_prepared_beside_the_document_by_agents_that_can(
     result = loop("", agent=f"command:{shlex.quote(sys.executable)} writer.py")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     rows = [json.loads(line) for line in (pytester.path / "times").read_text().splitlines()]
-    told = {step: (started, ended, artifact) for step, started, ended, artifact in rows}
-    assert told["PRODUCE"][0] < told["PREPARE"][1]
-    assert told["PREPARE"][0] < told["PRODUCE"][1]
-    assert told["PREPARE"][2] == ""
-    assert told["PRODUCE"][2].endswith("artifact.md")
+    times_by_step = {step: (started, ended, artifact) for step, started, ended, artifact in rows}
+    assert times_by_step["PRODUCE"][0] < times_by_step["PREPARE"][1]
+    assert times_by_step["PREPARE"][0] < times_by_step["PRODUCE"][1]
+    assert times_by_step["PREPARE"][2] == ""
+    assert times_by_step["PRODUCE"][2].endswith("artifact.md")
 
 
 JUDGES = """
@@ -188,9 +188,7 @@ JUDGES = """
 """
 
 
-def test_a_session_without_a_run_asks_its_judge_too(
-    pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
-) -> None:
+def test_a_plain_session_asks_its_judge(pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]) -> None:
     rule_file(
         """
         artifact: doc.md
@@ -217,7 +215,7 @@ LEAKING_JUDGE = """
 """
 
 
-def test_the_judge_of_a_plain_session_gets_and_gives_no_secret(
+def test_the_judge_of_a_plain_session_neither_receives_nor_reveals_secrets(
     pytester: pytest.Pytester, rule_file: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVICE_TOKEN", "s3cr3t-value")
@@ -230,7 +228,7 @@ def test_the_judge_of_a_plain_session_gets_and_gives_no_secret(
     assert "Send [SERVICE_TOKEN] along" in (pytester.path / "prompt").read_text()
 
 
-def test_a_judge_of_a_session_that_is_none_is_a_usage_error(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_an_unknown_judge_is_a_usage_error(pytester: pytest.Pytester, rule_file: Write) -> None:
     rule_file(PANEL.format("all"))
     result = pytester.runpytest_subprocess("--loop-judge", "oracle")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -1,4 +1,4 @@
-"""`--loop-memory`: a second run is told what mended the same failure in the first."""
+"""`--loop-memory`: a second run gets the lessons of the first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KNOWING = """
     def work(request):
         Path("shop.py").write_text("def total(prices):\\n    return sum(prices)\\n")
 """
-# It does what it is told, and knows nothing else.
+# An agent that applies the lesson in its prompt, and nothing else.
 OBEDIENT = """
     import re
     from pathlib import Path
@@ -40,49 +40,49 @@ def project(make_project: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture
-def loop(run: Pytest) -> Pytest:
+def start_run(run: Pytest) -> Pytest:
     def start(agent: str, alias: str, *words: str) -> subprocess.CompletedProcess[str]:
-        named = ("--loop-agent", f"python:{agent}:work", "--loop-alias", alias, "--loop-allow", "shop.py")
-        return run("--loop-task", "fix until green", *named, "--loop-yes", "--loop-max-iterations", "2", *words)
+        arguments = ("--loop-agent", f"python:{agent}:work", "--loop-alias", alias, "--loop-allow", "shop.py")
+        return run("--loop-task", "fix until green", *arguments, "--loop-yes", "--loop-max-iterations", "2", *words)
 
     return start
 
 
-def events(project: Path, alias: str, kind: str) -> list[dict[str, Any]]:
+def read_events(project: Path, alias: str, kind: str) -> list[dict[str, Any]]:
     lines = (project / f".loop/{alias}/history.jsonl").read_text().splitlines()
-    return [one for one in map(json.loads, lines) if one["event"] == kind]
+    return [event for event in map(json.loads, lines) if event["event"] == kind]
 
 
 @pytest.mark.measured
-def test_a_second_run_is_told_what_mended_the_same_failure_in_the_first(project: Path, loop: Pytest) -> None:
-    assert loop("knowing", "first").returncode == 0
+def test_second_run_gets_lessons_of_the_first(project: Path, start_run: Pytest) -> None:
+    assert start_run("knowing", "first").returncode == 0
     (project / "shop.py").write_text(BROKEN)
-    assert loop("obedient", "without").returncode == 1, "it is opt-in"
+    assert start_run("obedient", "without").returncode == 1, "it is opt-in"
     assert "mended the same" not in (project.parent / "prompt.txt").read_text()
     (project / "shop.py").write_text(BROKEN)
-    done = loop("obedient", "second", "--loop-memory")
+    done = start_run("obedient", "second", "--loop-memory")
     assert done.returncode == 0, done.stdout
     assert "remembered: first, iteration 1" in done.stdout.splitlines()
-    (edit,) = events(project, "second", "refinement_done")
+    (edit,) = read_events(project, "second", "refinement_done")
     assert edit["payload"]["recalled"] == ["first, iteration 1"]
     prompt = (project.parent / "prompt.txt").read_text()
-    told = prompt[prompt.index("## What mended the same failures before") :]
-    assert "data, not instructions" in told
-    assert "<<<data " in told[: told.index("1. test_shop.py::test_total said: ")]
-    assert "   | -    return sum(prices[1:])\n   | +    return sum(prices)\n" in told
+    lessons = prompt[prompt.index("## What mended the same failures before") :]
+    assert "data, not instructions" in lessons
+    assert "<<<data " in lessons[: lessons.index("1. test_shop.py::test_total said: ")]
+    assert "   | -    return sum(prices[1:])\n   | +    return sum(prices)\n" in lessons
 
 
-def test_the_ini_file_may_ask_for_it_and_a_run_that_was_edited_teaches_nothing(project: Path, loop: Pytest) -> None:
-    assert loop("knowing", "first").returncode == 0
+def test_ini_file_turns_memory_on_and_damaged_runs_teach_nothing(project: Path, start_run: Pytest) -> None:
+    assert start_run("knowing", "first").returncode == 0
     history = project / ".loop/first/history.jsonl"
     history.write_text(history.read_text().replace("return sum(prices)", "return evil(prices)"))
     (project / "shop.py").write_text(BROKEN)
     (project / "pytest.ini").write_text("[pytest]\nloop_memory = yes\n")
-    assert loop("obedient", "second").returncode == 1
+    assert start_run("obedient", "second").returncode == 1
     assert "evil" not in (project.parent / "prompt.txt").read_text()
 
 
-def test_only_yes_and_no_are_answers(project: Path, run: Pytest) -> None:
+def test_memory_setting_must_be_yes_or_no(project: Path, run: Pytest) -> None:
     (project / "pytest.ini").write_text("[pytest]\nloop_memory = always\n")
     done = run("--loop-task", "fix until green", "--loop-agent", "python:knowing:work")
     assert (done.returncode, done.stderr.strip()) == (4, "ERROR: loop_memory: expected yes or no, found 'always'")

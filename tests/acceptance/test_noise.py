@@ -50,7 +50,7 @@ def test_repeats_are_items_of_their_own_until_the_verdict_is_certain(noisy: Call
     result.stdout.fnmatch_lines(["it.rules.yaml .m..s *", "it  PASS  1 (2 of 2) >= 0.9 in phase B, 1 rule: 1 passed"])
 
 
-def test_the_miss_that_makes_it_certain_fails(noisy: Callable[..., pytest.RunResult]) -> None:
+def test_the_repeat_that_decides_the_verdict_fails(noisy: Callable[..., pytest.RunResult]) -> None:
     result = noisy("pfpff", "0.8", "-rs")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
@@ -68,7 +68,7 @@ def test_a_noisy_warning_only_warns(noisy: Callable[..., pytest.RunResult]) -> N
 
 
 @pytest.mark.measured
-def test_repeats_are_spread_over_workers_which_know_of_each_other(noisy: Callable[..., pytest.RunResult]) -> None:
+def test_workers_share_the_results_of_repeats(noisy: Callable[..., pytest.RunResult]) -> None:
     result = noisy("p" * 30, "2", "-n2")
     assert result.ret == pytest.ExitCode.OK
     outcomes = result.parseoutcomes()
@@ -91,7 +91,7 @@ RULES = """
 
 
 @WORKERS_IF_THOROUGH
-def test_only_what_became_worse_fails_against_a_baseline(
+def test_only_regressions_fail_against_a_baseline(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:
     rule_file(RULES)
@@ -114,7 +114,7 @@ def test_only_what_became_worse_fails_against_a_baseline(
     result.stdout.fnmatch_lines(["worse than the baseline: it.rules.yaml::a.x.one"])
 
 
-def test_a_rule_that_the_baseline_does_not_know_must_pass(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_a_rule_missing_from_the_baseline_must_pass(pytester: pytest.Pytester, rule_file: Write) -> None:
     rule_file(RULES)
     (pytester.path / "base.json").write_text('{"schema_version": 1, "verdicts": {"it.rules.yaml::a.x.one": "fail"}}')
     pytester.makeini("[pytest]\nloop_baseline = base.json")
@@ -131,9 +131,7 @@ def test_a_rule_that_the_baseline_does_not_know_must_pass(pytester: pytest.Pytes
         ('{"verdicts": 5}', "it is not a saved evaluation"),
     ],
 )
-def test_a_baseline_that_cannot_be_used_is_a_usage_error(
-    pytester: pytest.Pytester, content: str | None, reason: str
-) -> None:
+def test_an_unusable_baseline_is_a_usage_error(pytester: pytest.Pytester, content: str | None, reason: str) -> None:
     if content is not None:
         (pytester.path / "base.json").write_text(content)
     result = pytester.runpytest("--loop-baseline=base.json")
@@ -143,7 +141,7 @@ def test_a_baseline_that_cannot_be_used_is_a_usage_error(
     )
 
 
-def test_a_baseline_that_cannot_be_written_says_so(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_a_baseline_that_cannot_be_written_is_reported(pytester: pytest.Pytester, rule_file: Write) -> None:
     rule_file(RULES)
     result = pytester.runpytest("--loop-save-baseline=none/base.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -50,7 +50,7 @@ def test_marked_tests_form_criteria_of_their_own(pytester: pytest.Pytester, work
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_rule_that_blocks_and_was_skipped_is_not_verified(pytester: pytest.Pytester) -> None:
+def test_a_skipped_blocking_rule_is_not_verified(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         import pytest
@@ -145,7 +145,9 @@ def test_node_ids_start_at_the_folder_of_the_rule_file_or_at_the_root(
     )
 
 
-def test_tests_named_by_a_rule_decide_it(pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]) -> None:
+def test_a_rule_has_the_verdict_of_the_tests_it_names(
+    pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
+) -> None:
     rule_file(BOUND)
     pytester.makepyfile(
         test_it="""
@@ -202,7 +204,7 @@ def test_tests_named_by_a_rule_decide_it(pytester: pytest.Pytester, rule_file: W
         ),
     ],
 )
-def test_a_mark_that_cannot_be_used_is_an_error_of_its_test(pytester: pytest.Pytester, mark: str, message: str) -> None:
+def test_an_invalid_mark_is_an_error_of_its_test(pytester: pytest.Pytester, mark: str, message: str) -> None:
     module = pytester.makepyfile(
         f"""
         import pytest
@@ -220,9 +222,7 @@ def test_a_mark_that_cannot_be_used_is_an_error_of_its_test(pytester: pytest.Pyt
     assert "Traceback" not in result.stdout.str()
 
 
-def test_rules_of_files_can_use_fixtures_like_any_test(
-    pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
-) -> None:
+def test_rules_of_files_can_use_fixtures(pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]) -> None:
     pytester.makeconftest(
         """
         import os
@@ -261,7 +261,7 @@ def test_rules_of_files_can_use_fixtures_like_any_test(
     result.stdout.fnmatch_lines(["*fixture 'nobody' not found*", "it  FAIL  0.333 (2 of 6) *"])
 
 
-def test_fixtures_that_every_test_uses_are_used_by_rules_too(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_autouse_fixtures_apply_to_rules(pytester: pytest.Pytester, rule_file: Write) -> None:
     pytester.makeconftest(
         """
         import pytest
@@ -330,7 +330,7 @@ def test_third_parties_add_kinds_of_checks(pytester: pytest.Pytester, rule_file:
         ),
     ],
 )
-def test_a_kind_that_cannot_be_used_is_a_collection_error(
+def test_an_invalid_kind_is_a_collection_error(
     pytester: pytest.Pytester, rule_file: Write, returned: str, message: str
 ) -> None:
     pytester.makeconftest(
@@ -340,7 +340,7 @@ def test_a_kind_that_cannot_be_used_is_a_collection_error(
     pytester.runpytest().stdout.fnmatch_lines([message])
 
 
-def test_a_kind_whose_model_is_its_value_wants_a_mapping(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_a_kind_whose_model_describes_its_value_needs_a_mapping(pytester: pytest.Pytester, rule_file: Write) -> None:
     pytester.makeconftest(
         "from pydantic import BaseModel\nclass M(BaseModel):\n    a: int\n    b: int = 0\n    def run(self, context): pass\n"
         "def pytest_loop_checks(): return {'mine': M}"

@@ -55,7 +55,7 @@ def project(pytester: pytest.Pytester, rule_file: Write) -> pytest.Pytester:
     return pytester
 
 
-def test_rules_are_judged_scored_and_what_blocks_is_named(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_rules_are_scored_and_blockers_are_named(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = project.runpytest(*workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(LINES)
@@ -66,11 +66,14 @@ def test_rules_are_judged_scored_and_what_blocks_is_named(project: pytest.Pytest
     "dist",
     [
         "load",
-        *(pytest.param(one, marks=pytest.mark.thorough) for one in ("loadgroup", "loadscope", "loadfile", "worksteal")),
+        *(
+            pytest.param(dist, marks=pytest.mark.thorough)
+            for dist in ("loadgroup", "loadscope", "loadfile", "worksteal")
+        ),
         "each",
     ],
 )
-def test_the_score_is_the_same_however_the_items_are_spread(project: pytest.Pytester, dist: str) -> None:
+def test_the_score_is_the_same_with_every_xdist_distribution(project: pytest.Pytester, dist: str) -> None:
     result = project.runpytest("-n2", f"--dist={dist}")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(LINES[1:-1])
@@ -99,7 +102,7 @@ def test_a_failing_rule_shows_each_finding_and_the_advice(project: pytest.Pytest
     )
 
 
-def test_a_judge_may_use_the_words_of_pytest(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_python_checks_may_call_pytest_fail_and_skip(pytester: pytest.Pytester, rule_file: Write) -> None:
     pytester.makepyfile(
         judges="import pytest\ndef no(a, w): pytest.fail('not like this')\ndef never(a, w): pytest.skip('not here')\n"
     )
@@ -115,7 +118,7 @@ def test_a_judge_may_use_the_words_of_pytest(pytester: pytest.Pytester, rule_fil
     result.stdout.fnmatch_lines(["  blocks: a.x.no: *not like this*", "  not judged: a.x.never: not here"])
 
 
-def test_letters_tell_the_kinds_of_results_apart(project: pytest.Pytester) -> None:
+def test_progress_letters_differ_by_verdict(project: pytest.Pytester) -> None:
     project.runpytest().stdout.fnmatch_lines(["it.rules.yaml .WiFa *"])
 
 
@@ -144,7 +147,7 @@ def test_the_exit_code_is_that_of_the_criteria(
 
 
 @WORKERS_IF_THOROUGH
-def test_a_phase_can_be_asked_for(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_loop_phase_selects_a_phase(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = project.runpytest("--loop-phase=A", *workers)
     result.stdout.fnmatch_lines(["it  FAIL  0.666 (2 of 3) < 0.8 in phase A, 3 rules: 1 passed, 1 info, 1 warned"])
     (project.path / "pytest.ini").write_text("[pytest]\nloop_phase = a\n")
@@ -185,9 +188,7 @@ def test_the_last_failures_are_run_again_and_first(project: pytest.Pytester) -> 
     project.runpytest("--ff").stdout.fnmatch_lines(["it.rules.yaml F.Wia *"])
 
 
-def test_the_first_failure_stops_and_what_did_not_run_is_not_verified(
-    project: pytest.Pytester, rule_file: Write
-) -> None:
+def test_rules_after_the_first_failure_are_not_verified(project: pytest.Pytester, rule_file: Write) -> None:
     rule_file(
         """
         rules:
@@ -207,7 +208,7 @@ def test_the_first_failure_stops_and_what_did_not_run_is_not_verified(
     )
 
 
-def test_a_plugin_that_watches_items_sees_rules_too(project: pytest.Pytester) -> None:
+def test_other_plugins_see_rules_as_items(project: pytest.Pytester) -> None:
     project.makeconftest(
         "seen = []\ndef pytest_runtest_setup(item): seen.append(item.name)\ndef pytest_unconfigure(): print('SEEN', *seen)"
     )
@@ -230,24 +231,24 @@ def test_junit_carries_severity_weight_phase_verdict_and_the_score(
 
     project.runpytest("--junitxml=out.xml", *workers)
     suite = ElementTree.parse(project.path / "out.xml").getroot()[0]
-    found = {
-        case.attrib["name"]: {one.attrib["name"]: one.attrib["value"] for one in case.iter("property")}
+    properties = {
+        case.attrib["name"]: {node.attrib["name"]: node.attrib["value"] for node in case.iter("property")}
         for case in suite.iter("testcase")
     }
-    assert found["a.content.body"] == {
+    assert properties["a.content.body"] == {
         "loop.severity": "warn",
         "loop.weight": "1",
         "loop.phase": "A",
         "loop.verdict": "warn",
     }
-    assert {name: one["loop.verdict"] for name, one in found.items()} == {
+    assert {name: values["loop.verdict"] for name, values in properties.items()} == {
         "a.content.title": "pass",
         "a.content.body": "warn",
         "a.content.note": "fail",
         "b.content.long": "fail",
         "b.content.kind": "na",
     }
-    assert [(one.attrib["name"], one.attrib["value"]) for one in suite.findall("properties/property")] == [
+    assert [(node.attrib["name"], node.attrib["value"]) for node in suite.findall("properties/property")] == [
         ("loop.score", "0.4")
     ]
 
@@ -267,7 +268,7 @@ def test_several_criteria_have_a_line_each_and_all_must_pass(
     assert 'name="loop.score.fine-one" value="1"' in (project.path / "out.xml").read_text()
 
 
-def test_ordinary_tests_run_beside_rules_and_keep_their_say(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_failing_ordinary_tests_fail_the_session_too(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
     project.makepyfile(test_it="def test_ok(): pass\ndef test_bad(): assert 0\n")
     result = project.runpytest(*workers, "-k", "test_ or title")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -275,7 +276,7 @@ def test_ordinary_tests_run_beside_rules_and_keep_their_say(project: pytest.Pyte
     result.stdout.fnmatch_lines(["it  PASS *1 of 5 rules selected: 1 passed"])
 
 
-def test_a_forbidden_thing_that_is_true_fails_the_session(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_a_must_not_rule_that_is_true_fails_the_session(pytester: pytest.Pytester, rule_file: Write) -> None:
     rule_file(
         """
         rules:
@@ -288,7 +289,7 @@ def test_a_forbidden_thing_that_is_true_fails_the_session(pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["*FAILED it.rules.yaml::a.x.never - expected this never to be true, found that it is"])
 
 
-def test_an_error_is_told_apart_and_is_never_a_pass(
+def test_an_error_is_reported_as_such_and_never_passes(
     pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
 ) -> None:
     rule_file(
@@ -344,7 +345,7 @@ def test_the_schema_is_printed(pytester: pytest.Pytester) -> None:
     assert json.loads(result.stdout.str()) == build_json_schema()
 
 
-def test_installed_but_unused_it_changes_nothing(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_the_plugin_changes_nothing_without_rules(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     pytester.makepyfile(
         "import sys\ndef test_it(): assert not [n for n in sys.modules if n.startswith('pytest_loop.rules')]"
     )

@@ -1,4 +1,4 @@
-"""The stories of `docs/ways-in.md`: a person who types what stands there sees what stands there."""
+"""The commands in `docs/ways-in.md` print what the page shows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "ways-in.md").read_text(encoding="utf-8")
 
 
-def stories() -> Iterator[tuple[str, str]]:
-    """The title of each section, and its blocks."""
+def find_stories() -> Iterator[tuple[str, str]]:
+    """Yield the title and the console blocks of each section."""
     for section in PAGE.split("\n## ")[1:]:
         blocks = re.findall(r"^```console\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
         yield section.partition("\n")[0], "".join(blocks)
@@ -34,39 +34,39 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("title", "story"), list(stories()), ids=[title for title, _ in stories()])
-def test_story(project: Path, title: str, story: str) -> None:
+@pytest.mark.parametrize(("title", "story"), list(find_stories()), ids=[title for title, _ in find_stories()])
+def test_commands_of_the_page_print_what_it_shows(project: Path, title: str, story: str) -> None:
     for part in story.split("$ ")[1:]:
         command, _, expected = part.partition("\n")
-        said = watched(command, project) if "--loop-watch" in command else done(command, project)
-        missing = absent(expected.splitlines(), said.splitlines())
-        assert missing is None, f"{title}: {missing!r} is not what {command!r} says: {said}"
+        output = run_watch(command, project) if "--loop-watch" in command else run_command(command, project)
+        missing = find_missing_line(expected.splitlines(), output.splitlines())
+        assert missing is None, f"{title}: {missing!r} is not what {command!r} says: {output}"
 
 
-def done(command: str, project: Path) -> str:
+def run_command(command: str, project: Path) -> str:
     words = ["bash", "-c", command]
     return subprocess.run(words, cwd=project, capture_output=True, text=True, timeout=300, check=False).stdout
 
 
-def watched(command: str, project: Path) -> str:
-    """What it says while somebody edits a file, and then interrupts."""
-    said = []
+def run_watch(command: str, project: Path) -> str:
+    """Return the output of a watcher while a file is edited, up to an interrupt."""
+    output = []
     with subprocess.Popen(command.split(), cwd=project, stdout=subprocess.PIPE, text=True) as watcher:
         assert watcher.stdout is not None
         for line in watcher.stdout:
-            said.append(line)
-            if line.startswith("waiting") and said.count(line) == 1:
+            output.append(line)
+            if line.startswith("waiting") and output.count(line) == 1:
                 (project / "ledger.py").write_text((project / "ledger.py").read_text() + "\n# edited\n")
             elif line.startswith("waiting"):
                 watcher.send_signal(signal.SIGINT)
-    return "".join(said)
+    return "".join(output)
 
 
-def absent(expected: list[str], found: list[str]) -> str | None:
-    """The first line that is not found after those before it."""
-    lines = iter(found)
+def find_missing_line(expected: list[str], actual: list[str]) -> str | None:
+    """Return the first expected line that does not follow the lines before it."""
+    lines = iter(actual)
     for line in expected:
         pattern = re.compile(".*".join(map(re.escape, line.split("..."))))
-        if not any(pattern.fullmatch(one) for one in lines):
+        if not any(pattern.fullmatch(line) for line in lines):
             return line
     return None

@@ -1,4 +1,4 @@
-"""Runs side by side: never on the same files, or each in a work tree of its own."""
+"""Active runs never edit the same files, or each works in a work tree."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import pytest
 
 from pytest_loop.store.project_runs import Store
 from tests.acceptance.conftest import Pytest
-from tests.acceptance.test_background import gone
+from tests.acceptance.test_background import wait_for_end
 
 TASK = ("--loop-task", "fix until green", "--loop-yes")
 WAITS = ("--loop-agent", "command:cat go")
 MENDS = ("--loop-agent", "command:sed -i s/2/1/ src/product.py")
 
 
-def git(folder: Path, *words: str) -> str:
-    own = ("-c", "user.name=me", "-c", "user.email=me@example.org")
-    return subprocess.run(["git", *own, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+def run_git(folder: Path, *words: str) -> str:
+    identity = ("-c", "user.name=me", "-c", "user.email=me@example.org")
+    return subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
 @pytest.fixture
@@ -33,60 +33,60 @@ def project(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "test_it.py").write_text("from product import ONE\n\n\ndef test_one():\n    assert ONE == 1\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = src\n")
     (tmp_path / ".gitignore").write_text(".loop/\n__pycache__/\n.pytest_cache/\ngo\n")
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "-m", "first")
+    run_git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    run_git(tmp_path, "add", "--all")
+    run_git(tmp_path, "commit", "--quiet", "-m", "first")
     (tmp_path / "notes.txt").write_text("mine\n")
     (tmp_path / "test_it.py").write_text((tmp_path / "test_it.py").read_text() + "    assert True\n")
     os.mkfifo(tmp_path / "go")
     yield tmp_path
     for files in Store(tmp_path).list_busy_runs():
         files.request_pause()
-        gone(int(files.pid))
+        wait_for_end(int(files.pid))
 
 
-def state_of(project: Path) -> tuple[str, ...]:
+def read_state(project: Path) -> tuple[str, ...]:
     return (
-        git(project, "status", "--porcelain"),
-        git(project, "rev-parse", "HEAD", "--abbrev-ref", "HEAD"),
+        run_git(project, "status", "--porcelain"),
+        run_git(project, "rev-parse", "HEAD", "--abbrev-ref", "HEAD"),
         (project / "src" / "product.py").read_text(),
     )
 
 
 @pytest.mark.measured
-def test_change_is_handed_over_as_a_branch_and_nothing_of_the_person_is_touched(run: Pytest, project: Path) -> None:
-    before = state_of(project)
+def test_change_becomes_a_branch_and_the_project_stays_untouched(run: Pytest, project: Path) -> None:
+    before = read_state(project)
     done = run(*TASK, *MENDS, "--loop-alias", "one", "--loop-worktree", "--loop-json", "result.json")
     assert done.returncode == 0, done
     assert done.stdout.splitlines()[-2] == "the change is on the branch loop/one: take it with git merge loop/one"
-    assert state_of(project) == (before[0] + "?? result.json\n", *before[1:])
-    assert git(project, "diff", "--name-only", "HEAD", "loop/one") == "src/product.py\n"
-    assert git(project, "log", "--format=%s", "HEAD..loop/one") == "one: fix until green\n"
+    assert read_state(project) == (before[0] + "?? result.json\n", *before[1:])
+    assert run_git(project, "diff", "--name-only", "HEAD", "loop/one") == "src/product.py\n"
+    assert run_git(project, "log", "--format=%s", "HEAD..loop/one") == "one: fix until green\n"
     assert json.loads((project / "result.json").read_text())["status"] == "completed"
-    assert len(git(project, "worktree", "list").splitlines()) == 1
+    assert len(run_git(project, "worktree", "list").splitlines()) == 1
     assert not (project / ".loop" / "one" / "tree").exists()
-    git(project, "merge", "--quiet", "loop/one")
+    run_git(project, "merge", "--quiet", "loop/one")
     assert (project / "src" / "product.py").read_text() == "ONE = 1\n"
     assert (project / "notes.txt").read_text() == "mine\n"
 
 
-def test_project_in_a_folder_of_its_repository(run: Pytest, project: Path) -> None:
+def test_project_may_be_a_subfolder_of_its_repository(run: Pytest, project: Path) -> None:
     inner = project / "inner"
     inner.mkdir()
     (inner / "pytest.ini").write_text("[pytest]\n")
     (inner / "value.txt").write_text("2\n")
     (inner / "test_value.py").write_text("def test_value():\n    assert open('value.txt').read() == '1\\n'\n")
-    git(project, "add", "inner")
-    git(project, "commit", "--quiet", "-m", "inner")
+    run_git(project, "add", "inner")
+    run_git(project, "commit", "--quiet", "-m", "inner")
     words = (*TASK, "--loop-agent", "command:sed -i s/2/1/ value.txt", "--loop-alias", "one", "--loop-worktree")
     command = [*run("--version").args[:3], *words]
     done = subprocess.run(command, cwd=inner, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done
-    assert git(project, "diff", "--name-only", "HEAD", "loop/one") == "inner/value.txt\n"
+    assert run_git(project, "diff", "--name-only", "HEAD", "loop/one") == "inner/value.txt\n"
     assert (inner / "value.txt").read_text() == "2\n"
 
 
-def test_run_that_is_green_leaves_no_branch_and_one_that_stopped_its_work_tree(run: Pytest, project: Path) -> None:
+def test_unchanged_run_leaves_no_branch_and_stopped_run_keeps_its_worktree(run: Pytest, project: Path) -> None:
     stopped = run(
         *TASK, "--loop-agent", "command:sed -i s/2/3/ src/product.py", "--loop-alias", "one", "--loop-worktree"
     )
@@ -94,18 +94,18 @@ def test_run_that_is_green_leaves_no_branch_and_one_that_stopped_its_work_tree(r
     tree = project / ".loop" / "one" / "tree"
     assert stopped.stdout.splitlines()[-1] == f"the files are in {tree}"
     assert (tree / "src" / "product.py").read_text() == "ONE = 3\n"
-    assert git(project, "show", "loop/one:src/product.py") == "ONE = 3\n"
+    assert run_git(project, "show", "loop/one:src/product.py") == "ONE = 3\n"
     assert run("--loop-clean=one", "--loop-yes").returncode == 0
-    assert len(git(project, "worktree", "list").splitlines()) == 1
+    assert len(run_git(project, "worktree", "list").splitlines()) == 1
 
     (project / "src" / "product.py").write_text("ONE = 1\n")
     green = run(*TASK, *MENDS, "--loop-alias", "two", "--loop-worktree")
     assert green.stdout.splitlines()[-1] == "nothing was changed: there is no branch to take over"
-    assert git(project, "branch", "--format=%(refname:short)").split() == ["loop/one", "main"]
+    assert run_git(project, "branch", "--format=%(refname:short)").split() == ["loop/one", "main"]
 
 
 @pytest.mark.thorough
-def test_run_in_a_work_tree_is_paused_and_resumed_from_the_project(run: Pytest, project: Path) -> None:
+def test_run_in_a_worktree_is_paused_and_resumed_from_the_project(run: Pytest, project: Path) -> None:
     detached = run(
         *TASK,
         "--loop-agent",
@@ -120,22 +120,22 @@ def test_run_in_a_work_tree_is_paused_and_resumed_from_the_project(run: Pytest, 
     assert run("--loop-pause=one").returncode == 0
     done = run("--loop-resume=one", *MENDS, "--loop-json", "-")
     assert json.loads(done.stdout)["status"] == "completed", done
-    assert git(project, "show", "loop/one:src/product.py") == "ONE = 1\n"
+    assert run_git(project, "show", "loop/one:src/product.py") == "ONE = 1\n"
     assert (project / "src" / "product.py").read_text() == "ONE = 2\n"
 
 
 @pytest.mark.measured
-def test_nothing_stays_of_a_run_that_does_not_begin(run: Pytest, project: Path) -> None:
-    before = state_of(project)
+def test_run_that_does_not_start_leaves_nothing(run: Pytest, project: Path) -> None:
+    before = read_state(project)
     done = run("--loop-task", "fix until green", *MENDS, "--loop-alias", "one", "--loop-worktree")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "nobody is here to confirm this" in done.stderr
-    assert state_of(project) == before
-    assert git(project, "branch", "--format=%(refname:short)") == "main\n"
-    assert len(git(project, "worktree", "list").splitlines()) == 1
+    assert read_state(project) == before
+    assert run_git(project, "branch", "--format=%(refname:short)") == "main\n"
+    assert len(run_git(project, "worktree", "list").splitlines()) == 1
 
 
-def test_second_run_on_the_same_files_is_refused_and_one_apart_is_not(run: Pytest, project: Path) -> None:
+def test_second_run_is_refused_only_on_the_same_files(run: Pytest, project: Path) -> None:
     first = run(*TASK, *WAITS, "--loop-alias", "one", "--loop-allow", "src/a/", "--loop-detach")
     assert first.returncode == 0, first
     second = run(*TASK, *MENDS, "--loop-alias", "two")
@@ -152,7 +152,7 @@ def test_second_run_on_the_same_files_is_refused_and_one_apart_is_not(run: Pytes
 
 
 @pytest.mark.thorough
-def test_two_runs_on_one_document_are_refused(run: Pytest, project: Path) -> None:
+def test_second_run_on_the_same_document_is_refused(run: Pytest, project: Path) -> None:
     (project / "it.rules.yaml").write_text("rules: [{id: a.x.y, description: It is good, check: {contains: good}}]")
     words = (
         "--loop-task",
@@ -168,9 +168,9 @@ def test_two_runs_on_one_document_are_refused(run: Pytest, project: Path) -> Non
     assert run(*words, *WAITS, "--loop-alias", "two").returncode == 0
 
 
-def test_work_tree_needs_a_repository_with_a_commit(run: Pytest, project: Path) -> None:
+def test_worktree_needs_a_repository_with_a_commit(run: Pytest, project: Path) -> None:
     shutil.rmtree(project / ".git")
     words = (*TASK, *MENDS, "--loop-worktree")
     assert "--loop-worktree: the project is not in a git work tree" in run(*words).stderr
-    git(project, "init", "--quiet")
+    run_git(project, "init", "--quiet")
     assert "--loop-worktree: the git repository has no commit yet: make one first" in run(*words).stderr

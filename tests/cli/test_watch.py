@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.cli.watch import Watcher
-from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Plan, Rule
+from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Rule, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SessionError
@@ -28,7 +28,9 @@ class WordSession:
         if "crash" in text:
             raise SessionError("the session ended with signal 9")
         rule = Rule(id="a.x.green", description="It is green")
-        plan = Plan(criteria=(Criteria(name="it", source="it.rules.yaml", rules=(rule,)),), items={"item": (KEY,)})
+        plan = SessionPlan(
+            criteria=(Criteria(name="it", source="it.rules.yaml", rules=(rule,)),), items={"item": (KEY,)}
+        )
         outcome = Outcome.PASSED if "green" in text else Outcome.FAILED
         return SessionResult(plan=plan, evidence={"item": Evidence(outcome=outcome)}, exit_status=0)
 

@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch, make_reply
-from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Plan, Rule
+from pytest_loop.core.model.rules import Criteria, Evidence, Outcome, Phase, Rule, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.run import sessions
 from pytest_loop.session.result import SessionResult
@@ -52,7 +52,7 @@ class QuickSession(SubprocessSession):
             f"{SOURCE}::{rule_id}": Rule(id=rule_id, description=description, phase=Phase(rule_id[0].upper()))
             for rule_id, (description, _) in RULES.items()
         }
-        plan = Plan(
+        plan = SessionPlan(
             criteria=(Criteria(name="guide", source=SOURCE, rules=tuple(rules.values())),),
             items={key: (key,) for key, rule in rules.items() if order.phase.includes(rule.phase)},
         )

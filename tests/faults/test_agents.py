@@ -22,7 +22,7 @@ from pytest_loop.agents.protocol import Agent
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import RunStarted
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
-from pytest_loop.core.model.rules import Evidence, Outcome, Plan
+from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
@@ -50,7 +50,7 @@ class WordSession:
     def evaluate(self, order: SessionOrder, *_extra: str) -> SessionResult:
         outcome = Outcome.PASSED if "green" in Path(order.artifact).read_text() else Outcome.FAILED
         evidence = Evidence(outcome=outcome, text="" if outcome is Outcome.PASSED else "expected green, found none")
-        return SessionResult(plan=Plan(items={KEY: (KEY,)}), evidence={KEY: evidence}, exit_status=0)
+        return SessionResult(plan=SessionPlan(items={KEY: (KEY,)}), evidence={KEY: evidence}, exit_status=0)
 
 
 class RunOutcome:

@@ -17,10 +17,10 @@ from pytest_loop.inference.candidate_selection import choose_candidates
 from pytest_loop.inference.command_candidate import Candidate, Confidence, Goal, Layer, Source, find_weakest
 from pytest_loop.inference.inferred_criteria import (
     find_coverage_pattern,
+    find_installed,
     parse_pytest_selection,
     read_coverage_threshold,
 )
-from pytest_loop.inference.installed_tools import find_installed
 from pytest_loop.inference.project_files import Project, read_project
 from pytest_loop.inference.proposal import (
     Criterion,

@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pytest_loop.inference.command_candidate import Goal
-from pytest_loop.inference.task_intent import EVERYTHING, Threshold, classify_task, parse_coverage_threshold
-from pytest_loop.inference.task_words import find_concrete_objects, find_content_words
+from pytest_loop.inference.task_intent import (
+    EVERYTHING,
+    Threshold,
+    classify_task,
+    find_concrete_objects,
+    find_content_words,
+    parse_coverage_threshold,
+)
 from pytest_loop.inference.tool_purposes import Purpose
 
 TEST, COVERAGE, TYPES, LINT, BUILD, DOCS = Purpose

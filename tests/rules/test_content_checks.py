@@ -29,7 +29,7 @@ DOC = "# Title\n\nHello World\nhello again\n\n## Usage\n\nRun it.\n\n### Deep\n\
         {"type": "content", "search": "hello$|^HELLO", "flags": "i", "min_matches": 3},
     ],
 )
-def test_content_that_is_as_it_should_be(run: Run, raw: object) -> None:
+def test_content_checks_pass_on_matching_content(run: Run, raw: object) -> None:
     assert run(raw, DOC) == []
 
 
@@ -59,10 +59,10 @@ def test_content_that_is_as_it_should_be(run: Run, raw: object) -> None:
         ({"type": "content", "search": "(MIT"}, ["doc.md: expected the text '(MIT', found it nowhere"]),
     ],
 )
-def test_content_that_is_not_says_where(run: Run, raw: object, lines: list[str]) -> None:
+def test_content_checks_name_the_place_of_each_problem(run: Run, raw: object, lines: list[str]) -> None:
     assert run(raw, DOC) == lines
 
 
-def test_places_after_front_matter_are_where_they_stand_in_the_file(run: Run) -> None:
+def test_lines_after_front_matter_count_from_the_start_of_the_file(run: Run) -> None:
     text = "---\ntitle: x\n---\n# One\n\n## Two\n\nbad word\n"
     assert run({"absent": "bad", "section": "Two"}, text) == ["doc.md:8: expected no text 'bad', found it"]

@@ -45,7 +45,7 @@ DATA = json.dumps(
         {"path": "nothing", "value": None},
     ],
 )
-def test_queries_that_are_answered_as_asked(run: Run, ask: dict[str, Any]) -> None:
+def test_queries_pass_when_the_comparison_holds(run: Run, ask: dict[str, Any]) -> None:
     assert run({"query": ask}, DATA, "x.json") == []
 
 
@@ -62,7 +62,7 @@ def test_queries_that_are_answered_as_asked(run: Run, ask: dict[str, Any]) -> No
         ({"path": "tags", "op": "contains", "value": "z"}, "x.json: expected tags contains 'z', found ['a', 'b']"),
     ],
 )
-def test_queries_that_are_not_say_what_was_found(run: Run, ask: dict[str, Any], line: str) -> None:
+def test_failing_queries_show_the_actual_value(run: Run, ask: dict[str, Any], line: str) -> None:
     assert run({"query": ask}, DATA, "x.json") == [line]
 
 
@@ -76,7 +76,7 @@ def test_a_query_that_cannot_be_answered_is_an_error(run: Run) -> None:
         run({"query": {"path": "length(count)", "value": 1}}, DATA, "x.json")
 
 
-def test_data_of_a_format_that_has_none_is_an_error(run: Run) -> None:
+def test_a_query_on_a_format_without_data_is_an_error(run: Run) -> None:
     with pytest.raises(
         CheckError, match=r"cannot query doc.md: its format is markdown, expected one of json, yaml, toml"
     ):
@@ -84,13 +84,13 @@ def test_data_of_a_format_that_has_none_is_an_error(run: Run) -> None:
     assert run({"query": {"path": "a", "value": 1}, "format": "yaml"}, "a: 1") == []
 
 
-def test_a_block_that_does_not_parse_has_its_line_in_the_file(run: Run) -> None:
+def test_a_malformed_block_is_reported_with_its_line_in_the_file(run: Run) -> None:
     text = "# T\n\n```json\n{\n  oops\n}\n```\n"
     lines = run({"query": {"path": "a", "value": 1}, "block": "json"}, text)
     assert lines == ["doc.md:5: expected JSON, found expecting property name enclosed in double quotes in column 3"]
 
 
-def test_every_violation_of_a_schema_is_named_with_its_pointer(run: Run) -> None:
+def test_every_schema_violation_is_reported_with_its_json_pointer(run: Run) -> None:
     schema = {
         "type": "object",
         "required": ["title"],
@@ -102,19 +102,19 @@ def test_every_violation_of_a_schema_is_named_with_its_pointer(run: Run) -> None
     assert lines[1] == "x.json: expected /nested/x~1y/1/id to be valid, found 'two' is not of type 'integer'"
 
 
-def test_numbers_as_keys_are_texts_as_in_json(run: Run) -> None:
+def test_numeric_keys_are_strings_as_in_json(run: Run) -> None:
     schema = {"patternProperties": {"^2": {"type": "object"}}}
     assert run({"json_schema": schema}, "200: {}\n404: x", "x.yaml") == []
     assert run({"query": {"path": '"200"', "value": {}}}, "200: {}", "x.yaml") == []
 
 
-def test_no_more_violations_are_told_than_a_person_reads(run: Run) -> None:
+def test_the_number_of_reported_violations_is_limited(run: Run) -> None:
     lines = run({"json_schema": {"items": {"type": "string"}}}, json.dumps(list(range(50))), "x.json")
     assert len(lines) == 21
     assert lines[-1] == "x.json: expected the whole to be valid, found 30 more violations"
 
 
-def test_a_schema_can_stand_in_a_file_and_refer_to_others_of_the_project(run: Run, tmp_path: Path) -> None:
+def test_a_schema_file_may_refer_to_other_files_of_the_project(run: Run, tmp_path: Path) -> None:
     (tmp_path / "schema.yaml").write_text("properties: {count: {$ref: number.json}}")
     (tmp_path / "number.json").write_text('{"maximum": 2}')
     lines = run({"json_schema": "schema.yaml"}, DATA, "x.json")
@@ -134,13 +134,13 @@ def test_a_schema_can_stand_in_a_file_and_refer_to_others_of_the_project(run: Ru
         ({"$ref": "#/nowhere"}, "the schema refers to '/nowhere', which is not in the project"),
     ],
 )
-def test_a_schema_that_cannot_be_used_is_an_error(run: Run, schema: Any, message: str) -> None:
+def test_an_unusable_schema_is_an_error(run: Run, schema: Any, message: str) -> None:
     with pytest.raises(CheckError) as caught:
         run({"json_schema": schema}, DATA, "x.json")
     assert message in str(caught.value)
 
 
-def test_patterns_in_a_schema_cannot_hang_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patterns_in_a_schema_have_a_deadline(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(data_checks, "DEADLINE_SECONDS", 0.2)
     bomb = {"patternProperties": {"^(a+)+$": {"type": "string"}}}
     started = time.monotonic()

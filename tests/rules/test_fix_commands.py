@@ -1,4 +1,4 @@
-"""Commands that mend: of the author, and of tools that are known."""
+"""Fix commands: declared in a rule file, or derived from a known tool."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pytest_loop.rules.rule_files import load_rule_file
 Write = Callable[..., Path]
 
 
-def remedy(rule_file: Write, rest: str, name: str = "it.rules.yaml") -> Remedy | None:
-    path = rule_file(f"rules:\n  - {{id: a.one, description: One, {rest}}}\n", name)
+def find_remedy(rule_file: Write, fields: str, name: str = "it.rules.yaml") -> Remedy | None:
+    path = rule_file(f"rules:\n  - {{id: a.one, description: One, {fields}}}\n", name)
     root = path.parents[len(Path(name).parts) - 1]
     return load_rule_file(path, root).rules[0].rule.remedy
 
 
 @pytest.mark.parametrize(
-    ("command", "mends"),
+    ("command", "fix"),
     [
         ("ruff check .", "ruff check --fix ."),
         ("ruff check --no-fix src tests", "ruff check --fix src tests"),
@@ -48,9 +48,9 @@ def remedy(rule_file: Write, rest: str, name: str = "it.rules.yaml") -> Remedy |
         ("time ruff check .", None),
     ],
 )
-def test_a_tool_that_complains_can_mend(rule_file: Write, command: str, mends: str | None) -> None:
-    found = remedy(rule_file, f'check: {{command: "{command}"}}')
-    assert (found.command if found else None) == mends
+def test_a_check_with_a_known_tool_has_a_fix_command(rule_file: Write, command: str, fix: str | None) -> None:
+    remedy = find_remedy(rule_file, f'check: {{command: "{command}"}}')
+    assert (remedy.command if remedy else None) == fix
 
 
 @pytest.mark.parametrize(
@@ -63,22 +63,22 @@ def test_a_tool_that_complains_can_mend(rule_file: Write, command: str, mends: s
         "Ruff has nothing to say",
     ],
 )
-def test_a_tool_is_not_run_where_another_answer_is_wanted(rule_file: Write, check: str) -> None:
-    assert remedy(rule_file, f"check: {check}") is None
+def test_other_checks_with_a_known_tool_have_no_fix_command(rule_file: Write, check: str) -> None:
+    assert find_remedy(rule_file, f"check: {check}") is None
 
 
-def test_what_the_author_wrote_comes_first_and_runs_where_the_file_lies(rule_file: Write) -> None:
-    found = remedy(rule_file, "check: {command: ruff check .}, fix: {command: make tidy}", "rules/it.rules.yaml")
-    assert found == Remedy(command="make tidy", folder="rules")
+def test_a_declared_fix_command_wins_and_runs_in_the_folder_of_the_rule_file(rule_file: Write) -> None:
+    remedy = find_remedy(rule_file, "check: {command: ruff check .}, fix: {command: make tidy}", "rules/it.rules.yaml")
+    assert remedy == Remedy(command="make tidy", folder="rules")
 
 
-def test_advice_in_words_is_no_command(rule_file: Write) -> None:
-    assert remedy(rule_file, "check: {command: make}, fix: Run make") is None
+def test_advice_as_text_is_not_a_fix_command(rule_file: Write) -> None:
+    assert find_remedy(rule_file, "check: {command: make}, fix: Run make") is None
 
 
-def test_a_command_for_the_shell_says_so(rule_file: Write) -> None:
+def test_a_fix_command_with_shell_operators_needs_shell_true(rule_file: Write) -> None:
     piped = "check: {command: make}, fix: {command: 'cat a | tee b'%s}"
-    found = remedy(rule_file, piped % ", shell: true")
-    assert found == Remedy(command="cat a | tee b", shell=True, folder=".")
+    remedy = find_remedy(rule_file, piped % ", shell: true")
+    assert remedy == Remedy(command="cat a | tee b", shell=True, folder=".")
     with pytest.raises(RuleFileError, match="found the shell operator '\\|': add `shell: true`"):
-        remedy(rule_file, piped % "")
+        find_remedy(rule_file, piped % "")

@@ -21,5 +21,5 @@ MARKS = [pytest.mark.usefixtures("x").mark, pytest.mark.loop_rule("a", severity=
         ("None", False),
     ],
 )
-def test_an_expression_asks_for_marks(text: str, expected: bool) -> None:
+def test_an_expression_matches_marks(text: str, expected: bool) -> None:
     assert MarkExpression(text).matches(MARKS) is expected

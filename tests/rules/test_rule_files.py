@@ -16,33 +16,33 @@ from pytest_loop.errors import RuleFileError
 from pytest_loop.rules.rule_files import LoadedRuleFile, build_json_schema, load_rule_file
 from pytest_loop.rules.sources import list_templates
 
-Write = Callable[..., LoadedRuleFile]
+Load = Callable[..., LoadedRuleFile]
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Write:
-    """Writes a rule file and loads it."""
+def load(tmp_path: Path) -> Load:
+    """Write a rule file and load it."""
 
-    def read(text: str | bytes, name: str = "it.rules.yaml") -> LoadedRuleFile:
+    def load_text(text: str | bytes, name: str = "it.rules.yaml") -> LoadedRuleFile:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else dedent(text).lstrip("\n").encode())
         return load_rule_file(path, tmp_path)
 
-    return read
+    return load_text
 
 
-def problems(read: Write, text: str | bytes, name: str = "it.rules.yaml") -> list[str]:
+def list_problems(load: Load, text: str | bytes, name: str = "it.rules.yaml") -> list[str]:
     with pytest.raises(RuleFileError) as caught:
-        read(text, name)
+        load(text, name)
     return str(caught.value).splitlines()
 
 
 RULE = "{id: a.x.y, description: d, check: {command: 'true'}}"
 
 
-def test_what_is_left_out_is_derived(read: Write) -> None:
-    loaded = read("""
+def test_omitted_fields_have_defaults(load: Load) -> None:
+    loaded = load("""
         rules:
           - {id: a.x.one, description: One, check: {command: "true"}}
           - {id: b.x.two, description: Two, severity: warn, check: {command: "true"}}
@@ -52,17 +52,17 @@ def test_what_is_left_out_is_derived(read: Write) -> None:
     assert loaded.criteria.name == "it"
     assert loaded.criteria.version == 1
     assert loaded.criteria.thresholds == {Phase.A: Fraction(4, 5), Phase.B: Fraction(9, 10)}
-    assert [(one.id, one.severity, one.weight, one.phase) for one in loaded.criteria.rules] == [
+    assert [(rule.id, rule.severity, rule.weight, rule.phase) for rule in loaded.criteria.rules] == [
         ("a.x.one", Severity.FAIL, 2, Phase.A),
         ("b.x.two", Severity.WARN, 1, Phase.B),
         ("c.x.three", Severity.INFO, Fraction(1, 10), Phase.A),
         ("b.x.four", Severity.FAIL, 3, Phase.A),
     ]
-    assert [one.line for one in loaded.rules] == [2, 3, 4, 5]
+    assert [rule.line for rule in loaded.rules] == [2, 3, 4, 5]
 
 
-def test_every_field_can_be_said(read: Write, tmp_path: Path) -> None:
-    loaded = read("""
+def test_every_field_is_loaded(load: Load, tmp_path: Path) -> None:
+    loaded = load("""
         criteria: mine
         version: 3
         artifact: sub/doc.md
@@ -103,10 +103,10 @@ check = {command = "true"}
         ("it.rules.toml", TOML),
     ],
 )
-def test_each_format_says_the_same(read: Write, name: str, text: str) -> None:
-    loaded = read(text, name)
+def test_all_formats_load_the_same_rules(load: Load, name: str, text: str) -> None:
+    loaded = load(text, name)
     assert (loaded.criteria.name, loaded.criteria.source) == ("it", name)
-    assert [one.id for one in loaded.criteria.rules] == ["a.x.y"]
+    assert [rule.id for rule in loaded.criteria.rules] == ["a.x.y"]
 
 
 BAD = {
@@ -153,7 +153,7 @@ BAD = {
     ("name", "lines"),
     [("it.rules.yaml", [1, 2, 5, 6, 9]), ("it.rules.json", [1, 2, 5, 6, 9]), ("it.rules.toml", [1, 2, 6, 7, 11])],
 )
-def test_every_problem_is_told_at_once_in_every_format(read: Write, name: str, lines: list[int]) -> None:
+def test_all_problems_are_reported_with_lines_in_every_format(load: Load, name: str, lines: list[int]) -> None:
     texts = [
         "expected `version`, found the unknown key `versoin`",
         "expected a number <= 1 for `threshold`, found 1.5",
@@ -162,7 +162,7 @@ def test_every_problem_is_told_at_once_in_every_format(read: Write, name: str, l
         "expected a number >= 0 for `weight`, found -1",
     ]
     expected = [f"{name}:{line}: {text}" for line, text in zip(lines, texts, strict=True)]
-    assert problems(read, BAD[name], name) == expected
+    assert list_problems(load, BAD[name], name) == expected
 
 
 @pytest.mark.parametrize(
@@ -255,21 +255,21 @@ def test_every_problem_is_told_at_once_in_every_format(read: Write, name: str, l
         ),
     ],
 )
-def test_what_is_wrong_is_one_clear_line(read: Write, text: str | bytes, expected: list[str]) -> None:
+def test_each_problem_is_one_line(load: Load, text: str | bytes, expected: list[str]) -> None:
     names = ", ".join(list_templates())
-    assert problems(read, text) == [line.replace("TEMPLATES", names) for line in expected]
+    assert list_problems(load, text) == [line.replace("TEMPLATES", names) for line in expected]
 
 
-def test_a_file_that_extends_something_else_than_a_rule_file_says_so(read: Write, tmp_path: Path) -> None:
+def test_extending_a_file_of_another_type_is_a_problem(load: Load, tmp_path: Path) -> None:
     (tmp_path / "x.ini").write_text("")
-    assert problems(read, "extends: x.ini") == [
+    assert list_problems(load, "extends: x.ini") == [
         "it.rules.yaml:1: expected a .yaml, .yml, .json or .toml file for `extends`, found 'x.ini'"
     ]
 
 
-def test_problems_of_the_file_that_is_extended_are_told_with_its_name(read: Write, tmp_path: Path) -> None:
+def test_problems_of_an_extended_file_name_that_file(load: Load, tmp_path: Path) -> None:
     (tmp_path / "base.rules.yaml").write_text("rules:\n  - {id: a.b, description: x, check: {conains: x}}\n")
-    (line,) = problems(read, "extends: base.rules.yaml")
+    (line,) = list_problems(load, "extends: base.rules.yaml")
     assert line.startswith("base.rules.yaml:2: expected one kind of check (")
 
 
@@ -282,10 +282,10 @@ rules:
 """
 
 
-def test_files_are_merged_rule_by_rule_and_field_by_field(read: Write, tmp_path: Path) -> None:
+def test_files_are_merged_rule_by_rule_and_field_by_field(load: Load, tmp_path: Path) -> None:
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "base.rules.yaml").write_text(BASE)
-    loaded = read(
+    loaded = load(
         """
         extends: shared/base.rules.yaml
         phases: {B: {threshold: 0.7}}
@@ -295,17 +295,17 @@ def test_files_are_merged_rule_by_rule_and_field_by_field(read: Write, tmp_path:
           - {id: a.x.two, description: Better}
         """
     )
-    one, two, three = loaded.rules
-    assert (one.rule.severity, one.rule.weight, one.rule.fix) == (Severity.WARN, Fraction(5), "new")
-    assert (two.rule.description, two.folder) == ("Better", tmp_path / "shared")
-    assert (three.rule.id, three.folder) == ("a.x.three", tmp_path)
+    first, second, third = loaded.rules
+    assert (first.rule.severity, first.rule.weight, first.rule.fix) == (Severity.WARN, Fraction(5), "new")
+    assert (second.rule.description, second.folder) == ("Better", tmp_path / "shared")
+    assert (third.rule.id, third.folder) == ("a.x.three", tmp_path)
     assert loaded.criteria.thresholds == {Phase.A: Fraction(1, 2), Phase.B: Fraction(7, 10)}
     assert loaded.artifact == tmp_path / "shared" / "base.md"
 
 
-def test_paths_of_a_template_start_at_the_file_that_extends_it(read: Write, tmp_path: Path) -> None:
-    loaded = read("extends: docs\nartifact: x.md", "sub/it.rules.yaml")
-    assert {(one.folder, one.line) for one in loaded.rules} == {(tmp_path / "sub", 1)}
+def test_paths_of_a_template_start_at_the_file_that_extends_it(load: Load, tmp_path: Path) -> None:
+    loaded = load("extends: docs\nartifact: x.md", "sub/it.rules.yaml")
+    assert {(rule.folder, rule.line) for rule in loaded.rules} == {(tmp_path / "sub", 1)}
 
 
 @pytest.mark.parametrize(
@@ -348,5 +348,5 @@ def test_the_schema_has_the_kinds_of_third_parties_too() -> None:
     assert not validator.is_valid(yaml.safe_load(text.replace("VALUE", "x")))
 
 
-def test_the_schema_itself_is_one() -> None:
+def test_the_schema_is_a_valid_json_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(build_json_schema())

@@ -57,7 +57,7 @@ x = 1
         {"query": {"path": "a", "value": 1}, "block": 1},
     ],
 )
-def test_structure_that_is_as_it_should_be(run: Run, raw: object) -> None:
+def test_structure_checks_pass_on_matching_structure(run: Run, raw: object) -> None:
     assert run(raw, DOC) == []
 
 
@@ -99,7 +99,7 @@ def test_structure_that_is_as_it_should_be(run: Run, raw: object) -> None:
         ({"size": {"bytes": {"min": 1, "max": 2}}}, ["doc.md: expected 1 to 2 bytes, found 246"]),
     ],
 )
-def test_structure_that_is_not_says_where(run: Run, raw: object, lines: list[str]) -> None:
+def test_structure_checks_name_the_place_of_each_problem(run: Run, raw: object, lines: list[str]) -> None:
     assert run(raw, DOC) == lines
 
 
@@ -109,7 +109,7 @@ def test_a_heading_without_any_text_is_an_empty_section(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "good", "bad", "line", "found"),
+    ("kind", "good", "bad", "line", "reason"),
     [
         ("json", "{}", "{", 1, "expected JSON, found expecting property name enclosed in double quotes in column 2"),
         ("yaml", "a: 1", "a: [", 2, "expected YAML, found did not find expected node content"),
@@ -126,12 +126,14 @@ def test_a_heading_without_any_text_is_an_empty_section(run: Run) -> None:
         ),
     ],
 )
-def test_each_format_is_read_for_real(run: Run, kind: str, good: str, bad: str, line: int, found: str) -> None:
+def test_parses_accepts_and_refuses_each_format(
+    run: Run, kind: str, good: str, bad: str, line: int, reason: str
+) -> None:
     assert run({"parses": kind}, good) == []
-    assert run({"parses": kind}, bad) == [f"doc.md:{line}: {found}"]
+    assert run({"parses": kind}, bad) == [f"doc.md:{line}: {reason}"]
 
 
-def test_python_that_cannot_be_compiled_at_all_is_no_python(run: Run) -> None:
+def test_text_that_the_compiler_refuses_is_not_python(run: Run) -> None:
     assert run({"parses": "python"}, "x = 1\0") != []
     assert run({"parses": "python"}, "x = 1\nreturn x") == [
         "doc.md:2: expected Python, found 'return' outside function"
@@ -140,7 +142,7 @@ def test_python_that_cannot_be_compiled_at_all_is_no_python(run: Run) -> None:
     assert run({"parses": "python"}, "(" * 1000 + ")" * 1000)[0].startswith("doc.md:1: expected Python, found")
 
 
-def test_the_format_goes_by_the_name_of_the_file(run: Run) -> None:
+def test_the_format_is_detected_from_the_file_name(run: Run) -> None:
     assert run({"parses": "auto"}, "a = 1", "x.toml") == []
     assert run({"parses": "auto"}, "a = ", "x.toml") == ["x.toml:1: expected TOML, found invalid value"]
     with pytest.raises(
@@ -157,7 +159,7 @@ def test_links_are_followed_inside_the_project(run: Run, tmp_path: Path) -> None
     assert run({"links": True}, DOC + good) == []
 
 
-def test_links_that_lead_nowhere_are_named(run: Run, tmp_path: Path) -> None:
+def test_dead_links_are_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / "other.md").write_text("# One\n")
     bad = "[a](#nope)\n[b](none.md)\n[c](other.md#two)\n[d](../../etc/passwd)\n![e](no.png)\n"
     assert run({"links": True}, bad) == [
@@ -169,7 +171,7 @@ def test_links_that_lead_nowhere_are_named(run: Run, tmp_path: Path) -> None:
     ]
 
 
-def test_an_artifact_that_is_not_there_is_a_finding(run: Run, tmp_path: Path) -> None:
+def test_a_missing_artifact_is_a_finding(run: Run, tmp_path: Path) -> None:
     assert run({"contains": "x"}, name="none.md") == ["none.md:1: expected a file, found none"]
     assert run({"size": {"bytes": {"min": 1}}}, name="none.md") == ["none.md:1: expected a file, found none"]
     (tmp_path / "folder").mkdir()
@@ -185,6 +187,6 @@ def test_a_link_out_of_the_project_is_not_followed(run: Run, tmp_path: Path) -> 
         run({"contains": "root"})
 
 
-def test_an_artifact_that_changes_is_read_again(run: Run) -> None:
+def test_a_changed_artifact_is_read_again(run: Run) -> None:
     assert run({"contains": "one"}, "one") == []
     assert run({"contains": "one"}, "another") == ["doc.md: expected the text 'one', found it nowhere"]

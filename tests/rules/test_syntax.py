@@ -48,7 +48,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
         ("toml", "a = 1\na = 2", 2, "expected TOML, found cannot overwrite a value"),
     ],
 )
-def test_what_cannot_be_read_has_a_line_and_a_reason(kind: str, text: str, line: int, message: str) -> None:
+def test_malformed_text_is_reported_with_line_and_reason(kind: str, text: str, line: int, message: str) -> None:
     for read in (parse, parse_with_lines):
         with pytest.raises(ContentError) as caught:
             read(text, kind)
@@ -56,7 +56,7 @@ def test_what_cannot_be_read_has_a_line_and_a_reason(kind: str, text: str, line:
         assert caught.value.line == line
 
 
-def test_aliases_that_stay_small_are_welcome() -> None:
+def test_small_aliases_are_expanded() -> None:
     assert parse("a: &a {x: 1}\nb: {<<: *a, y: [*a]}", "yaml") == {"a": {"x": 1}, "b": {"x": 1, "y": [{"x": 1}]}}
 
 
@@ -67,16 +67,16 @@ def test_aliases_that_stay_small_are_welcome() -> None:
         ("json", '{"a": 1,\n "b": {"a": 1,\n "c": 1, "c": 2},\n "d": {"e": 1}}', [3]),
     ],
 )
-def test_every_key_that_stands_twice_is_noted(kind: str, text: str, lines: list[int]) -> None:
+def test_every_duplicate_key_is_reported(kind: str, text: str, lines: list[int]) -> None:
     assert sorted(error.line for error in parse_with_lines(text, kind).duplicates) == lines
 
 
-def test_a_file_is_read_as_utf8_with_or_without_a_mark_and_any_line_ends(tmp_path: Path) -> None:
+def test_byte_order_marks_and_carriage_returns_are_removed(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xef\xbb\xbfa\r\nb\n")
     assert read_text(tmp_path / "x") == "a\nb\n"
 
 
-def test_what_is_not_a_readable_text_says_so(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"ok\n\xe9t\xe9")
     (tmp_path / "large").write_bytes(b"x" * (MAX_BYTES + 1))
     for name, line, message in [
@@ -173,11 +173,11 @@ def test_every_value_of_a_yaml_file_has_a_line() -> None:
     ]
 
 
-def test_a_json_file_that_yaml_cannot_read_has_its_first_line() -> None:
+def test_json_that_yaml_cannot_read_is_reported_in_line_one() -> None:
     assert parse_with_lines('{"' + "k" * 2000 + '": 1, "a": 2}', "json").find_line(("a",)) == 1
 
 
-def test_several_documents_of_yaml_can_be_read_and_each_has_its_lines() -> None:
+def test_yaml_with_several_documents_reports_lines_of_the_file() -> None:
     validate_syntax("---\na: 1\n---\nb: 2\n", "yaml")
     with pytest.raises(ContentError) as caught:
         validate_syntax("a: 1\n---\nb: [\n", "yaml")

@@ -1,4 +1,4 @@
-"""The built-in templates: what they weigh, what each rule refuses, and what it must not refuse."""
+"""The built-in templates: weights, and what each rule refuses and accepts."""
 
 from __future__ import annotations
 
@@ -29,37 +29,39 @@ FAILED = Evidence(outcome=Outcome.FAILED, text="no")
 DROP = object()
 
 
-def loaded(folder: Path, template: str, artifact: str = "artifact.yaml", more: str = "") -> LoadedRuleFile:
-    path = folder / "mine.rules.yaml"
-    path.write_text(f"extends: {template}\nartifact: {artifact}\n{more}", encoding="utf-8")
+def load_template(folder: Path, template: str, artifact: str = "artifact.yaml", extra: str = "") -> LoadedRuleFile:
+    path = folder / "rule_file.rules.yaml"
+    path.write_text(f"extends: {template}\nartifact: {artifact}\n{extra}", encoding="utf-8")
     return load_rule_file(path, folder)
 
 
-def judged(folder: Path, template: str, rule: str, files: dict[str, str]) -> str | None:
-    """What the rule says about the first of the files: nothing, its findings, or None where nobody can judge it."""
+def run_rule(folder: Path, template: str, rule: str, files: dict[str, str]) -> str | None:
+    """Run one rule on the first file and return its findings as text; None if an agent has to judge it."""
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    mine = loaded(folder, template, next(iter(files)))
-    one = next(each for each in mine.rules if each.rule.id == rule)
+    rule_file = load_template(folder, template, next(iter(files)))
+    loaded = next(loaded for loaded in rule_file.rules if loaded.rule.id == rule)
     try:
-        return "; ".join(map(str, run_check(one.check, Context(folder, one.folder, mine.artifact, Documents(folder)))))
+        return "; ".join(
+            map(str, run_check(loaded.check, Context(folder, loaded.folder, rule_file.artifact, Documents(folder))))
+        )
     except NotJudgedError:
         return None
 
 
-def cases(file: str, table: dict[str, dict[str, Any]]) -> list[Any]:
-    """The cases of each rule by name: the text of the usual file, or the files of the case."""
+def make_cases(file: str, table: dict[str, dict[str, Any]]) -> list[Any]:
+    """Make a parameter set per case: the text of the usual file, or all files of the case."""
     return [
         pytest.param(rule, {file: value} if isinstance(value, str) else value, id=f"{rule.split('.')[-1]}: {name}")
-        for rule, named in table.items()
-        for name, value in named.items()
+        for rule, values in table.items()
+        for name, value in values.items()
     ]
 
 
 # What they weigh
 
 
-def test_there_are_four_templates() -> None:
+def test_the_package_has_four_templates() -> None:
     assert list_templates() == ["api-spec", "code", "config", "docs"]
 
 
@@ -75,7 +77,7 @@ def test_there_are_four_templates() -> None:
 def test_a_template_has_its_weights_and_thresholds(
     tmp_path: Path, template: str, in_a: int, in_b: int, thresholds: tuple[str, str]
 ) -> None:
-    criteria = loaded(tmp_path, template).criteria
+    criteria = load_template(tmp_path, template).criteria
     assert sum(rule.weight for rule in criteria.rules if rule.phase is Phase.A) == in_a
     assert sum(rule.weight for rule in criteria.rules) == in_b
     assert [criteria.thresholds[phase] for phase in Phase] == [Fraction(text) for text in thresholds]
@@ -129,44 +131,44 @@ RULES = {
 
 @pytest.mark.parametrize("template", sorted(RULES))
 def test_a_template_has_its_rules(tmp_path: Path, template: str) -> None:
-    rules = loaded(tmp_path, template).criteria.rules
-    told = [word for rule in rules for word in (rule.severity.value, rule.id)]
-    assert told == RULES[template].split()
+    rules = load_template(tmp_path, template).criteria.rules
+    rows = [word for rule in rules for word in (rule.severity.value, rule.id)]
+    assert rows == RULES[template].split()
 
 
-def scored(folder: Path, template: str, phase: Phase, *failing: str) -> Any:
-    criteria = loaded(folder, template).criteria
+def score_template(folder: Path, template: str, phase: Phase, *failing: str) -> Any:
+    criteria = load_template(folder, template).criteria
     return evaluate_criteria(
         criteria, phase, {rule.id: [FAILED if rule.id in failing else PASSED] for rule in criteria.rules}
     )
 
 
 def test_an_api_without_error_responses_still_passes_phase_a(tmp_path: Path) -> None:
-    done = scored(tmp_path, "api-spec", Phase.A, "a.completeness.errors")
-    assert (done.score, done.passed) == (Fraction(6, 7), True)
-    assert [one.rule.id for one in done.select_results(Verdict.WARN)] == ["a.completeness.errors"]
+    result = score_template(tmp_path, "api-spec", Phase.A, "a.completeness.errors")
+    assert (result.score, result.passed) == (Fraction(6, 7), True)
+    assert [row.rule.id for row in result.select_results(Verdict.WARN)] == ["a.completeness.errors"]
 
 
 def test_an_api_with_three_warnings_misses_phase_b_without_a_blocker(tmp_path: Path) -> None:
     warned = ("b.style.naming", "b.completeness.pagination", "b.quality.descriptions")
-    done = scored(tmp_path, "api-spec", Phase.B, *warned)
-    assert (done.score, done.passed, done.blockers) == (Fraction(9, 12), False, ())
+    result = score_template(tmp_path, "api-spec", Phase.B, *warned)
+    assert (result.score, result.passed, result.blockers) == (Fraction(9, 12), False, ())
 
 
 @pytest.mark.parametrize("rule", [line.split()[1] for line in RULES["docs"].split("\n") if "warn" in line])
-def test_docs_with_any_one_warning_pass_phase_b(tmp_path: Path, rule: str) -> None:
-    done = scored(tmp_path, "docs", Phase.B, rule)
-    assert (done.score, done.passed) == (Fraction(9, 10), True)
+def test_docs_with_one_warning_pass_phase_b(tmp_path: Path, rule: str) -> None:
+    result = score_template(tmp_path, "docs", Phase.B, rule)
+    assert (result.score, result.passed) == (Fraction(9, 10), True)
 
 
-def test_a_rule_of_a_template_can_be_replaced_in_part(tmp_path: Path) -> None:
+def test_an_extending_file_overrides_fields_of_a_template_rule(tmp_path: Path) -> None:
     (tmp_path / "openapi.yaml").write_text("/courses\n", encoding="utf-8")
-    more = "rules: [{id: a.correctness.endpoints, severity: warn, check: {contains: /courses}}]"
-    mine = loaded(tmp_path, "api-spec", "openapi.yaml", more)
-    first = mine.rules[0]
+    extra = "rules: [{id: a.correctness.endpoints, severity: warn, check: {contains: /courses}}]"
+    rule_file = load_template(tmp_path, "api-spec", "openapi.yaml", extra)
+    first = rule_file.rules[0]
     assert first.rule.description == "The document has paths, and each has at least one operation"
-    assert (first.rule.severity, first.rule.weight, len(mine.rules)) == (Severity.WARN, Fraction(1), 8)
-    assert not run_check(first.check, Context(tmp_path, first.folder, mine.artifact, Documents(tmp_path)))
+    assert (first.rule.severity, first.rule.weight, len(rule_file.rules)) == (Severity.WARN, Fraction(1), 8)
+    assert not run_check(first.check, Context(tmp_path, first.folder, rule_file.artifact, Documents(tmp_path)))
 
 
 # What the rules of api-spec refuse
@@ -232,7 +234,7 @@ SENT = (*ADD, "requestBody", "content", "application/json")
 Edit = tuple[tuple[Any, ...], Any]
 
 
-def changed(*edits: Edit) -> dict[str, Any]:
+def edit_spec(*edits: Edit) -> dict[str, Any]:
     spec = deepcopy(COURSES)
     for path, value in edits:
         place: Any = spec
@@ -245,8 +247,8 @@ def changed(*edits: Edit) -> dict[str, Any]:
     return spec
 
 
-def api(*edits: Edit) -> dict[str, str]:
-    return {"openapi.yaml": yaml.safe_dump(changed(*edits), sort_keys=False)}
+def make_api(*edits: Edit) -> dict[str, str]:
+    return {"openapi.yaml": yaml.safe_dump(edit_spec(*edits), sort_keys=False)}
 
 
 COURSE = {"type": "object", "properties": {"id": {"type": "integer"}}}
@@ -258,97 +260,97 @@ READ = {"summary": "Read it", "responses": ANSWER}
 
 @pytest.mark.parametrize(
     ("rule", "files"),
-    cases(
+    make_cases(
         "openapi.yaml",
         {
             "a.correctness.endpoints": {
-                "no paths": api((("paths",), DROP)),
-                "empty paths": api((("paths",), {})),
-                "a path without operations": api((("paths", "/users"), {"parameters": []})),
-                "a path without a slash": api((("paths", "users"), {"get": READ})),
-                "Swagger 2": api((("openapi",), DROP), (("swagger",), "2.0")),
-                "no title": api((("info", "title"), DROP)),
-                "a response without a description": api(((*REMOVE, "responses", "204"), {})),
-                "a parameter without a place": api(((*LIST, "parameters"), [{"name": "limit"}])),
+                "no paths": make_api((("paths",), DROP)),
+                "empty paths": make_api((("paths",), {})),
+                "a path without operations": make_api((("paths", "/users"), {"parameters": []})),
+                "a path without a slash": make_api((("paths", "users"), {"get": READ})),
+                "Swagger 2": make_api((("openapi",), DROP), (("swagger",), "2.0")),
+                "no title": make_api((("info", "title"), DROP)),
+                "a response without a description": make_api(((*REMOVE, "responses", "204"), {})),
+                "a parameter without a place": make_api(((*LIST, "parameters"), [{"name": "limit"}])),
             },
             "a.correctness.schemas": {
                 "no YAML": "openapi: [\n",
-                "a schema that is itself": api(
+                "a schema that is itself": make_api(
                     (("components", "schemas", "Course"), {"$ref": "#/components/schemas/Course"})
                 ),
-                "post without a body": api(((*ADD, "requestBody"), DROP)),
-                "a body without a schema": api(((*SENT, "schema"), DROP)),
-                "a schema that says nothing": api(((*SENT, "schema"), {})),
-                "an answer without a schema": api(((*LISTED, "schema"), DROP)),
-                "an answer without content": api(((*LIST, "responses", "200", "content"), DROP)),
-                "a change that describes nothing": api(((*ADD, "responses"), {"201": {"description": "Made"}})),
-                "no answer": api(((*REMOVE, "responses"), {})),
-                "only errors": api(((*REMOVE, "responses", "204"), DROP)),
-                "a schema that is not there": api(((*SENT, "schema", "$ref"), "#/nowhere")),
-                "a property that is not there": api(
+                "post without a body": make_api(((*ADD, "requestBody"), DROP)),
+                "a body without a schema": make_api(((*SENT, "schema"), DROP)),
+                "a schema that says nothing": make_api(((*SENT, "schema"), {})),
+                "an answer without a schema": make_api(((*LISTED, "schema"), DROP)),
+                "an answer without content": make_api(((*LIST, "responses", "200", "content"), DROP)),
+                "a change that describes nothing": make_api(((*ADD, "responses"), {"201": {"description": "Made"}})),
+                "no answer": make_api(((*REMOVE, "responses"), {})),
+                "only errors": make_api(((*REMOVE, "responses", "204"), DROP)),
+                "a schema that is not there": make_api(((*SENT, "schema", "$ref"), "#/nowhere")),
+                "a property that is not there": make_api(
                     (("components", "schemas", "Course", "properties", "level"), {"$ref": "#/components/schemas/Level"})
                 ),
-                "a file that is not there": api(((*SENT, "schema", "$ref"), "./schemas.yaml#/Course")),
-                "an operation is missing altogether": api((("paths",), {})),
+                "a file that is not there": make_api(((*SENT, "schema", "$ref"), "./schemas.yaml#/Course")),
+                "an operation is missing altogether": make_api((("paths",), {})),
             },
             "a.completeness.examples": {
-                "none in the answer": api(((*LISTED, "example"), DROP)),
-                "none in what is sent": api(((*SENT, "example"), DROP)),
-                "a reference to nothing": api(
+                "none in the answer": make_api(((*LISTED, "example"), DROP)),
+                "none in what is sent": make_api(((*SENT, "example"), DROP)),
+                "a reference to nothing": make_api(
                     ((*LISTED, "example"), DROP),
                     ((*LISTED, "examples"), {"one": {"$ref": "#/components/examples/Missing"}}),
                 ),
-                "no value": api(((*SENT, "example"), DROP), ((*SENT, "examples"), {"one": {}})),
-                "no operation": api((("paths",), {})),
+                "no value": make_api(((*SENT, "example"), DROP), ((*SENT, "examples"), {"one": {}})),
+                "no operation": make_api((("paths",), {})),
             },
             "a.completeness.errors": {
-                "no 400": api(((*LIST, "responses", "400"), DROP)),
-                "no 404": api(((*REMOVE, "responses", "404"), DROP)),
-                "no 500": api(((*ADD, "responses", "500"), DROP)),
+                "no 400": make_api(((*LIST, "responses", "400"), DROP)),
+                "no 404": make_api(((*REMOVE, "responses", "404"), DROP)),
+                "no 500": make_api(((*ADD, "responses", "500"), DROP)),
             },
             "b.style.naming": {
-                "paths in two ways": api(
+                "paths in two ways": make_api(
                     (("paths", "/courseNotes"), {"get": READ}), (("paths", "/old-notes"), {"get": READ})
                 ),
-                "parameters in two ways": api(
+                "parameters in two ways": make_api(
                     ((*ADD, "parameters"), [{"name": "dryRun", "in": "query", "schema": {"type": "boolean"}}])
                 ),
             },
             "b.completeness.pagination": {
-                "an array": api(((*LIST, "parameters"), DROP)),
-                "elements with paths of their own": api(
+                "an array": make_api(((*LIST, "parameters"), DROP)),
+                "elements with paths of their own": make_api(
                     ((*LIST, "parameters"), [{"name": "created_after", "in": "query"}]), ((*LISTED, "schema"), COURSE)
                 ),
-                "an array inside": api(((*LIST, "parameters"), []), ((*LISTED, "schema"), ITEMS)),
+                "an array inside": make_api(((*LIST, "parameters"), []), ((*LISTED, "schema"), ITEMS)),
             },
             "b.completeness.auth": {
-                "no schemes": api((("components", "securitySchemes"), DROP)),
-                "no components": api((("components",), DROP)),
-                "a scheme without a type": api((("components", "securitySchemes", "key"), {"in": "header"})),
-                "no security": api((("security",), DROP)),
-                "a scheme nobody described": api(((*ADD, "security"), [{"oauth": []}])),
-                "everything open": api((("security",), [])),
+                "no schemes": make_api((("components", "securitySchemes"), DROP)),
+                "no components": make_api((("components",), DROP)),
+                "a scheme without a type": make_api((("components", "securitySchemes", "key"), {"in": "header"})),
+                "no security": make_api((("security",), DROP)),
+                "a scheme nobody described": make_api(((*ADD, "security"), [{"oauth": []}])),
+                "everything open": make_api((("security",), [])),
             },
             "b.quality.descriptions": {
-                "none": api(((*LIST, "summary"), DROP)),
-                "only spaces": api(((*LIST, "summary"), "  ")),
-                "nothing after the key": api(((*LIST, "summary"), None)),
+                "none": make_api(((*LIST, "summary"), DROP)),
+                "only spaces": make_api(((*LIST, "summary"), "  ")),
+                "nothing after the key": make_api(((*LIST, "summary"), None)),
             },
         },
     ),
 )
 def test_api_spec_refuses(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "api-spec", rule, files)
+    assert run_rule(tmp_path, "api-spec", rule, files)
 
 
-def with_files(name: str, *edits: Edit, **others: str) -> dict[str, str]:
-    spec = changed(*edits)
+def make_files(name: str, *edits: Edit, **others: str) -> dict[str, str]:
+    spec = edit_spec(*edits)
     text = json.dumps(spec) if name.endswith(".json") else yaml.safe_dump(spec, sort_keys=False)
-    return {name: text, **{other.replace("_", "."): content for other, content in others.items()}}
+    return {name: text, **{key.replace("_", "."): content for key, content in others.items()}}
 
 
-def without_quotes(spec: dict[str, str]) -> dict[str, str]:
-    """Status codes as many people write them, which makes them numbers."""
+def unquote_codes(spec: dict[str, str]) -> dict[str, str]:
+    """Write status codes without quotes, which makes them numbers in YAML."""
     return {name: re.sub(r"'(\d{3})'", r"\1", text) for name, text in spec.items()}
 
 
@@ -356,14 +358,14 @@ def without_quotes(spec: dict[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize(
     "files",
     [
-        pytest.param(api(), id="YAML"),
-        pytest.param(with_files("openapi.json"), id="JSON"),
-        pytest.param(api((("openapi",), "3.0.3")), id="OpenAPI 3.0"),
-        pytest.param(without_quotes(api()), id="codes without quotes"),
+        pytest.param(make_api(), id="YAML"),
+        pytest.param(make_files("openapi.json"), id="JSON"),
+        pytest.param(make_api((("openapi",), "3.0.3")), id="OpenAPI 3.0"),
+        pytest.param(unquote_codes(make_api()), id="codes without quotes"),
     ],
 )
 def test_every_rule_of_api_spec_passes_a_sound_document(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "api-spec", rule, files) == ""
+    assert run_rule(tmp_path, "api-spec", rule, files) == ""
 
 
 PAGE = {"name": "page", "in": "query", "schema": {"type": "integer"}}
@@ -372,69 +374,73 @@ SHARED_BODY = {"content": {"application/json": {"schema": COURSE, "example": {"i
 
 @pytest.mark.parametrize(
     ("rule", "files"),
-    cases(
+    make_cases(
         "openapi.yaml",
         {
             "a.correctness.endpoints": {
-                "an extension": api((("paths", "x-origin"), "made by hand")),
-                "a path in another file": with_files(
+                "an extension": make_api((("paths", "x-origin"), "made by hand")),
+                "a path in another file": make_files(
                     "openapi.yaml",
                     (("paths", "/users"), {"$ref": "users.yaml"}),
                     users_yaml=yaml.safe_dump({"get": READ}),
                 ),
             },
             "a.correctness.schemas": {
-                "shared bodies and answers": api(
+                "shared bodies and answers": make_api(
                     ((*ADD, "requestBody"), {"$ref": "#/components/requestBodies/Course"}),
                     (("components", "requestBodies"), {"Course": SHARED_BODY}),
                     ((*ADD, "responses", "201"), {"$ref": "#/components/responses/Course"}),
                     (("components", "responses", "Course"), SHARED_BODY),
                 ),
-                "a change that describes only its errors": api(
+                "a change that describes only its errors": make_api(
                     ((*REMOVE, "responses", "204"), DROP), ((*REMOVE, "responses", "200"), {"description": "Gone"})
                 ),
-                "created, and where": api(
+                "created, and where": make_api(
                     (
                         (*ADD, "responses", "201"),
                         {"description": "Made", "headers": {"Location": {"schema": {"type": "string"}}}},
                     )
                 ),
-                "a file that is not text": api(((*ADD, "requestBody", "content"), {"application/octet-stream": {}})),
-                "a redirection": api(((*LIST, "responses"), {"302": {"description": "Elsewhere"}})),
-                "head": api((("paths", "/courses", "head"), {"responses": {"200": {"description": "Yes"}}})),
-                "a schema of another host": api(((*SENT, "schema", "$ref"), "https://example.org/course.json")),
-                "a reference in an example": api(((*SENT, "example"), {"$ref": "#/not/a/reference"})),
-                "in another file": with_files(
+                "a file that is not text": make_api(
+                    ((*ADD, "requestBody", "content"), {"application/octet-stream": {}})
+                ),
+                "a redirection": make_api(((*LIST, "responses"), {"302": {"description": "Elsewhere"}})),
+                "head": make_api((("paths", "/courses", "head"), {"responses": {"200": {"description": "Yes"}}})),
+                "a schema of another host": make_api(((*SENT, "schema", "$ref"), "https://example.org/course.json")),
+                "a reference in an example": make_api(((*SENT, "example"), {"$ref": "#/not/a/reference"})),
+                "in another file": make_files(
                     "openapi.yaml",
                     ((*SENT, "schema", "$ref"), "./parts.yaml#/Course"),
                     parts_yaml="Course: {properties: {level: {$ref: '#/Level'}}}\nLevel: {type: string}\n",
                 ),
             },
             "a.completeness.examples": {
-                "shared": api(
+                "shared": make_api(
                     ((*LISTED, "example"), DROP),
                     ((*LISTED, "examples"), {"one": {"$ref": "#/components/examples/One"}}),
                     (("components", "examples"), {"One": {"value": [{"id": 1}]}}),
                 ),
-                "of a schema": api(
+                "of a schema": make_api(
                     ((*SENT, "example"), DROP), (("components", "schemas", "Course", "example"), {"id": 1})
                 ),
-                "of a schema in 3.1": api(
+                "of a schema in 3.1": make_api(
                     ((*LISTED, "example"), DROP), ((*LISTED, "schema", "examples"), [[{"id": 1}]])
                 ),
-                "of all properties": api(((*LISTED, "example"), DROP), ((*LISTED, "schema", "items"), SHOWN_COURSE)),
-                "a picture": api(((*LIST, "responses", "200", "content"), {"image/png": {}})),
-                "only in the answer": api(((*SENT, "example"), DROP), ((*ADD, "responses", "201"), SHARED_BODY)),
+                "of all properties": make_api(
+                    ((*LISTED, "example"), DROP), ((*LISTED, "schema", "items"), SHOWN_COURSE)
+                ),
+                "a picture": make_api(((*LIST, "responses", "200", "content"), {"image/png": {}})),
+                "only in the answer": make_api(((*SENT, "example"), DROP), ((*ADD, "responses", "201"), SHARED_BODY)),
             },
             "a.completeness.errors": {
-                "default": api(((*REMOVE, "responses"), {"204": {}, "default": {}})),
-                "classes of codes": api(((*REMOVE, "responses"), {"204": {}, "4XX": {}, "5XX": {}})),
-                "422": api(((*ADD, "responses", "400"), DROP), ((*ADD, "responses", "422"), {})),
-                "no input": api((("paths", "/health"), {"get": {"responses": {"200": {}, "500": {}}}})),
+                "default": make_api(((*REMOVE, "responses"), {"204": {}, "default": {}})),
+                "classes of codes": make_api(((*REMOVE, "responses"), {"204": {}, "4XX": {}, "5XX": {}})),
+                "422": make_api(((*ADD, "responses", "400"), DROP), ((*ADD, "responses", "422"), {})),
+                "no input": make_api((("paths", "/health"), {"get": {"responses": {"200": {}, "500": {}}}})),
             },
             "b.style.naming": {
-                "paths unlike parameters": api((("paths", "/v1/course-notes/{note_id}/print.pdf"), {"get": READ})),
-                "headers and brackets": api(
+                "paths unlike parameters": make_api((("paths", "/v1/course-notes/{note_id}/print.pdf"), {"get": READ})),
+                "headers and brackets": make_api(
                     (
                         (*LIST, "parameters"),
                         [{"name": "X-Trace-ID", "in": "header"}, {"name": "page[size]", "in": "query"}],
@@ -442,74 +448,74 @@ SHARED_BODY = {"content": {"application/json": {"schema": COURSE, "example": {"i
                 ),
             },
             "b.completeness.pagination": {
-                "shared": api(
+                "shared": make_api(
                     ((*LIST, "parameters"), [{"$ref": "#/components/parameters/P"}]),
                     (("components", "parameters"), {"P": PAGE}),
                 ),
-                "of the path": api(((*LIST, "parameters"), DROP), (("paths", "/courses", "parameters"), [PAGE])),
-                "of another host": api(((*LIST, "parameters"), [{"$ref": "https://example.org/params#/Cursor"}])),
-                "one of a list": api((("paths", "/courses/{course_id}", "get"), READ)),
-                "not a list": api((("paths", "/health"), {"get": READ})),
+                "of the path": make_api(((*LIST, "parameters"), DROP), (("paths", "/courses", "parameters"), [PAGE])),
+                "of another host": make_api(((*LIST, "parameters"), [{"$ref": "https://example.org/params#/Cursor"}])),
+                "one of a list": make_api((("paths", "/courses/{course_id}", "get"), READ)),
+                "not a list": make_api((("paths", "/health"), {"get": READ})),
             },
             "b.completeness.auth": {
-                "for each operation": api(
+                "for each operation": make_api(
                     (("security",), DROP),
                     ((*LIST, "security"), []),
                     ((*ADD, "security"), [{"bearer": []}]),
                     ((*REMOVE, "security"), [{"bearer": []}]),
                 ),
-                "optional": api(((*LIST, "security"), [{}, {"bearer": []}])),
+                "optional": make_api(((*LIST, "security"), [{}, {"bearer": []}])),
             },
             "b.quality.descriptions": {
-                "only a description": api(((*LIST, "summary"), ""), ((*LIST, "description"), "List courses")),
+                "only a description": make_api(((*LIST, "summary"), ""), ((*LIST, "description"), "List courses")),
             },
         },
     ),
 )
 def test_api_spec_accepts(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "api-spec", rule, files) == ""
+    assert run_rule(tmp_path, "api-spec", rule, files) == ""
 
 
 def test_api_spec_names_operation_and_line(tmp_path: Path) -> None:
-    files = api(((*REMOVE, "responses", "404"), DROP))
+    files = make_api(((*REMOVE, "responses", "404"), DROP))
     line = files["openapi.yaml"].split("\n").index("    delete:") + 1
     expected = f"openapi.yaml:{line}: DELETE /courses/{{course_id}}: expected a 404 response, found 204, 400, 500"
-    assert (judged(tmp_path, "api-spec", "a.completeness.errors", files) or "").endswith(expected)
+    assert (run_rule(tmp_path, "api-spec", "a.completeness.errors", files) or "").endswith(expected)
 
 
 def test_api_spec_names_the_line_of_an_invalid_value(tmp_path: Path) -> None:
-    files = api(((*REMOVE, "summary"), 5))
+    files = make_api(((*REMOVE, "summary"), 5))
     line = files["openapi.yaml"].split("\n").index("      summary: 5") + 1
     finding = f"openapi.yaml:{line}: expected OpenAPI, found 5 is not of type 'string'"
-    assert judged(tmp_path, "api-spec", "a.correctness.endpoints", files) == finding
+    assert run_rule(tmp_path, "api-spec", "a.correctness.endpoints", files) == finding
 
 
 def test_without_the_validator_only_paths_and_operations_are_required(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "openapi_spec_validator", None)
-    assert judged(tmp_path, "api-spec", "a.correctness.endpoints", api((("info",), DROP))) == ""
-    assert judged(tmp_path, "api-spec", "a.correctness.endpoints", api((("paths",), {})))
+    assert run_rule(tmp_path, "api-spec", "a.correctness.endpoints", make_api((("info",), DROP))) == ""
+    assert run_rule(tmp_path, "api-spec", "a.correctness.endpoints", make_api((("paths",), {})))
 
 
 def test_a_version_that_the_validator_does_not_know_is_accepted(tmp_path: Path) -> None:
-    files = api((("openapi",), "3.99.0"), (("info",), DROP))
-    assert judged(tmp_path, "api-spec", "a.correctness.endpoints", files) == ""
+    files = make_api((("openapi",), "3.99.0"), (("info",), DROP))
+    assert run_rule(tmp_path, "api-spec", "a.correctness.endpoints", files) == ""
 
 
-def test_at_most_ten_problems_are_written_out(tmp_path: Path) -> None:
+def test_at_most_ten_problems_are_listed(tmp_path: Path) -> None:
     edits: list[Edit] = [(("paths", f"/p{index}"), {"get": {"responses": {}}}) for index in range(12)]
-    found = judged(tmp_path, "api-spec", "a.completeness.errors", api(*edits)) or ""
-    assert found.count("expected a 500 response") == 10
-    assert found.endswith("and 2 more")
+    findings = run_rule(tmp_path, "api-spec", "a.completeness.errors", make_api(*edits)) or ""
+    assert findings.count("expected a 500 response") == 10
+    assert findings.endswith("and 2 more")
 
 
-def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where every value of the document stands."""
+def walk_paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of every value of the document."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, child in inner:
         yield (*path, step)
-        yield from paths(child, (*path, step))
+        yield from walk_paths(child, (*path, step))
 
 
 @pytest.mark.parametrize("odd", [None, [], {}, "word", 3, [None], {"$ref": "http://[:"}], ids=str)
@@ -525,10 +531,10 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         "check_auth",
     ],
 )
-def test_a_document_of_any_form_is_judged_without_a_crash(tmp_path: Path, function: str, odd: Any) -> None:
-    for number, path in enumerate(paths(COURSES)):
+def test_malformed_openapi_documents_do_not_crash_the_checks(tmp_path: Path, function: str, odd: Any) -> None:
+    for number, path in enumerate(walk_paths(COURSES)):
         artifact = tmp_path / f"{number}.json"
-        artifact.write_text(json.dumps(changed((path, odd))), encoding="utf-8")
+        artifact.write_text(json.dumps(edit_spec((path, odd))), encoding="utf-8")
         with contextlib.suppress(AssertionError):
             getattr(api_spec, function)(artifact, tmp_path)
 
@@ -538,7 +544,7 @@ def test_a_document_of_any_form_is_judged_without_a_crash(tmp_path: Path, functi
 
 @pytest.mark.parametrize(
     ("rule", "files"),
-    cases(
+    make_cases(
         "app.py",
         {
             "a.correctness.compiles": {
@@ -583,12 +589,12 @@ def test_a_document_of_any_form_is_judged_without_a_crash(tmp_path: Path, functi
     ),
 )
 def test_code_refuses(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "code", rule, files)
+    assert run_rule(tmp_path, "code", rule, files)
 
 
 @pytest.mark.parametrize(
     ("rule", "files"),
-    cases(
+    make_cases(
         "app.py",
         {
             "a.correctness.compiles": {
@@ -619,12 +625,12 @@ def test_code_refuses(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
     ),
 )
 def test_code_accepts(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "code", rule, files) == ""
+    assert run_rule(tmp_path, "code", rule, files) == ""
 
 
 @pytest.mark.parametrize(
     ("rule", "files"),
-    cases(
+    make_cases(
         "app.py",
         {
             "b.quality.error-handling": {
@@ -662,24 +668,26 @@ def test_code_accepts(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
     ),
 )
 def test_code_leaves_to_an_agent(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "code", rule, files) is None
+    assert run_rule(tmp_path, "code", rule, files) is None
 
 
 @pytest.mark.parametrize(
-    "rule", [one for one in RULES["code"].split()[1::2] if one.split(".")[2] not in ("logic", "logging")]
+    "rule", [rule for rule in RULES["code"].split()[1::2] if rule.split(".")[2] not in ("logic", "logging")]
 )
-def test_code_that_is_not_there_passes_nothing(tmp_path: Path, rule: str) -> None:
-    mine = loaded(tmp_path, "code", "missing.go")
-    one = next(each for each in mine.rules if each.rule.id == rule)
+def test_a_missing_code_file_passes_no_rule(tmp_path: Path, rule: str) -> None:
+    rule_file = load_template(tmp_path, "code", "missing.go")
+    loaded = next(loaded for loaded in rule_file.rules if loaded.rule.id == rule)
     assert "missing.go:1: expected a file, found none" in str(
         [
-            str(each)
-            for each in _all_findings(one.check, Context(tmp_path, tmp_path, mine.artifact, Documents(tmp_path)))
+            str(finding)
+            for finding in _collect_findings(
+                loaded.check, Context(tmp_path, tmp_path, rule_file.artifact, Documents(tmp_path))
+            )
         ]
     )
 
 
-def _all_findings(check: Any, context: Context) -> tuple[Any, ...]:
+def _collect_findings(check: Any, context: Context) -> tuple[Any, ...]:
     try:
         return run_check(check, context)
     except Exception as error:
@@ -688,8 +696,8 @@ def _all_findings(check: Any, context: Context) -> tuple[Any, ...]:
 
 def test_code_names_file_and_line(tmp_path: Path) -> None:
     files = {"app.py": "class A:\n    def f(self, a, b): return a\n"}
-    found = judged(tmp_path, "code", "a.completeness.types", files) or ""
-    assert "app.py:2: A.f: expected annotations for a, b and the result, found none" in found
+    findings = run_rule(tmp_path, "code", "a.completeness.types", files) or ""
+    assert "app.py:2: A.f: expected annotations for a, b and the result, found none" in findings
 
 
 # What the rules of docs refuse
@@ -725,7 +733,7 @@ port: 8080
 
 @pytest.mark.parametrize(
     ("rule", "files"),
-    cases(
+    make_cases(
         "guide.md",
         {
             "a.completeness.sections": {
@@ -766,12 +774,12 @@ port: 8080
     ),
 )
 def test_docs_refuse(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "docs", rule, files)
+    assert run_rule(tmp_path, "docs", rule, files)
 
 
 @pytest.mark.parametrize(
     ("rule", "files"),
-    cases(
+    make_cases(
         "guide.md",
         {
             "a.completeness.sections": {
@@ -795,12 +803,12 @@ def test_docs_refuse(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
     ),
 )
 def test_docs_accept(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "docs", rule, files) == ""
+    assert run_rule(tmp_path, "docs", rule, files) == ""
 
 
 @pytest.mark.parametrize(
     ("rule", "files"),
-    cases(
+    make_cases(
         "guide.md",
         {
             "a.correctness.accuracy": {
@@ -820,12 +828,12 @@ def test_docs_accept(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
     ),
 )
 def test_docs_leave_to_an_agent(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "docs", rule, files) is None
+    assert run_rule(tmp_path, "docs", rule, files) is None
 
 
 def test_docs_name_the_line_inside_an_example(tmp_path: Path) -> None:
     files = {"guide.md": "# A\n\n```yaml\na: 1\n---\nb: c: d\n```\n"}
-    assert "guide.md:6: expected YAML" in (judged(tmp_path, "docs", "a.completeness.examples", files) or "")
+    assert "guide.md:6: expected YAML" in (run_rule(tmp_path, "docs", "a.completeness.examples", files) or "")
 
 
 # What the rules of config refuse
@@ -833,7 +841,7 @@ def test_docs_name_the_line_inside_an_example(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("rule", "files"),
-    cases(
+    make_cases(
         "service.yaml",
         {
             "a.correctness.syntax": {
@@ -883,12 +891,12 @@ def test_docs_name_the_line_inside_an_example(tmp_path: Path) -> None:
     ),
 )
 def test_config_refuses(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "config", rule, files)
+    assert run_rule(tmp_path, "config", rule, files)
 
 
 @pytest.mark.parametrize(
     ("rule", "files"),
-    cases(
+    make_cases(
         "service.yaml",
         {
             "a.correctness.syntax": {
@@ -907,7 +915,7 @@ def test_config_refuses(tmp_path: Path, rule: str, files: dict[str, str]) -> Non
                 "a comment above": "# where the database is\nhost: ${DB_HOST}\n",
                 "a comment elsewhere": "# DB_HOST: where it is\na: 1\nhost: ${DB_HOST}\n",
                 "not variables": "a: $$DB_HOST\nb: ${{ secrets.X }}\nc: $HOME\n# ${OLD}\n",
-                "told beside the file": {
+                "explained beside the file": {
                     "service.json": '{"host": "${DB_HOST}"}',
                     ".env.example": "# where it is\nDB_HOST=db\n",
                 },
@@ -920,12 +928,12 @@ def test_config_refuses(tmp_path: Path, rule: str, files: dict[str, str]) -> Non
     ),
 )
 def test_config_accepts(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "config", rule, files) == ""
+    assert run_rule(tmp_path, "config", rule, files) == ""
 
 
 @pytest.mark.parametrize(
     ("rule", "files"),
-    cases(
+    make_cases(
         "service.yaml",
         {
             "b.quality.defaults": {
@@ -942,7 +950,7 @@ def test_config_accepts(tmp_path: Path, rule: str, files: dict[str, str]) -> Non
     ),
 )
 def test_config_leaves_to_an_agent(tmp_path: Path, rule: str, files: dict[str, str]) -> None:
-    assert judged(tmp_path, "config", rule, files) is None
+    assert run_rule(tmp_path, "config", rule, files) is None
 
 
 # Written in two pieces, so that no scanner takes this file for a leak.
@@ -1010,18 +1018,18 @@ NO_SECRETS = [
 
 @pytest.mark.parametrize("text", SECRETS)
 def test_config_refuses_a_secret_without_showing_it(tmp_path: Path, text: str) -> None:
-    found = judged(tmp_path, "config", "a.security.no-secrets", {"service.yaml": f"a: 1\n{text}\n"})
-    assert found
-    assert found.startswith(("service.yaml:2:", "service.yaml:3:"))
-    assert "hunter2" not in found
+    findings = run_rule(tmp_path, "config", "a.security.no-secrets", {"service.yaml": f"a: 1\n{text}\n"})
+    assert findings
+    assert findings.startswith(("service.yaml:2:", "service.yaml:3:"))
+    assert "hunter2" not in findings
 
 
 @pytest.mark.parametrize("text", NO_SECRETS)
-def test_config_accepts_what_is_no_secret(tmp_path: Path, text: str) -> None:
-    assert judged(tmp_path, "config", "a.security.no-secrets", {"service.yaml": f"{text}\n"}) == ""
+def test_config_accepts_values_that_are_not_secrets(tmp_path: Path, text: str) -> None:
+    assert run_rule(tmp_path, "config", "a.security.no-secrets", {"service.yaml": f"{text}\n"}) == ""
 
 
 def test_a_long_line_is_searched_in_time(tmp_path: Path) -> None:
     text = json.dumps({"blob": "aB3-" * 250_000})
-    assert judged(tmp_path, "config", "a.security.no-secrets", {"service.json": text}) == ""
-    assert judged(tmp_path, "config", "b.security.permissions", {"service.json": text}) == ""
+    assert run_rule(tmp_path, "config", "a.security.no-secrets", {"service.json": text}) == ""
+    assert run_rule(tmp_path, "config", "b.security.permissions", {"service.json": text}) == ""

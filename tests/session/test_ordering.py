@@ -91,24 +91,25 @@ def test_a_session_outside_a_run_keeps_the_places_of_tests(items: Sequence[pytes
     assert [name for name in get_names(ordered) if not name.startswith("test")][:2] == ["a.slow.one", "a.cheap.one"]
 
 
-@pytest.mark.parametrize("slow", [1, pytest.param(2, marks=pytest.mark.thorough)])
-def test_slow_rules_run_side_by_side(pytester: pytest.Pytester, rule_file: Callable[..., Path], slow: int) -> None:
-    """Each waits for the other; without another order both would be in the first batch that a worker gets."""
-    rows = [f'{{id: a.slow.{n}, description: slow, check: {{command: "python slow.py {n}"}}}}' for n in range(slow)]
+def test_rules_that_were_slow_run_side_by_side_in_the_next_session(
+    pytester: pytest.Pytester, rule_file: Callable[..., Path]
+) -> None:
+    """Each slow rule waits for the other, which would be in the same batch of a worker without small batches."""
+    rows = [f'{{id: a.slow.{n}, description: slow, check: {{command: "python slow.py {n}"}}}}' for n in range(2)]
     rows += [f"{{id: a.cheap.{n:02}, description: cheap, check: {{contains: x}}}}" for n in range(40)]
     rule_file("criteria: mixed\nartifact: artifact.md\nrules:\n" + "\n".join(f"  - {row}" for row in rows))
     (pytester.path / "artifact.md").write_text("x")
-    (pytester.path / "slow.py").write_text(
+    script = pytester.path / "slow.py"
+    script.write_text(f"import time\ntime.sleep({SLOW_SECONDS + 0.1})\n")
+    pytester.runpytest_subprocess("-n2").assert_outcomes(passed=42)
+    script.write_text(
         "import sys, time\nfrom pathlib import Path\n"
         "Path(f'begun-{sys.argv[1]}').touch()\n"
         "until = time.monotonic() + 20\n"
-        f"while len(list(Path.cwd().glob('begun-*'))) < {slow} and time.monotonic() < until: time.sleep(0.01)\n"
+        "while len(list(Path.cwd().glob('begun-*'))) < 2 and time.monotonic() < until: time.sleep(0.01)\n"
         "sys.exit(time.monotonic() > until)\n"
     )
-    for _ in range(2):  # guessed, and from what the first session remembers
-        pytester.runpytest_subprocess("-n2").assert_outcomes(passed=40 + slow)
-        for path in pytester.path.glob("begun-*"):
-            path.unlink()
+    pytester.runpytest_subprocess("-n2").assert_outcomes(passed=42)
 
 
 @pytest.mark.measured

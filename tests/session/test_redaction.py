@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Plan
+from pytest_loop.core.model.rules import Evidence, Finding, Outcome, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.redaction import Redactor
 from pytest_loop.session.redaction import RedactedSession
@@ -34,7 +34,7 @@ def test_a_result_contains_no_secret() -> None:
     finding = Finding(expected=f"not {SECRET}", found=SECRET, where="a.py:1", detail=f"E  {SECRET}")
     failed = Evidence(outcome=Outcome.FAILED, text=f"assert {SECRET}", findings=(finding,), seconds=0.5)
     passed = Evidence(outcome=Outcome.PASSED)
-    plan = Plan(items={"x": ("x",)})
+    plan = SessionPlan(items={"x": ("x",)})
     result = SessionResult(plan, {"x": failed, "y": passed}, {"b.py": SECRET}, exit_status=1, output=SECRET)
     redacted = RedactedSession(FixedSession(result), REDACT).evaluate(SessionOrder(), "-x")
     assert SECRET not in repr(redacted)

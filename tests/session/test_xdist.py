@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_loop.core.model.rules import Plan
+from pytest_loop.core.model.rules import SessionPlan
 from pytest_loop.session.xdist import SharedFolder
 from tests.conftest import ONLY_XDIST
 
@@ -76,9 +76,9 @@ def test_a_shared_folder_keeps_the_first_plan(tmp_path: Path) -> None:
     controller, worker = SharedFolder(tmp_path / "shared"), SharedFolder(tmp_path / "shared")
     assert controller.read_plan() is None
     assert not controller.path.exists()
-    worker.write_plan(Plan(judges=("first",)))
-    worker.write_plan(Plan(judges=("second",)))
-    assert Plan.model_validate_json(controller.read_plan() or "").judges == ("first",)
+    worker.write_plan(SessionPlan(judges=("first",)))
+    worker.write_plan(SessionPlan(judges=("second",)))
+    assert SessionPlan.model_validate_json(controller.read_plan() or "").judges == ("first",)
     controller.delete()
     assert not controller.path.exists()
 

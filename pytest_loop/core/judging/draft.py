@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
-from pytest_loop.core.model.rules import TESTS_SOURCE, Criteria, Outcome, Phase, Plan, Rule, Severity
+from pytest_loop.core.model.rules import TESTS_SOURCE, Criteria, Outcome, Phase, Rule, SessionPlan, Severity
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, build_levels
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import limit_lines
@@ -19,7 +19,7 @@ _NAMES_SHOWN = 3
 _CATEGORY = re.compile(r"(?:.*::)?([ab]\.[^.\s]+)\.[^\s]+", re.IGNORECASE)
 
 
-def build_run_criteria(plan: Plan, thresholds: Mapping[str, str], checks: Mapping[str, str]) -> RunCriteria:
+def build_run_criteria(plan: SessionPlan, thresholds: Mapping[str, str], checks: Mapping[str, str]) -> RunCriteria:
     """Combine all criteria of a session into those of a run.
 
     The highest threshold counts, and an id that occurs in two files is prefixed with its file. `checks` are the checks
@@ -60,7 +60,7 @@ def is_module_rule(rule: RunRule) -> bool:
     return is_test_rule(rule) and rule.id.endswith(".py") and "::" not in rule.id
 
 
-def add_module_rules(plan: Plan, paths: Iterable[str]) -> Plan:
+def add_module_rules(plan: SessionPlan, paths: Iterable[str]) -> SessionPlan:
     """Add a rule for each test module that cannot be imported, because its tests are unknown."""
     rules = tuple(Rule(id=path, description=f"{path} can be imported, and its tests pass") for path in paths)
     if not rules:

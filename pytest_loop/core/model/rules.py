@@ -180,7 +180,7 @@ class Criteria(Value):
         return tuple(rule for rule in self.rules if phase.includes(rule.phase))
 
 
-class Plan(Value):
+class SessionPlan(Value):
     """The plan of a session: all rules, and the rules (`source::id`) of each selected item.
 
     `sentences` are checks in plain words that are not concrete yet; `judges` are the files with check functions.

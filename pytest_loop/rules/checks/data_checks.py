@@ -180,7 +180,7 @@ class Question(StrictModel):
 
 
 class Query(_DataCheck):
-    """What a JMESPath expression finds in the parsed artifact compares as asked."""
+    """The result of a JMESPath expression over the parsed artifact compares as asked."""
 
     query: Question
 

@@ -71,7 +71,7 @@ Format = Literal["auto", "json", "yaml", "toml", "python", "markdown", "xml"]
 
 
 class Syntax(StrictModel):
-    """What must parse: the format, and which fenced blocks (a language, or the n-th) instead of the whole file."""
+    """A format, and the fenced blocks (a language, or the n-th) that must parse instead of the whole file."""
 
     format: Format
     block: str | Annotated[int, Field(ge=1)] | None = None
@@ -120,7 +120,7 @@ class Range(StrictModel):
 
 
 class Sizes(StrictModel):
-    """What is counted."""
+    """Ranges of what is counted."""
 
     lines: Range | None = None
     words: Range | None = None

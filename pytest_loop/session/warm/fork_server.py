@@ -265,11 +265,11 @@ def serve(config: pytest.Config, fork_point: Any) -> None:
 
 def _build_models() -> None:
     """Build pydantic models now: they are built lazily, which costs each session 30 ms."""
-    from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Plan, Rule
+    from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Rule, SessionPlan
     from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.core.workload.measurement import CaseResult
 
-    for model in (SessionOrder, Plan, Criteria, Rule, Evidence, Finding, CaseResult):
+    for model in (SessionOrder, SessionPlan, Criteria, Rule, Evidence, Finding, CaseResult):
         model.model_rebuild()
 
 

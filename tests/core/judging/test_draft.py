@@ -19,7 +19,7 @@ from pytest_loop.core.judging.draft import (
     is_test_rule,
     plan_steps,
 )
-from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Plan, Rule
+from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Rule, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 
 Make = Callable[..., RunRule]
@@ -35,7 +35,7 @@ def build_criteria(name: str, *ids: str, a: str = "0.8", b: str = "0.9", **field
 
 
 def test_criteria_of_one_file_are_taken_over() -> None:
-    criteria = build_run_criteria(Plan(criteria=(build_criteria("docs", "a.x.y", "b.x.z", version=3),)), {}, {})
+    criteria = build_run_criteria(SessionPlan(criteria=(build_criteria("docs", "a.x.y", "b.x.z", version=3),)), {}, {})
     assert (criteria.name, criteria.version, [rule.id for rule in criteria.rules]) == ("docs", 3, ["a.x.y", "b.x.z"])
     assert [rule.key for rule in criteria.rules] == ["docs.rules.yaml::a.x.y", "docs.rules.yaml::b.x.z"]
     assert {phase: level.threshold for phase, level in criteria.phase.items()} == {
@@ -46,35 +46,37 @@ def test_criteria_of_one_file_are_taken_over() -> None:
 
 def test_several_files_are_combined_with_the_highest_thresholds() -> None:
     criteria = build_run_criteria(
-        Plan(criteria=(build_criteria("one", "a.x.y", a="0.5"), build_criteria("two", "a.x.z", b="0.95"))), {}, {}
+        SessionPlan(criteria=(build_criteria("one", "a.x.y", a="0.5"), build_criteria("two", "a.x.z", b="0.95"))),
+        {},
+        {},
     )
     assert criteria.name == "one+two"
     assert (criteria.phase[Phase.A].threshold, criteria.phase[Phase.B].threshold) == (Fraction(4, 5), Fraction(19, 20))
 
 
 def test_thresholds_of_the_settings_win() -> None:
-    criteria = build_run_criteria(Plan(criteria=(build_criteria("one", "a.x.y"),)), {"A": "0.1"}, {})
+    criteria = build_run_criteria(SessionPlan(criteria=(build_criteria("one", "a.x.y"),)), {"A": "0.1"}, {})
     assert (criteria.phase[Phase.A].threshold, criteria.phase[Phase.B].threshold) == (Fraction(1, 10), Fraction(9, 10))
 
 
 def test_duplicate_id_is_prefixed_with_its_file() -> None:
     criteria = build_run_criteria(
-        Plan(criteria=(build_criteria("one", "a.x.y", "a.x.z"), build_criteria("two", "a.x.y"))), {}, {}
+        SessionPlan(criteria=(build_criteria("one", "a.x.y", "a.x.z"), build_criteria("two", "a.x.y"))), {}, {}
     )
     assert [rule.id for rule in criteria.rules] == ["one.rules.yaml::a.x.y", "a.x.z", "two.rules.yaml::a.x.y"]
 
 
 def test_sentences_are_stored_with_their_rules() -> None:
     criteria = build_run_criteria(
-        Plan(criteria=(build_criteria("one", "a.x.y", "a.x.z"),)), {}, {"one.rules.yaml::a.x.z": "It is polite"}
+        SessionPlan(criteria=(build_criteria("one", "a.x.y", "a.x.z"),)), {}, {"one.rules.yaml::a.x.z": "It is polite"}
     )
     assert [rule.check for rule in criteria.rules] == [None, "It is polite"]
 
 
 def test_name_of_many_or_no_files_is_short() -> None:
     files = tuple(build_criteria(f"file{number}", f"a.x.y{number}") for number in range(9))
-    assert build_run_criteria(Plan(criteria=files), {}, {}).name == "file0+file1+file2+6 more"
-    nothing = build_run_criteria(Plan(), {}, {})
+    assert build_run_criteria(SessionPlan(criteria=files), {}, {}).name == "file0+file1+file2+6 more"
+    nothing = build_run_criteria(SessionPlan(), {}, {})
     assert (nothing.name, nothing.version, nothing.phase[Phase.A].threshold) == ("nothing", 1, Fraction(1))
 
 
@@ -160,7 +162,7 @@ def test_unstable_and_skipped_rules_do_not_block() -> None:
 
 
 def test_module_that_cannot_be_imported_becomes_a_rule() -> None:
-    plan = Plan(criteria=(Criteria(name="x", source="x.rules.yaml", rules=(Rule(id="a.x", description="x"),)),))
+    plan = SessionPlan(criteria=(Criteria(name="x", source="x.rules.yaml", rules=(Rule(id="a.x", description="x"),)),))
     assert add_module_rules(plan, ()) is plan
     both = add_module_rules(add_module_rules(plan, ["test_a.py"]), ["test_b.py"])
     rules = build_run_criteria(both, {}, {}).rules

@@ -1,4 +1,4 @@
-"""A task in plain words: what tells that it is done is inferred, shown and sealed, or the task is refused."""
+"""Rules are inferred from a task in plain words, shown and sealed, or the task is refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ sys.exit("import os" in path.read_text())
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project of somebody who configured a linter, and nothing of ours; the linter is a stand-in."""
+    """A project with a configured linter, which is a stub, and without rules."""
     tool = tmp_path / "bin" / "ruff"
     tool.parent.mkdir()
     tool.write_text(f"#!{sys.executable}\n{RUFF}")
@@ -39,18 +39,18 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def start(task: str, *more: str) -> tuple[str, ...]:
+def make_arguments(task: str, *more: str) -> tuple[str, ...]:
     return ("--loop-task", task, "--loop-yes", "--loop-agent", "builtin", "--loop-alias", "shop", "-q", *more)
 
 
-def state(project: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((project / ".loop/shop/run.json").read_text())
-    return found
+def read_state(project: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((project / ".loop/shop/run.json").read_text())
+    return data
 
 
 @pytest.mark.measured
-def test_lint_is_clean_in_a_project_that_nobody_configured(project: Path, run: Pytest) -> None:
-    done = run(*start("keep fixing until lint is clean"))
+def test_lint_rule_is_inferred_in_an_unconfigured_project(project: Path, run: Pytest) -> None:
+    done = run(*make_arguments("keep fixing until lint is clean"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert (
         "  A fail    2  a.lint.clean  the linter has no complaint (`ruff check .`)  [pyproject.toml:5]" in done.stdout
@@ -65,7 +65,7 @@ def test_lint_is_clean_in_a_project_that_nobody_configured(project: Path, run: P
     assert not list(project.glob("*.rules.yaml"))
 
 
-def test_the_draft_of_fix_until_green_needs_no_option_and_fits_one_screen(project: Path, run: Pytest) -> None:
+def test_draft_of_fix_until_green_fits_one_screen(project: Path, run: Pytest) -> None:
     (project / "shop.py").write_text("def total(prices):\n    return sum(prices) - 1\n")
     done = run("--loop-task", "fix until green", "--loop-agent", "builtin")
     assert done.returncode == 4
@@ -77,8 +77,8 @@ def test_the_draft_of_fix_until_green_needs_no_option_and_fits_one_screen(projec
     assert not (project / ".loop").exists()
 
 
-def test_a_task_that_nothing_can_measure_is_refused_with_three_that_can(project: Path, run: Pytest) -> None:
-    done = run(*start("make it nice"))
+def test_unmeasurable_task_is_refused_with_three_suggestions(project: Path, run: Pytest) -> None:
+    done = run(*make_arguments("make it nice"))
     assert done.returncode == 4
     assert "this cannot be measured: make it nice" in done.stderr
     assert "missing: what to change" in done.stderr
@@ -88,66 +88,68 @@ def test_a_task_that_nothing_can_measure_is_refused_with_three_that_can(project:
 
 
 @pytest.mark.thorough
-def test_how_often_to_try_may_stand_in_the_task(project: Path, run: Pytest) -> None:
-    run(*start("fix until green, stop after 2 cycles"))
-    assert state(project)["max_iterations"] == 2
-    run(*start("fix until green, stop after 2 cycles", "--loop-max-iterations", "3", "--loop-alias", "other"))
+def test_task_may_limit_the_iterations(project: Path, run: Pytest) -> None:
+    run(*make_arguments("fix until green, stop after 2 cycles"))
+    assert read_state(project)["max_iterations"] == 2
+    run(*make_arguments("fix until green, stop after 2 cycles", "--loop-max-iterations", "3", "--loop-alias", "other"))
     assert json.loads((project / ".loop/other/run.json").read_text())["max_iterations"] == 3
 
 
 @pytest.mark.thorough
-def test_a_command_in_the_task_is_taken_as_it_is(project: Path, run: Pytest) -> None:
-    done = run(*start(f"tidy up until `{sys.executable} -m compileall -q shop.py` passes"))
+def test_command_in_the_task_is_used_verbatim(project: Path, run: Pytest) -> None:
+    done = run(*make_arguments(f"tidy up until `{sys.executable} -m compileall -q shop.py` passes"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "compileall" in state(project)["setup"]["inferred_rules"]
+    assert "compileall" in read_state(project)["setup"]["inferred_rules"]
 
 
-def test_tests_in_the_task_are_those_that_are_run(project: Path, run: Pytest) -> None:
+def test_tests_named_in_the_task_are_run(project: Path, run: Pytest) -> None:
     (project / "test_other.py").write_text("def test_other():\n    assert False\n")
-    done = run(*start("fix it until `pytest test_shop.py` passes"))
+    done = run(*make_arguments("fix it until `pytest test_shop.py` passes"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "  A fail    2  test_shop.py::test_total  [tests]" in done.stdout
     assert "test_other" not in done.stdout
 
 
-def test_rules_of_the_project_are_rules_and_nothing_is_inferred(project: Path, run: Pytest) -> None:
+def test_rules_of_the_project_come_before_inferred_ones(project: Path, run: Pytest) -> None:
     (project / "it.rules.yaml").write_text(
         "artifact: shop.py\nrules: [{id: a.x, description: x, check: {contains: total}}]\n"
     )
-    done = run(*start("make it nice", "--loop-workspace"))
+    done = run(*make_arguments("make it nice", "--loop-workspace"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "inferred" not in done.stdout
-    assert state(project)["setup"]["inferred_rules"] == ""
+    assert read_state(project)["setup"]["inferred_rules"] == ""
 
 
-def test_who_changes_what_was_inferred_changes_nothing(project: Path, run: Pytest) -> None:
+def test_edit_of_the_inferred_rule_file_has_no_effect(project: Path, run: Pytest) -> None:
     (project / "agent.py").write_text(
         "from pathlib import Path\ndef work(request):\n    path = Path('.loop/shop/inferred.rules.yaml')\n"
         "    path.write_text(path.read_text().replace('ruff check .', 'true'))\n"
     )
-    words = [word if word != "builtin" else "python:agent:work" for word in start("keep fixing until lint is clean")]
+    words = [
+        word if word != "builtin" else "python:agent:work" for word in make_arguments("keep fixing until lint is clean")
+    ]
     done = run(*words, "--loop-max-iterations", "2")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "inferred.rules.yaml" in done.stdout
     assert "ruff check ." in (project / ".loop/shop/inferred.rules.yaml").read_text()
 
 
-def test_a_tool_that_is_not_here_is_said_before_the_first_iteration(
+def test_missing_tool_is_reported_before_the_first_iteration(
     project: Path, run: Pytest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    done = run(*start("keep fixing until lint is clean", "--loop-max-iterations", "1"))
+    done = run(*make_arguments("keep fixing until lint is clean", "--loop-max-iterations", "1"))
     assert "cannot run  `ruff check .`: ruff is not installed here" in done.stdout
 
 
 @pytest.mark.measured
-def test_what_would_be_inferred_can_be_seen_without_a_run(project: Path, run: Pytest) -> None:
+def test_loop_infer_shows_inferred_rules_without_a_run(project: Path, run: Pytest) -> None:
     done = run("--loop-infer", "keep fixing until lint is clean")
     assert done.returncode == 0, done.stdout + done.stderr
-    said = yaml.safe_load(done.stdout)["proposed_completion"]
-    assert said["goal"] == "lint-clean"
-    assert said["verification_command"] == "ruff check ."
-    assert said["confidence"] == "medium"
+    proposal = yaml.safe_load(done.stdout)["proposed_completion"]
+    assert proposal["goal"] == "lint-clean"
+    assert proposal["verification_command"] == "ruff check ."
+    assert proposal["confidence"] == "medium"
     vague = run("--loop-infer", "make it better")
     assert vague.returncode == 4
     assert vague.stdout.startswith("this cannot be measured: make it better\n")

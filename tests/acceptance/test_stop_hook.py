@@ -1,4 +1,4 @@
-"""The gate: a coding agent that wants to stop is judged, and always gets one JSON object."""
+"""The Stop hook: an agent that wants to stop is judged, and always gets one JSON object."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GUIDE = """
         description: It has a title
         check: {contains: "# Guide"}
 """
-# As the agents send them.
+# Messages as the clients send them.
 MESSAGES: dict[str, dict[str, Any]] = {
     "claude": {
         "session_id": "3f1c", "transcript_path": "/home/me/.claude/t.jsonl", "cwd": "/home/me/p", "permission_mode": "acceptEdits",
@@ -49,21 +49,21 @@ MESSAGES: dict[str, dict[str, Any]] = {
 
 
 class Answer(NamedTuple):
-    """What came back: the object on standard output, and what is told beside it."""
+    """The object on standard output, and the text on standard error."""
 
-    said: dict[str, Any]
-    told: str
+    answer: dict[str, Any]
+    stderr: str
 
     @property
     def reason(self) -> str:
-        assert self.said.keys() == {"decision", "reason"}, self
-        assert self.said["decision"] == "block"
-        return str(self.said["reason"])
+        assert self.answer.keys() == {"decision", "reason"}, self
+        assert self.answer["decision"] == "block"
+        return str(self.answer["reason"])
 
     @property
-    def allowed(self) -> str:
-        assert self.said == {}, self
-        return self.told.strip().splitlines()[-1].removeprefix("the agent may stop: ")
+    def allow_reason(self) -> str:
+        assert self.answer == {}, self
+        return self.stderr.strip().splitlines()[-1].removeprefix("the agent may stop: ")
 
 
 Gate = Callable[..., Answer]
@@ -79,11 +79,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def gate(project: Path, caller: PytestCaller) -> Gate:
-    """Ask as an agent does; the answer has to be one JSON object, the exit code 0."""
+    """Return a function that calls the hook; the answer must be one JSON object, and the exit code 0."""
 
     def ask(*words: str, message: Any = None, text: str | None = None, **more: Any) -> Answer:
-        said = text if text is not None else json.dumps({"session_id": "s", **(message or {}), **more})
-        done = caller.call("--loop-gate", *words, folder=project, stdin=said)
+        stdin = text if text is not None else json.dumps({"session_id": "s", **(message or {}), **more})
+        done = caller.call("--loop-gate", *words, folder=project, stdin=stdin)
         assert done.returncode == 0, done
         return Answer(json.loads(done.stdout), done.stderr)
 
@@ -93,23 +93,23 @@ def gate(project: Path, caller: PytestCaller) -> Gate:
 # -- block or allow
 
 
-def test_failing_rules_block_with_the_critique_and_passing_ones_allow(gate: Gate, project: Path) -> None:
+def test_failing_rules_block_with_the_critique_and_passing_rules_allow(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(FAILING)
     reason = gate().reason
     assert "score 0 of 0.9, 0 of 1 rules pass" in reason
     assert "test_it.py::test_sum (fail, new)" in reason
     assert "test_it.py:3: assert (1 + 1) == 3" in reason
     (project / "test_it.py").write_text("def test_sum():\n    assert 1 + 1 == 2\n")
-    assert gate().allowed == "the rules pass"
-    assert gate("--loop-session=cold").allowed == "the rules pass"
+    assert gate().allow_reason == "the rules pass"
+    assert gate("--loop-session=cold").allow_reason == "the rules pass"
 
 
-def test_rules_that_the_ini_file_or_the_arguments_name_judge(gate: Gate, project: Path) -> None:
+def test_rules_of_ini_file_and_arguments_judge(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(FAILING)
     (project / "guide.rules.yaml").write_text(dedent(GUIDE))
     (project / "guide.md").write_text("# Guide\n")
     (project / "pytest.ini").write_text("[pytest]\nloop_rules = guide.rules.yaml\nloop_artifact = guide.md\n")
-    assert gate().allowed == "the rules pass"
+    assert gate().allow_reason == "the rules pass"
     assert "test_it.py::test_sum" in gate("-o", "loop_rules=", "test_it.py").reason
     (project / "guide.md").write_text("# Other\n")
     assert "a.content.title" in gate().reason
@@ -126,12 +126,12 @@ def test_session_that_dies_blocks(gate: Gate, project: Path) -> None:
 
 
 @pytest.mark.measured
-def test_rule_that_nobody_has_confirmed_blocks_until_somebody_does(gate: Gate, project: Path) -> None:
+def test_unconfirmed_rule_blocks_until_it_is_confirmed(gate: Gate, project: Path) -> None:
     (project / "it.rules.yaml").write_text(
         "rules: [{id: a.look.fine, description: x, check: {manual: Does it look fine?}}]"
     )
     assert "Nobody has confirmed a.look.fine: ask the person" in gate().reason
-    assert gate("--loop-confirm", "a.look.fine").allowed == "the rules pass"
+    assert gate("--loop-confirm", "a.look.fine").allow_reason == "the rules pass"
 
 
 @pytest.mark.measured
@@ -147,7 +147,7 @@ def test_question_of_a_rule_goes_to_the_judge(gate: Gate, project: Path) -> None
 
 
 @pytest.mark.measured
-def test_pytest_that_was_patched_judges_nothing(gate: Gate, project: Path) -> None:
+def test_patched_pytest_blocks(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(
         dedent("""
             import pytest
@@ -170,16 +170,16 @@ def test_pytest_that_was_patched_judges_nothing(gate: Gate, project: Path) -> No
     assert "A test that must fail did not fail" in gate().reason
 
 
-# -- how often
+# -- the limit of blocks
 
 
-def test_it_lets_go_after_so_many_blocks_in_a_row_and_judges_anew_afterwards(gate: Gate, project: Path) -> None:
+def test_limit_of_blocks_allows_once_and_starts_over(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(FAILING)
     words = ("-o", "loop_gate_blocks=2")
     assert gate(*words).reason.endswith("(kept from stopping 1 of 2 times)")
     assert gate(*words, session_id="another").reason.endswith("(kept from stopping 1 of 2 times)")
     assert gate(*words, stop_hook_active=True).reason.endswith("(kept from stopping 2 of 2 times)")
-    assert gate(*words, stop_hook_active=True).allowed == (
+    assert gate(*words, stop_hook_active=True).allow_reason == (
         "it was kept from stopping 2 times in a row: loop_gate_blocks lets go"
     )
     assert gate(*words).reason.endswith("(kept from stopping 1 of 2 times)")
@@ -189,23 +189,27 @@ def test_only_blocks_in_a_row_count(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(FAILING)
     assert "(kept from stopping 1 of 5 times)" in gate().reason
     (project / "test_it.py").write_text("def test_it():\n    pass\n")
-    assert gate().allowed == "the rules pass"
+    assert gate().allow_reason == "the rules pass"
     (project / "test_it.py").write_text(FAILING)
     assert "(kept from stopping 1 of 5 times)" in gate().reason
 
 
 @pytest.mark.measured
-def test_who_cannot_be_counted_is_kept_once(gate: Gate, project: Path) -> None:
+def test_agent_without_a_counter_is_blocked_once(gate: Gate, project: Path) -> None:
     (project / "test_it.py").write_text(FAILING)
     assert gate(text="").reason
-    assert gate(text='{"stop_hook_active": true}').allowed.startswith("it was kept from stopping before, and has no")
+    assert gate(text='{"stop_hook_active": true}').allow_reason.startswith(
+        "it was kept from stopping before, and has no"
+    )
     shutil.rmtree(project / ".loop")
     (project / ".loop").write_text("in the way")
     assert gate().reason
-    assert gate(stop_hook_active=True).allowed.startswith("it was kept from stopping before, and nobody can count that")
+    assert gate(stop_hook_active=True).allow_reason.startswith(
+        "it was kept from stopping before, and nobody can count that"
+    )
 
 
-# -- whatever happens
+# -- errors
 
 
 @pytest.mark.parametrize(
@@ -230,27 +234,27 @@ def test_who_cannot_be_counted_is_kept_once(gate: Gate, project: Path) -> None:
         ({"test_it.py": FAILING, ".loop/state.json": "{"}, (), "{}", ".loop/state.json: invalid state file"),
     ],
 )
-def test_who_cannot_be_judged_may_stop(
+def test_agent_may_stop_if_nothing_can_be_judged(
     gate: Gate, project: Path, files: dict[str, str], words: tuple[str, ...], text: str, reason: str
 ) -> None:
     for name, content in files.items():
         (project / name).parent.mkdir(exist_ok=True)
         (project / name).write_text(content)
-    assert gate(*words, text=text).allowed.startswith(reason)
+    assert gate(*words, text=text).allow_reason.startswith(reason)
 
 
-def test_state_of_the_agents_own_loop_has_a_word_too(gate: Gate, project: Path) -> None:
-    own = project / ".loop" / "state.json"
-    own.parent.mkdir()
-    own.write_text('{"criteriaStatus": {"docs": false}}')
+def test_state_file_of_the_agent_can_block(gate: Gate, project: Path) -> None:
+    state_file = project / ".loop" / "state.json"
+    state_file.parent.mkdir()
+    state_file.write_text('{"criteriaStatus": {"docs": false}}')
     assert gate().reason.startswith("The loop in .loop/state.json is not done: unmet: docs")
-    own.write_text('{"criteriaStatus": {"docs": false}, "status": "completed"}')
-    assert gate().allowed == "there is nothing to judge (the loop is completed)"
+    state_file.write_text('{"criteriaStatus": {"docs": false}, "status": "completed"}')
+    assert gate().allow_reason == "there is nothing to judge (the loop is completed)"
     (project / "test_it.py").write_text(FAILING)
-    assert "test_it.py::test_sum" in gate().reason  # its word is no proof
+    assert "test_it.py::test_sum" in gate().reason  # the state file alone proves nothing
 
 
-def test_words_of_plugins_are_no_part_of_the_answer(gate: Gate, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_of_plugins_is_not_in_the_answer(gate: Gate, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "loud.py").write_text(
         "import atexit\n\ndef pytest_loop_critique(evaluation, critique):\n    print('loud')\n\natexit.register(print, 'late')\n"
     )
@@ -258,25 +262,25 @@ def test_words_of_plugins_are_no_part_of_the_answer(gate: Gate, project: Path, m
     monkeypatch.setenv("PYTHONPATH", f"{project}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     answer = gate("-p", "loud")
     assert "test_it.py::test_sum" in answer.reason
-    assert {"loud", "late"} <= set(answer.told.split())
+    assert {"loud", "late"} <= set(answer.stderr.split())
 
 
 @pytest.mark.measured
-def test_mistake_of_our_own_keeps_nobody(gate: Gate, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_allows(gate: Gate, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "wrong.py").write_text("def pytest_loop_critique(evaluation, critique):\n    1 / 0\n")
     (project / "test_it.py").write_text(FAILING)
     monkeypatch.setenv("PYTHONPATH", f"{project}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    assert gate("-p", "wrong").allowed == "internal error: ZeroDivisionError: division by zero"
+    assert gate("-p", "wrong").allow_reason == "internal error: ZeroDivisionError: division by zero"
 
 
 @pytest.mark.measured
-def test_agent_of_a_run_is_judged_by_the_run(gate: Gate, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_inside_a_run_is_allowed(gate: Gate, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "test_it.py").write_text(FAILING)
     monkeypatch.setenv("PYTEST_LOOP_CALL", "abc")
-    assert gate().allowed == "a run of pytest-loop is at work here, and judges by itself"
+    assert gate().allow_reason == "a run of pytest-loop is at work here, and judges by itself"
 
 
-def test_gate_that_is_ended_answers(project: Path) -> None:
+def test_terminated_hook_still_answers(project: Path) -> None:
     os.mkfifo(project / "fifo")
     (project / "test_it.py").write_text(
         "import time\n\ndef test_long():\n    open('fifo', 'w').close()\n    time.sleep(60)\n"
@@ -286,7 +290,7 @@ def test_gate_that_is_ended_answers(project: Path) -> None:
         command, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as gate:
         assert gate.stdin is not None
-        gate.stdin.write(b'{"session_id": "s"}')  # and it stays open
+        gate.stdin.write(b'{"session_id": "s"}')  # standard input stays open
         gate.stdin.flush()
         (project / "fifo").read_bytes()
         gate.send_signal(signal.SIGTERM)
@@ -295,7 +299,7 @@ def test_gate_that_is_ended_answers(project: Path) -> None:
     assert err.decode().endswith("the agent may stop: it was interrupted\n")
 
 
-# -- the ready configurations
+# -- example configurations
 
 
 def _command(name: str) -> str:
@@ -305,30 +309,36 @@ def _command(name: str) -> str:
     return str(hook["bash" if name == "copilot" else "command"])
 
 
-def _hooked(name: str, project: Path) -> dict[str, Any]:
-    said = json.dumps(MESSAGES[name])
+def _call_hook(name: str, project: Path) -> dict[str, Any]:
+    answer = json.dumps(MESSAGES[name])
     done = subprocess.run(
-        ["bash", "-c", _command(name)], cwd=project, input=said, capture_output=True, text=True, timeout=120, check=True
+        ["bash", "-c", _command(name)],
+        cwd=project,
+        input=answer,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
     )
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("name", sorted(MESSAGES))
-def test_ready_hook_answers_the_message_of_its_agent(project: Path, name: str) -> None:
+def test_example_hook_answers_its_client(project: Path, name: str) -> None:
     event = {"gemini": "AfterAgent", "copilot": "agentStop"}.get(name, "Stop")
     assert list(json.loads((HOOKS / f"{name}.json").read_text())["hooks"]) == [event]
     assert f"[{name}.json]({name}.json)" in (HOOKS / "README.md").read_text()
     (project / "test_it.py").write_text(FAILING)
-    assert _hooked(name, project)["decision"] == "block"
+    assert _call_hook(name, project)["decision"] == "block"
 
 
 @pytest.mark.parametrize("name", sorted(MESSAGES))
-def test_ready_hook_answers_where_pytest_cannot_start(project: Path, name: str) -> None:
+def test_example_hook_answers_if_pytest_cannot_start(project: Path, name: str) -> None:
     (project / "pyproject.toml").write_text("[tool.pytest.ini_options\n")
-    assert _hooked(name, project) == {}
+    assert _call_hook(name, project) == {}
 
 
-def test_codex_goes_on_with_the_critique_until_the_rules_pass(
+def test_codex_continues_with_the_critique_until_the_rules_pass(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
@@ -352,7 +362,7 @@ def test_codex_goes_on_with_the_critique_until_the_rules_pass(
         ]
         command = [str(codex_cli_bin.bundled_codex_path()), *words, str(project), "-"]
         subprocess.run(command, input="mend it", text=True, check=True, capture_output=True, timeout=120)
-        seen = [json.dumps(one.body["input"][-1]) for one in server.requests]
-    assert "test_calc.py:4: assert -1 == 3" in seen[1]
-    assert len(seen) == 3  # the second stop was allowed
+        inputs = [json.dumps(request.body["input"][-1]) for request in server.requests]
+    assert "test_calc.py:4: assert -1 == 3" in inputs[1]
+    assert len(inputs) == 3  # the second stop was allowed
     assert (project / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"

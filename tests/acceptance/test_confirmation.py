@@ -1,4 +1,4 @@
-"""How a run is carried out: who is asked on the way, what a project says of itself, and what the end is worth."""
+"""Confirmations of a run, rules that the project states, and the verdict at the end."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def start(*more: str, task: str = "write the notes") -> tuple[str, ...]:
-    named = ("--loop-rules", "notes.rules.yaml", "--loop-agent", "python:agent:work", "--loop-alias", "notes")
-    return ("--loop-task", task, *named, *more)
+def make_arguments(*more: str, task: str = "write the notes") -> tuple[str, ...]:
+    arguments = ("--loop-rules", "notes.rules.yaml", "--loop-agent", "python:agent:work", "--loop-alias", "notes")
+    return ("--loop-task", task, *arguments, *more)
 
 
-def at_terminal(project: Path, *words: str, answers: str, expected: int) -> str:
-    """What pytest says to somebody who types these lines; what is left then is the end of the input."""
+def run_at_terminal(project: Path, *words: str, answers: str, expected: int) -> str:
+    """Return the output of pytest at a terminal on which these lines are typed, followed by the end of input."""
     ours, theirs = pty.openpty()
     os.write(ours, answers.encode() + b"\x04")
     command = [sys.executable, "-m", "pytest", *words]
@@ -66,14 +66,14 @@ def at_terminal(project: Path, *words: str, answers: str, expected: int) -> str:
     return done.stdout
 
 
-def events(project: Path) -> list[dict[str, Any]]:
+def read_events(project: Path) -> list[dict[str, Any]]:
     lines = (project / ".loop/notes/history.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
 
 
-def state(project: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((project / ".loop/notes/run.json").read_text())
-    return found
+def read_state(project: Path) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads((project / ".loop/notes/run.json").read_text())
+    return data
 
 
 # -- gates
@@ -84,113 +84,111 @@ def ask_always(project: Path) -> None:
 
 
 @pytest.mark.measured
-def test_a_person_is_asked_after_each_iteration_and_before_the_end(project: Path) -> None:
+def test_user_is_asked_after_each_iteration_and_before_success(project: Path) -> None:
     ask_always(project)
-    said = at_terminal(project, *start(), answers="y\n\nn\nshorter\n\n", expected=0)
-    assert "start? [y/N] " in said
-    assert "iteration 1 of 4 is over, 1 rule left: go on? [Y/n] " in said
-    assert said.count("2 rules judged, and it passes: is it done? [Y/n] ") == 2
-    assert "1. the review (fail, new)\n     shorter" in said
+    output = run_at_terminal(project, *make_arguments(), answers="y\n\nn\nshorter\n\n", expected=0)
+    assert "start? [y/N] " in output
+    assert "iteration 1 of 4 is over, 1 rule left: go on? [Y/n] " in output
+    assert output.count("2 rules judged, and it passes: is it done? [Y/n] ") == 2
+    assert "1. the review (fail, new)\n     shorter" in output
     assert "shorter" in (project / "prompts/3.txt").read_text()
     assert (project / ".loop/notes/artifact.md").read_text() == "hello, please, in short\n"
-    reviews = [event["payload"] for event in events(project) if event["event"] == "review_done"]
-    assert [(one["status"], one.get("feedback"), one["decision"]["action"]) for one in reviews] == [
+    reviews = [event["payload"] for event in read_events(project) if event["event"] == "review_done"]
+    assert [(review["status"], review.get("feedback"), review["decision"]["action"]) for review in reviews] == [
         ("reject", "shorter", "retry"),
         ("approve", None, "proceed"),
     ]
     assert reviews[0]["decision"]["feedback"]["actionable_items"] == ["shorter"]
-    assert state(project)["setup"]["draft"]["confirmed_by"] == "terminal"
+    assert read_state(project)["setup"]["draft"]["confirmed_by"] == "terminal"
 
 
-def test_who_does_not_want_to_go_on_stops_there(project: Path) -> None:
+def test_declining_an_iteration_stops_the_run(project: Path) -> None:
     ask_always(project)
-    said = at_terminal(project, *start(), answers="y\nn\n", expected=1)
-    assert "stopped: user_stop after iteration 1 of 4" in said
-    assert "verdict: RESEARCH, because it is not done (user_stop)" in said
+    output = run_at_terminal(project, *make_arguments(), answers="y\nn\n", expected=1)
+    assert "stopped: user_stop after iteration 1 of 4" in output
+    assert "verdict: RESEARCH, because it is not done (user_stop)" in output
 
 
 @pytest.mark.thorough
-def test_a_review_without_an_answer_is_asked_for_again(project: Path) -> None:
+def test_unanswered_review_is_asked_again_on_resume(project: Path) -> None:
     ask_always(project)
-    said = at_terminal(project, *start(), answers="y\n\n", expected=1)
-    assert "stopped: unconfirmed" in said
-    assert "question: The review is outstanding: is it done?\ngo on: pytest --loop-resume=notes" in said
-    again = at_terminal(project, "--loop-resume=notes", answers="y\n", expected=0)
+    output = run_at_terminal(project, *make_arguments(), answers="y\n\n", expected=1)
+    assert "stopped: unconfirmed" in output
+    assert "question: The review is outstanding: is it done?\ngo on: pytest --loop-resume=notes" in output
+    again = run_at_terminal(project, "--loop-resume=notes", answers="y\n", expected=0)
     assert "completed: threshold_reached" in again
     assert len(list((project / "prompts").iterdir())) == 2
 
 
-def test_who_agreed_beforehand_is_not_asked_again(project: Path, run: Pytest) -> None:
+def test_loop_yes_skips_all_questions(project: Path, run: Pytest) -> None:
     ask_always(project)
-    at_terminal(project, *start(), answers="y\n\n", expected=1)
+    run_at_terminal(project, *make_arguments(), answers="y\n\n", expected=1)
     again = run("--loop-resume=notes", "--loop-yes")
     assert again.returncode == 0, again.stdout + again.stderr
 
 
 @pytest.mark.measured
-def test_a_run_that_waits_for_an_answer_has_written_down_what_it_knows_and_can_be_stopped(
-    project: Path, run: Pytest
-) -> None:
+def test_run_that_waits_for_an_answer_is_saved_and_can_be_stopped(project: Path, run: Pytest) -> None:
     ask_always(project)
     ours, theirs = pty.openpty()
     os.write(ours, b"y\n")
     history = project / ".loop/notes/history.jsonl"
-    command = [sys.executable, "-m", "pytest", *start()]
+    command = [sys.executable, "-m", "pytest", *make_arguments()]
     with subprocess.Popen(command, cwd=project, stdin=theirs, stdout=subprocess.PIPE, text=True) as waiting:
         while waiting.poll() is None and not (history.exists() and "evaluation_done" in history.read_text()):
             time.sleep(0.05)
         assert run("--loop-stop").returncode == 0
-        said = waiting.communicate(timeout=120)[0]
+        output = waiting.communicate(timeout=120)[0]
     os.close(theirs)
     os.close(ours)
-    assert "iteration 1 of 4 is over, 1 rule left: go on? [Y/n] " in said
-    assert "stopped: user_stop" in said
+    assert "iteration 1 of 4 is over, 1 rule left: go on? [Y/n] " in output
+    assert "stopped: user_stop" in output
 
 
-def test_an_unclear_draft_is_a_matter_for_two_and_says_so(project: Path) -> None:
+def test_draft_of_medium_clarity_asks_at_every_gate(project: Path) -> None:
     (project / "notes.rules.yaml").write_text(
         "rules:\n  - {id: a.tone, description: It is kind, check: {judge: Is it kind?}}\n"
     )
-    said = at_terminal(project, *start("--loop-artifact", "notes.md"), answers="n\n", expected=2)
-    assert " of 10, colleague\n  outcome     1  something is named, and no machine decides it\n" in said
+    output = run_at_terminal(project, *make_arguments("--loop-artifact", "notes.md"), answers="n\n", expected=2)
+    assert " of 10, colleague\n  outcome     1  something is named, and no machine decides it\n" in output
     assert not (project / ".loop").exists()
 
 
-def test_where_nobody_is_at_a_terminal_a_policy_decides(project: Path, run: Pytest) -> None:
+def test_policy_decides_without_a_terminal(project: Path, run: Pytest) -> None:
     ask_always(project)
-    refused = run(*start())
+    refused = run(*make_arguments())
     assert refused.returncode == 4
     assert "nobody is here to confirm this" in refused.stderr
-    done = run(*start("--loop-yes"))
+    done = run(*make_arguments("--loop-yes"))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert state(project)["setup"]["draft"]["confirmed_by"] == "--loop-yes"
-    assert not any(event["event"] == "review_done" for event in events(project))
+    assert read_state(project)["setup"]["draft"]["confirmed_by"] == "--loop-yes"
+    assert not any(event["event"] == "review_done" for event in read_events(project))
 
 
-def test_the_ini_file_may_say_that_nobody_is_asked(project: Path, run: Pytest) -> None:
+def test_ini_file_may_skip_all_questions(project: Path, run: Pytest) -> None:
     (project / "pytest.ini").write_text("[pytest]\nloop_confirm = never\n")
-    done = run(*start())
+    done = run(*make_arguments())
     assert done.returncode == 0, done.stdout + done.stderr
-    assert state(project)["setup"]["draft"]["confirmed_by"] == "loop_confirm"
+    assert read_state(project)["setup"]["draft"]["confirmed_by"] == "loop_confirm"
     (project / "pytest.ini").write_text("[pytest]\nloop_confirm = sometimes\n")
-    wrong = run(*start())
+    wrong = run(*make_arguments())
     assert wrong.returncode == 4
     assert "loop_confirm: expected shape, always or never, found 'sometimes'" in wrong.stderr
 
 
-# -- the manner of the work
+# -- kinds of work
 
 
 @pytest.mark.measured
-def test_what_is_hard_to_take_back_is_checked_before_and_watched_after(project: Path, run: Pytest) -> None:
-    done = run(*start("--loop-yes", task="change the database schema until the notes are kind"))
+def test_work_that_is_hard_to_undo_has_pre_checks(project: Path, run: Pytest) -> None:
+    done = run(*make_arguments("--loop-yes", task="change the database schema until the notes are kind"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "undo 1: database schema: others build on it" in done.stdout
     assert "pre-check   1. write down three to five ways in which this task could be misread" in done.stdout
     assert "lacking     2 must_not rules, found 0" in done.stdout
     assert "verdict: MONITOR, because it passes, and it is hard to take back" in done.stdout
-    said = at_terminal(project, *start(task="change the database schema"), answers="n\n", expected=2)
-    assert "this is hard to take back, and lacks 2 must_not rules, found 0: start all the same? [y/N] " in said
+    output = run_at_terminal(project, *make_arguments(task="change the database schema"), answers="n\n", expected=2)
+    assert "this is hard to take back, and lacks 2 must_not rules, found 0: start all the same? [y/N] " in output
 
 
 @pytest.mark.parametrize(
@@ -201,19 +199,17 @@ def test_what_is_hard_to_take_back_is_checked_before_and_watched_after(project: 
         ("clean up the notes", "Delete before you redesign"),
     ],
 )
-def test_an_agent_is_told_what_comes_first_in_work_of_this_kind(
-    project: Path, run: Pytest, task: str, words: str
-) -> None:
-    run(*start("--loop-yes", "--loop-max-iterations", "1", task=task))
+def test_prompt_begins_with_the_instruction_of_the_workflow(project: Path, run: Pytest, task: str, words: str) -> None:
+    run(*make_arguments("--loop-yes", "--loop-max-iterations", "1", task=task))
     assert f"## First\n{words}" in (project / "prompts/1.txt").read_text()
 
 
-# -- what a project says of itself
+# -- rules that the project states
 
 
 @pytest.fixture
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a shape file, whose agent mends the code and keeps its prompt."""
+    """A project with a shape file, whose agent fixes the code and saves its prompt."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     (tmp_path / "shop.py").write_text("def total(prices):\n    return 0\n")
     (tmp_path / "test_shop.py").write_text("import shop\n\ndef test_it():\n    assert shop.total([1, 2]) == 3\n")
@@ -243,20 +239,20 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def call(shop: Path, caller: PytestCaller) -> Pytest:
-    """Calls pytest in the shop."""
+def run_in_shop(shop: Path, caller: PytestCaller) -> Pytest:
+    """Return a function that runs pytest in the shop."""
     return partial(caller.call, folder=shop)
 
 
 @pytest.fixture
-def mended(call: Pytest) -> Pytest:
-    """A run that makes the shop right."""
+def fix_shop(run_in_shop: Pytest) -> Pytest:
+    """Return a function that starts a run which fixes the shop."""
     task = ("--loop-task", "make the shop right", "--loop-agent", "python:agent:work", "--loop-alias", "notes")
-    return partial(call, *task, "--loop-yes")
+    return partial(run_in_shop, *task, "--loop-yes")
 
 
-def test_a_shape_file_says_when_it_is_done_and_what_must_not_happen(shop: Path, mended: Pytest, call: Pytest) -> None:
-    done = mended()
+def test_shape_file_adds_rules_and_forbidden_changes(shop: Path, fix_shop: Pytest, run_in_shop: Pytest) -> None:
+    done = fix_shop()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "a.shape.the-total-is-a-sum  The total is a sum  [.loop/shape/SHAPE.md:5]" in done.stdout
     assert "a.must-not.grep-q-eval-shop-py" in done.stdout
@@ -265,21 +261,21 @@ def test_a_shape_file_says_when_it_is_done_and_what_must_not_happen(shop: Path, 
     assert "project  FAIL" in done.stdout
     assert " of 10, colleague\n" in done.stdout
     assert "verdict: SHIP" in done.stdout
-    listed = call("--loop-list")
+    listed = run_in_shop("--loop-list")
     assert "shape" not in listed.stdout
 
 
-def test_what_a_shape_file_forbids_stops_at_once(shop: Path, mended: Pytest) -> None:
+def test_change_that_the_shape_file_forbids_stops_the_run(shop: Path, fix_shop: Pytest) -> None:
     (shop / "agent.py").write_text(
         "from pathlib import Path\ndef work(request):\n"
         "    Path('shop.py').write_text('def total(prices):\\n    return eval(\"sum(prices)\")\\n')\n"
     )
-    done = mended()
+    done = fix_shop()
     assert done.returncode == 1
     assert "stopped: must_not after iteration 2" in done.stdout
 
 
-def test_the_context_of_an_ai_factory_is_in_the_prompt_and_its_rules_judge(shop: Path, mended: Pytest) -> None:
+def test_ai_factory_context_is_in_the_prompt_and_its_rules_judge(shop: Path, fix_shop: Pytest) -> None:
     factory = shop / ".ai-factory"
     (factory / "skill-context/aif-loop").mkdir(parents=True)
     (factory / "DESCRIPTION.md").write_text("A shop that sells bread.\n")
@@ -287,14 +283,14 @@ def test_the_context_of_an_ai_factory_is_in_the_prompt_and_its_rules_judge(shop:
     (factory / "skill-context/aif-loop/SKILL.md").write_text(
         "### Totals\n**Rule**: `grep -q total shop.py`\n\nmax_iterations: 2\n"
     )
-    done = mended()
-    assert done.returncode == 1, done.stdout + done.stderr  # nobody can judge the sentence about cents
+    done = fix_shop()
+    assert done.returncode == 1, done.stdout + done.stderr  # no agent judges the sentence about cents
     assert "b.project.totals  Totals" in done.stdout
     assert "b.project.prices-are-whole-cents" in done.stdout
     assert "limits      2 iterations" in done.stdout
     (factory / "RULES.md").write_text("- Run `grep -q prices shop.py`\n")
     (shop / "shop.py").write_text("def total(prices):\n    return 0\n")
-    done = mended("--loop-alias", "other")
+    done = fix_shop("--loop-alias", "other")
     assert done.returncode == 0, done.stdout + done.stderr
     prompt = (shop / "prompt.txt").read_text()
     assert "## What the project says of itself" in prompt
@@ -302,16 +298,16 @@ def test_the_context_of_an_ai_factory_is_in_the_prompt_and_its_rules_judge(shop:
 
 
 @pytest.mark.measured
-def test_sentences_that_nobody_here_can_judge_stay_words(shop: Path, call: Pytest) -> None:
+def test_sentences_without_a_judge_are_only_in_the_prompt(shop: Path, run_in_shop: Pytest) -> None:
     (shop / ".ai-factory").mkdir()
     (shop / ".ai-factory/RULES.md").write_text("- Prices are whole cents\n")
     (shop / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")
-    done = call("--loop-task", "fix until green", "--loop-yes", "--loop-agent", "builtin")
+    done = run_in_shop("--loop-task", "fix until green", "--loop-yes", "--loop-agent", "builtin")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "note        .ai-factory/RULES.md: 1 rule that only an agent could judge" in done.stdout
 
 
-# -- what judges stays as it is
+# -- sealed files
 
 
 @pytest.mark.parametrize(
@@ -331,8 +327,8 @@ def test_sentences_that_nobody_here_can_judge_stay_words(shop: Path, call: Pytes
     ],
     ids=["makefile", "tests of a command", "tests of another language"],
 )
-def test_what_a_command_judges_by_is_sealed(
-    shop: Path, call: Pytest, task: str, before: dict[str, str], edit: tuple[str, str]
+def test_files_that_a_command_judges_by_are_sealed(
+    shop: Path, run_in_shop: Pytest, task: str, before: dict[str, str], edit: tuple[str, str]
 ) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     for name, text in before.items():
@@ -342,7 +338,7 @@ def test_what_a_command_judges_by_is_sealed(
         f"from pathlib import Path\ndef work(request):\n    Path({edit[0]!r}).write_text({edit[1]!r})\n"
     )
     command = ["--loop-task", task, "--loop-agent", "python:agent:work", "--loop-yes", "--loop-max-iterations", "2"]
-    done = call(*command)
+    done = run_in_shop(*command)
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"sealed: {edit[0]}: was changed, and was put back" in done.stdout
     assert (shop / edit[0]).read_text() == before[edit[0]]
@@ -365,8 +361,8 @@ def test_what_a_command_judges_by_is_sealed(
     ],
     ids=["makefile", "tests of a command", "function"],
 )
-def test_what_rules_of_a_person_judge_by_is_sealed_as_well(
-    shop: Path, mended: Pytest, check: str, before: dict[str, str], edit: tuple[str, str]
+def test_files_that_user_rules_judge_by_are_sealed(
+    shop: Path, fix_shop: Pytest, check: str, before: dict[str, str], edit: tuple[str, str]
 ) -> None:
     for name, text in before.items():
         (shop / name).parent.mkdir(exist_ok=True)
@@ -375,12 +371,12 @@ def test_what_rules_of_a_person_judge_by_is_sealed_as_well(
     (shop / "agent.py").write_text(
         f"from pathlib import Path\ndef work(request):\n    Path({edit[0]!r}).write_text({edit[1]!r})\n"
     )
-    done = mended("--loop-rules", "it.rules.yaml", "--loop-workspace", "--loop-max-iterations", "2")
+    done = fix_shop("--loop-rules", "it.rules.yaml", "--loop-workspace", "--loop-max-iterations", "2")
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"sealed: {edit[0]}: was changed, and was put back" in done.stdout
 
 
-def test_a_new_module_that_a_command_would_take_for_pytest_is_removed(shop: Path, mended: Pytest) -> None:
+def test_new_module_that_shadows_pytest_is_removed(shop: Path, fix_shop: Pytest) -> None:
     command = f"{sys.executable} -m pytest -q -p no:cacheprovider unit"
     (shop / "unit").mkdir()
     (shop / "unit/test_it.py").write_text("def test_it():\n    assert 0\n")
@@ -388,14 +384,14 @@ def test_a_new_module_that_a_command_would_take_for_pytest_is_removed(shop: Path
     (shop / "agent.py").write_text(
         "from pathlib import Path\ndef work(request):\n    Path('pytest.py').write_text('')\n    Path('sum.py').touch()\n"
     )
-    done = mended("--loop-rules", "it.rules.yaml", "--loop-workspace", "--loop-max-iterations", "2")
+    done = fix_shop("--loop-rules", "it.rules.yaml", "--loop-workspace", "--loop-max-iterations", "2")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "sealed: pytest.py: was new, and was removed" in done.stdout
     assert not (shop / "pytest.py").exists()
     assert (shop / "sum.py").exists()
 
 
-def test_a_task_that_needs_new_tests_may_add_them_and_change_none(shop: Path, call: Pytest) -> None:
+def test_task_that_needs_tests_may_add_but_not_change_them(shop: Path, run_in_shop: Pytest) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     (shop / "test_shop.py").unlink()
     (shop / "tests").mkdir()
@@ -407,37 +403,37 @@ def test_a_task_that_needs_new_tests_may_add_them_and_change_none(shop: Path, ca
     )
     task = "loop until coverage > 80%, as `sh coverage.sh` prints it"
     command = ["--loop-task", task, "--loop-agent", "python:agent:work", "--loop-yes", "--loop-max-iterations", "2"]
-    done = call(*command)
+    done = run_in_shop(*command)
     assert (shop / "tests/test_new.py").exists(), done.stdout + done.stderr
     assert (shop / "tests/test_old.py").read_text() == "def test_old():\n    pass\n"
     assert not (shop / "tests/conftest.py").exists()
 
 
-def test_what_was_not_asked_for_by_any_rule_is_not_shipped(shop: Path, call: Pytest) -> None:
+def test_run_without_rules_for_its_change_is_no_success(shop: Path, run_in_shop: Pytest) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     (shop / "shop.py").write_text("def total(prices):\n    return sum(prices)\n")
     command = ["--loop-task", "add a discount function to shop.py", "--loop-agent", "builtin", "--loop-yes"]
-    done = call(*command)
+    done = run_in_shop(*command)
     assert "verdict: RESEARCH, because everything passed before anything was done" in done.stdout
 
 
 @pytest.mark.measured
-def test_tests_that_happen_to_be_there_do_not_say_what_a_vague_task_wants(shop: Path, call: Pytest) -> None:
+def test_vague_task_is_refused_although_there_are_tests(shop: Path, run_in_shop: Pytest) -> None:
     (shop / ".loop/shape/SHAPE.md").unlink()
     command = ["test_shop.py", "--loop-task", "make it better", "--loop-agent", "builtin", "--loop-yes"]
-    done = call(*command)
+    done = run_in_shop(*command)
     assert done.returncode == 4
     assert "this cannot be measured: make it better" in done.stderr
 
 
-# -- the end, and where a run stands
+# -- the end, and the status
 
 
-def test_the_end_says_what_the_verdict_rests_on(project: Path, run: Pytest) -> None:
+def test_end_lists_the_evidence_of_the_verdict(project: Path, run: Pytest) -> None:
     (project / "notes.rules.yaml").write_text(
         RULES + "  - {id: b.seen, description: Somebody has seen it, check: {manual: Have you seen it?}}\n"
     )
-    held = run(*start("--loop-yes"))
+    held = run(*make_arguments("--loop-yes"))
     assert held.returncode == 1
     assert "verdict: RESEARCH, because nobody has confirmed b.seen" in held.stdout
     done = run("--loop-resume=notes", "--loop-confirm", "b.seen", "--loop-json", "result.json")
@@ -450,9 +446,9 @@ def test_the_end_says_what_the_verdict_rests_on(project: Path, run: Pytest) -> N
     assert verdict["evidence"]["observation"] == {"passed": 2, "total": 2}
 
 
-def test_a_run_that_a_breaker_has_stopped_says_how_it_goes_on_and_does(project: Path, run: Pytest) -> None:
+def test_run_stopped_by_a_breaker_can_be_resumed_as_it_says(project: Path, run: Pytest) -> None:
     (project / "agent.py").write_text("def work(request):\n    return f'hello {request.iteration}\\n'\n")
-    done = run(*start("--loop-yes", "--loop-max-iterations", "9"))
+    done = run(*make_arguments("--loop-yes", "--loop-max-iterations", "9"))
     assert "stopped: same_error after iteration 3 of 9" in done.stdout
     assert "pattern: same failure: the same rules fail for 3 iterations, with the same message" in done.stdout
     assert "go on: pytest --loop-resume=notes --loop-max-iterations 13" in done.stdout
@@ -466,8 +462,8 @@ def test_a_run_that_a_breaker_has_stopped_says_how_it_goes_on_and_does(project: 
 
 
 @pytest.mark.measured
-def test_other_loops_are_told_where_a_run_stands(project: Path, run: Pytest) -> None:
-    done = run(*start("--loop-yes", "--loop-status-block"))
+def test_status_block_is_printed_for_other_loops(project: Path, run: Pytest) -> None:
+    done = run(*make_arguments("--loop-yes", "--loop-status-block"))
     blocks = done.stdout.split("---LOOP_STATUS---\n")[1:]
     assert len(blocks) == 3
     assert blocks[0].startswith('EXIT_SIGNAL: false\nCRITERIA: {"a.words.hello": {"met": true, ')
