@@ -13,7 +13,7 @@ from side_by_side import make_pytest_command, render_table
 from pytest_loop.agents import prompts
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.critique import build_critique, render_critique
-from pytest_loop.core.judging.draft import build_run_criteria
+from pytest_loop.core.judging.run_draft import build_run_criteria
 from pytest_loop.core.model.evaluation import Critique
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState, Task

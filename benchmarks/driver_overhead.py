@@ -19,7 +19,7 @@ from pytest_loop import hookspecs
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import RunStarted
-from pytest_loop.core.judging.draft import build_run_criteria
+from pytest_loop.core.judging.run_draft import build_run_criteria
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Rule, SessionPlan
 from pytest_loop.core.model.run_state import Breakers, RunState, Setup, Task

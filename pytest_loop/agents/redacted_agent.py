@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_loop.agents.protocol import MAX_ANSWER_BYTES, Agent, AgentError, AgentReply, AgentRequest, Watch
 from pytest_loop.core.model.evaluation import Issue
-from pytest_loop.core.text.redaction import RedactedStream, Redactor, redact_values
+from pytest_loop.core.text.redactor import RedactedStream, Redactor, redact_values
 
 
 class RedactedAgent:

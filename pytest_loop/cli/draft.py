@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_loop.cli.session_arguments import build_judging_arguments, find_artifact
 from pytest_loop.cli.task import TaskContext, check_measurable, infer_rules
-from pytest_loop.core.judging.draft import add_module_rules, build_run_criteria
+from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria
 from pytest_loop.core.model.rules import TESTS_SOURCE, Criteria, Phase, SessionPlan
 from pytest_loop.core.model.run_state import Breakers, Limits, Progress, RunState, Setup, Task
 from pytest_loop.core.model.session_order import SessionOrder

@@ -6,8 +6,8 @@ import secrets
 from typing import NamedTuple
 
 from pytest_loop.cli.draft import Draft
-from pytest_loop.core.judging.draft import apply_baseline, is_module_rule, is_test_rule
-from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.judging.run_draft import apply_baseline, is_module_rule, is_test_rule
+from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.rules import Outcome, Phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.session_order import SessionOrder
@@ -42,7 +42,7 @@ def take_baseline(state: RunState, project: SealedFiles, session: Session) -> Ru
     digests = project.record_start()
     baselines = [_evaluate(state, session) for _ in range(2)]
     criteria, unstable, unjudged = apply_baseline(state.criteria, *(baseline.outcomes for baseline in baselines))
-    seal = Sealed(
+    seal = Seal(
         patterns=project.sealed.patterns,
         allow=project.allow.patterns,
         files=digests,

@@ -25,7 +25,7 @@ from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import LoopError, StateError

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.judging.draft import is_module_rule, is_test_rule
+from pytest_loop.core.judging.run_draft import is_module_rule, is_test_rule
 from pytest_loop.core.judging.tampering import (
     find_copied_literals,
     find_suspicious_changes,
     find_test_machinery,
     is_void,
 )
-from pytest_loop.core.model.evaluation import Assessment, Sealed, SealFinding
+from pytest_loop.core.model.evaluation import Assessment, Seal, SealFinding
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.run.context import RunContext
@@ -111,7 +111,7 @@ class Evaluator:
 
     def _find_tampering(self, project: SealedFiles) -> Iterator[SealFinding]:
         """Yield evidence of tampering in the files and the session, beside edits of sealed files."""
-        seal, judgement = self.state.setup.seal or Sealed(), self.judgement
+        seal, judgement = self.state.setup.seal or Seal(), self.judgement
         if judgement.exit_status is not None and not (judgement.canaries and all(judgement.canaries)):
             yield SealFinding(kind="canary", rule="the canary", detail="a test that must fail did not fail")
         new = sorted(judgement.plugins - set(seal.plugins))

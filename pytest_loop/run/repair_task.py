@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_loop.agents.builtin_agent import search_edits
 from pytest_loop.agents.protocol import AgentError, RepairTask, StopRequestedError, Watch
-from pytest_loop.core.judging.draft import is_test_rule
+from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.run_state import RunState

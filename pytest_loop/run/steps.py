@@ -23,7 +23,7 @@ from pytest_loop.core.events.run_payloads import (
     Stopped,
 )
 from pytest_loop.core.judging.critique import build_critique
-from pytest_loop.core.judging.draft import plan_steps
+from pytest_loop.core.judging.run_draft import plan_steps
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command
 from pytest_loop.core.model.run_state import RuleChecks, RunState
 from pytest_loop.core.model.vocabulary import Kind, Reason, Step

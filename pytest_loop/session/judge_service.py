@@ -20,7 +20,7 @@ from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.answers import JudgeAnswer
 from pytest_loop.agents.factory import AgentFactory
 from pytest_loop.agents.protocol import AgentUnavailableError, Watch
-from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.errors import CheckError, LoopError
 from pytest_loop.rules.checks.check import Answer
 from pytest_loop.settings.session_settings import SessionSettings

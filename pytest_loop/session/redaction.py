@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pytest_loop.core.model.rules import Evidence
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.core.text.redaction import Redactor, redact_values
+from pytest_loop.core.text.redactor import Redactor, redact_values
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError
 

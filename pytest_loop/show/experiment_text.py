@@ -21,7 +21,7 @@ from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.core.workload.analysis import Analysis
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
-from pytest_loop.core.workload.hypotheses import Judgement, Truth, trend
+from pytest_loop.core.workload.hypotheses import Judgement, Truth, classify_trend
 from pytest_loop.core.workload.measurement import compare_measurements
 
 _SHOWN = 8
@@ -108,7 +108,7 @@ def _render_measurement(event: Event, state: ExperimentState) -> Iterator[str]:
     if len(experiment.visible_measurements) > 1:
         before, after = experiment.visible_measurements[-2:]
         change = compare_measurements(before, after)
-        trend_text = f" | {trend(before, after).value} (+{len(change.fixed)} -{len(change.regressions)})"
+        trend_text = f" | {classify_trend(before, after).value} (+{len(change.fixed)} -{len(change.regressions)})"
     yield f"{where} | {experiment.last}{trend_text}{void}"
     if experiment.last.failing:
         yield f"  failing: {_list_names(sorted(experiment.last.failing))}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.workload.hypotheses import Truth, trend
+from pytest_loop.core.workload.hypotheses import Truth, classify_trend
 from pytest_loop.core.workload.measurement import CaseOutcome, Measurement, compare_measurements
 from pytest_loop.workloads.experiment_history import ExperimentHistory, read_experiment
 from pytest_loop.workloads.iteration_report import render_sections
@@ -98,7 +98,7 @@ def _list_iterations(history: ExperimentHistory) -> Iterator[str]:
         net = len(after.passing) - len(before.passing)
         detail = f"{net:+d} (+{len(change.fixed)} -{len(change.regressions)})"
         edit = escape(_find_measured_edit(history, after))
-        rows.append([str(after.iteration), str(after), detail, edit, trend(before, after).value])
+        rows.append([str(after.iteration), str(after), detail, edit, classify_trend(before, after).value])
     yield from render_table(["Iteration", "Passing", "Change", "Key edit", "Verdict"], rows)
 
 

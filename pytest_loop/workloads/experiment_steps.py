@@ -200,7 +200,7 @@ class ExperimentStep:
             raise StateError("expected an analysis to decide about, found none")
         tools = self.context.tools
         decision = self._decide()
-        option = decision.option(self.experiment.analysis)
+        option = decision.get_option(self.experiment.analysis)
         if option is not None:
             self._apply(option)
         findings = tuple(self._project.enforce_seal())

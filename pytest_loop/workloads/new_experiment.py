@@ -14,8 +14,8 @@ import pytest
 
 from pytest_loop.agents import prompts
 from pytest_loop.core.events.experiment_payloads import ExperimentStarted
-from pytest_loop.core.judging.draft import build_run_criteria
-from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.judging.run_draft import build_run_criteria
+from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.rules import Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import Breakers, Limits, Setup, Task
@@ -194,10 +194,10 @@ class NewExperiment:
 
     # -- what stays as it is
 
-    def _make_seal(self, judgement: SessionResult) -> Sealed:
+    def _make_seal(self, judgement: SessionResult) -> Seal:
         """Seal the files that judge, but not the artifacts."""
         plugins = tuple(sorted(judgement.plugins))
-        return Sealed(patterns=self._sealed(), site=hash_site_files(), plugins=plugins, outputs=self._outputs())
+        return Seal(patterns=self._sealed(), site=hash_site_files(), plugins=plugins, outputs=self._outputs())
 
     def _sealed(self) -> tuple[str, ...]:
         unseal = (*(f"/{self._from_root(one)}" for one in self.found.artifacts), *self.settings.workspace.unseal)

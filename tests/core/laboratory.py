@@ -71,7 +71,7 @@ class ExperimentStory(Story):
         if kind is Kind.CRITIQUE_DONE:
             return {"analysis": analysis(self.state.iteration), "files": {"p.md": "h"}}
         if kind is Kind.REFINEMENT_DONE and self.experiment.analysis:
-            chosen = RECOMMENDED.option(self.experiment.analysis)
+            chosen = RECOMMENDED.get_option(self.experiment.analysis)
             assert chosen is not None
             said = {"decision": RECOMMENDED.model_dump(mode="json"), "option": chosen.model_dump(mode="json")}
             return super().usual(command) | said

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import RunStarted
-from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.run_state import RunState, Stop, Task
 from pytest_loop.core.model.vocabulary import Status, Target
 from pytest_loop.errors import StateError
@@ -23,7 +23,7 @@ from pytest_loop.workspace.git_worktree import Worktree
 
 def make_state(alias: str, allow: tuple[str, ...] = (), **fields: Any) -> RunState:
     state = RunState(run_id=f"{alias}-1", task_alias=alias, task=Task(prompt="Fix it"))
-    seal = Sealed(patterns=(), allow=allow)
+    seal = Seal(patterns=(), allow=allow)
     return state.replace(**{"target": Target.WORKSPACE, "seal": seal, **fields})
 
 

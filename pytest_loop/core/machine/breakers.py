@@ -62,12 +62,12 @@ def is_undone(state: RunState) -> bool:
 
 
 def is_stuck(state: RunState) -> bool:
-    """The same rules failed in so many iterations in a row (`loop_stuck`)."""
+    """The same rules failed in `loop_stuck` iterations in a row."""
     return "stuck" in find_tripped(state)
 
 
 def repeats_errors(state: RunState) -> bool:
-    """Every rule that still fails has said the same in so many iterations in a row (`loop_same_error`)."""
+    """Every rule that still fails gave the same message in `loop_same_error` iterations in a row."""
     return "same_error" in find_tripped(state)
 
 
@@ -77,7 +77,7 @@ def is_thrashing(state: RunState) -> bool:
 
 
 def is_stagnating(state: RunState) -> bool:
-    """So many times (`loop_stagnation`) the score gained less than `loop_min_gain` with no blocker."""
+    """The score gained less than `loop_min_gain`, `loop_stagnation` times, with no blocker."""
     return "stagnation" in find_tripped(state)
 
 

@@ -29,8 +29,8 @@ from pytest_loop.core.workload.hypotheses import (
     Judgement,
     OnPlateau,
     OnRegression,
-    at_a_plateau,
-    at_a_regression,
+    decide_on_plateau,
+    decide_on_regression,
 )
 from pytest_loop.core.workload.measurement import CaseResult, Measurement, suggest_cases
 
@@ -100,11 +100,11 @@ def _find_due_note(experiment: Experiment) -> Kind | None:
     measurements, policy = experiment.visible_measurements, experiment.policy
     if experiment.untested is not None:
         return Kind.HYPOTHESIS_JUDGED
-    if experiment.regression is None and at_a_regression(measurements, policy, is_attended=False) is not None:
+    if experiment.regression is None and decide_on_regression(measurements, policy, is_attended=False) is not None:
         return Kind.REGRESSION_DETECTED
     if experiment.plateau is not None or experiment.has_converged or experiment.regression is OnRegression.STOP:
         return None
-    plateau = at_a_plateau(measurements, policy, experiment.settled, is_attended=False)
+    plateau = decide_on_plateau(measurements, policy, experiment.settled, is_attended=False)
     return None if plateau is None else Kind.PLATEAU_REACHED
 
 

@@ -1,4 +1,4 @@
-"""What an evaluation found, and what is to be mended."""
+"""The result of one evaluation, and the critique made from it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class SealFinding(Value):
     detail: str = ""
 
 
-class Sealed(Value):
-    """What a run froze before the first edit, beside its rules.
+class Seal(Value):
+    """What a run seals before the first edit.
 
-    `files` is the hash of the list of all files, `site` that of what every interpreter here loads first. `unstable` are
-    the rules that did not say the same twice, `unjudged` those that were skipped or expected to fail. `outputs` are
-    made by judging, and nobody looks at them.
+    `files` is the hash of the list of all files, `site` that of the modules which every interpreter loads first.
+    `unstable` rules differed between two baselines, `unjudged` ones were skipped or expected to fail. `outputs` are
+    written by sessions and not sealed.
     """
 
     patterns: tuple[str, ...] = ()

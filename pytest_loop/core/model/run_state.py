@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pytest_loop.core.model.evaluation import Assessment, Critique, Sealed, SealFinding
+from pytest_loop.core.model.evaluation import Assessment, Critique, Seal, SealFinding
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.vocabulary import Opinion, Place, Status, Step, Target
@@ -168,7 +168,7 @@ class Setup(Value):
     limits: Limits = Field(default_factory=Limits)
     breakers: Breakers = Field(default_factory=Breakers)
     draft: ConfirmedDraft = Field(default_factory=ConfirmedDraft)
-    seal: Sealed | None = None
+    seal: Seal | None = None
 
 
 class Progress(Value):

@@ -12,7 +12,7 @@ from pytest_loop.core.model.rules import Value
 from pytest_loop.core.workload.analysis import OPTIONS, Analysis, Option
 from pytest_loop.core.workload.measurement import Measurement, compare_measurements, find_best
 
-PLATEAU = 2
+PLATEAU_LENGTH = 2
 PATIENCE = 3
 
 
@@ -48,23 +48,25 @@ class Judgement(Value):
     unexpected: tuple[str, ...] = ()
 
 
-def judged(hypothesis: Hypothesis, before: Measurement, after: Measurement, guards: Collection[str] = ()) -> Judgement:
-    """Confirmed where all predicted cases improved and no guard regressed, rejected where none improved."""
-    happened = compare_measurements(before, after)
-    improved = tuple(one for one in hypothesis.prediction if one in happened.fixed)
-    broken = tuple(one for one in happened.regressions if one in guards)
+def judge_hypothesis(
+    hypothesis: Hypothesis, before: Measurement, after: Measurement, guards: Collection[str] = ()
+) -> Judgement:
+    """Compare a prediction with what changed: confirmed if all cases improved and no guard regressed."""
+    change = compare_measurements(before, after)
+    improved = tuple(case for case in hypothesis.prediction if case in change.fixed)
+    broken = tuple(case for case in change.regressions if case in guards)
     return Judgement(
         iteration=hypothesis.iteration,
-        truth=_truth(len(improved), len(hypothesis.prediction), bool(broken)),
+        truth=_decide_truth(len(improved), len(hypothesis.prediction), bool(broken)),
         improved=improved,
-        missed=tuple(one for one in hypothesis.prediction if one not in happened.fixed),
-        regressions=happened.regressions,
+        missed=tuple(case for case in hypothesis.prediction if case not in change.fixed),
+        regressions=change.regressions,
         guards=broken,
-        unexpected=tuple(one for one in happened.regressions if one not in hypothesis.regresses),
+        unexpected=tuple(case for case in change.regressions if case not in hypothesis.regresses),
     )
 
 
-def _truth(improved: int, predicted: int, is_guard_broken: bool) -> Truth:
+def _decide_truth(improved: int, predicted: int, is_guard_broken: bool) -> Truth:
     if not predicted:
         return Truth.UNTESTED
     if not improved:
@@ -84,16 +86,16 @@ class Decision(Value):
         """Whether a person wanted something else than the composer."""
         return self.chosen is not None and self.chosen != 1
 
-    def option(self, analysis: Analysis) -> Option | None:
+    def get_option(self, analysis: Analysis) -> Option | None:
         return None if self.chosen is None else analysis.options[self.chosen - 1]
 
 
 RECOMMENDED = Decision(chosen=1, reason="recommended")
 
 
-def hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> Hypothesis | None:
-    """What the edit that was decided on should do; None where none was."""
-    option = decision.option(analysis)
+def form_hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> Hypothesis | None:
+    """Return what the chosen edit should do; None without an edit."""
+    option = decision.get_option(analysis)
     if option is None:
         return None
     claim = analysis.hypothesis
@@ -172,7 +174,7 @@ class Decide(str, Enum):
 
 
 class Policy(Value):
-    """What a person wants to happen; what is left open depends on whether somebody can be asked, and on the mode."""
+    """The user's choices; open ones depend on the mode, and on whether a person can be asked."""
 
     mode: Literal["precision", "exploration", "convergence", "custom"] = "precision"
     on_plateau: OnPlateau = OnPlateau.ASK
@@ -180,37 +182,39 @@ class Policy(Value):
     decide: Decide = Decide.ASK
 
 
-def at_a_regression(measurements: Sequence[Measurement], policy: Policy, *, is_attended: bool) -> OnRegression | None:
-    """What to do about cases that became worse; None where there are none.
+def decide_on_regression(
+    measurements: Sequence[Measurement], policy: Policy, *, is_attended: bool
+) -> OnRegression | None:
+    """Return what to do about cases that became worse; None if there are none.
 
-    Who explores minds only if fewer cases pass than at first, and not at once.
+    Exploration accepts them until fewer cases pass than at first for a while.
     """
     if len(measurements) < 2 or not compare_measurements(measurements[-2], measurements[-1]).regressions:
         return None
     if policy.on_regression is None and MODES[policy.mode].tolerates_regressions:
-        is_minded = len(measurements) > PATIENCE and len(measurements[-1].passing) < len(measurements[0].passing)
-        if not is_minded:
+        is_too_much = len(measurements) > PATIENCE and len(measurements[-1].passing) < len(measurements[0].passing)
+        if not is_too_much:
             return OnRegression.ACCEPT
-    asked = policy.on_regression or OnRegression.ASK
-    return OnRegression.STOP if asked is OnRegression.ASK and not is_attended else asked
+    action = policy.on_regression or OnRegression.ASK
+    return OnRegression.STOP if action is OnRegression.ASK and not is_attended else action
 
 
-def at_a_plateau(
+def decide_on_plateau(
     measurements: Sequence[Measurement], policy: Policy, settled: int = -1, *, is_attended: bool
 ) -> OnPlateau | None:
-    """What to do where nothing has improved for a while; None where something has.
+    """Return what to do without progress; None if there is some.
 
-    `settled` is the measurement after which it was last decided to go on.
+    `settled` is the iteration after which it was last decided to continue.
     """
-    if flat(measurements, settled) < PLATEAU:
+    if count_flat_measurements(measurements, settled) < PLATEAU_LENGTH:
         return None
     return OnPlateau.STOP if policy.on_plateau is OnPlateau.ASK and not is_attended else policy.on_plateau
 
 
-def flat(measurements: Sequence[Measurement], settled: int = -1) -> int:
-    """How many measurements have come since the best one, or since it was decided to go on, without being better."""
+def count_flat_measurements(measurements: Sequence[Measurement], settled: int = -1) -> int:
+    """Count the measurements since the best one, or since it was decided to continue."""
     since = max(find_best(measurements).iteration, settled) if measurements else settled
-    return sum(one.iteration > since for one in measurements)
+    return sum(measurement.iteration > since for measurement in measurements)
 
 
 class Trend(str, Enum):
@@ -221,7 +225,7 @@ class Trend(str, Enum):
     NEUTRAL = "Neutral"
 
 
-def trend(before: Measurement, after: Measurement) -> Trend:
-    """The direction, without the details."""
+def classify_trend(before: Measurement, after: Measurement) -> Trend:
+    """Return the direction of a change."""
     gained = len(after.passing) - len(before.passing)
     return Trend.IMPROVED if gained > 0 else Trend.DEGRADED if gained < 0 else Trend.NEUTRAL

@@ -14,12 +14,12 @@ from pytest_loop.core.workload.hypotheses import (
     Policy,
     Trend,
     Truth,
-    at_a_plateau,
-    at_a_regression,
-    flat,
-    hypothesis,
-    judged,
-    trend,
+    classify_trend,
+    count_flat_measurements,
+    decide_on_plateau,
+    decide_on_regression,
+    form_hypothesis,
+    judge_hypothesis,
 )
 from pytest_loop.core.workload.measurement import Measurement
 from tests.core.laboratory import measured
@@ -47,12 +47,12 @@ def test_a_hypothesis_is_judged_by_the_cases_that_it_names_and_by_the_guards(
     before: str, after: str, prediction: str, guards: str, truth: Truth
 ) -> None:
     said = Hypothesis(iteration=1, theory="t", prediction=tuple(prediction))
-    assert judged(said, measured(before), measured(after, 1), set(guards)).truth is truth
+    assert judge_hypothesis(said, measured(before), measured(after, 1), set(guards)).truth is truth
 
 
 def test_regressions_are_named_whatever_came_true() -> None:
     said = Hypothesis(iteration=1, theory="t", prediction=("a", "b"), regresses=("c",))
-    assert judged(said, measured("FF.."), measured(".FFF", 1), {"d"}) == Judgement(
+    assert judge_hypothesis(said, measured("FF.."), measured(".FFF", 1), {"d"}) == Judgement(
         iteration=1,
         truth=Truth.PARTIALLY,
         improved=("a",),
@@ -72,16 +72,16 @@ def analysis(**claim: Any) -> Analysis:
 
 
 def test_a_hypothesis_is_made_of_what_was_decided() -> None:
-    found = hypothesis(analysis(), Decision(chosen=2), 4)
+    found = form_hypothesis(analysis(), Decision(chosen=2), 4)
     assert found == Hypothesis(
         iteration=4, theory="t", mechanism="m2", observation="r", prediction=("2",), regresses=("z",)
     )
-    assert hypothesis(analysis(), Decision(chosen=None, feedback="look at dates"), 4) is None
+    assert form_hypothesis(analysis(), Decision(chosen=None, feedback="look at dates"), 4) is None
 
 
 def test_the_prediction_of_the_composer_belongs_to_what_it_recommends() -> None:
     said = analysis(prediction=["1", "2"], observation="o")
-    found = [hypothesis(said, Decision(chosen=number), 1) for number in (1, 2)]
+    found = [form_hypothesis(said, Decision(chosen=number), 1) for number in (1, 2)]
     assert [one.prediction for one in found if one] == [("1", "2"), ("2",)]
     assert [Decision(chosen=number).overrides for number in (1, 2, None)] == [False, True, False]
 
@@ -110,7 +110,7 @@ def test_a_regression_is_accepted_asked_about_or_the_end(
     letters: list[str], asked: dict[str, Any], action: str | None, attended: str | None
 ) -> None:
     policy = Policy.model_validate(asked)
-    found = [at_a_regression(series(*letters), policy, is_attended=one) for one in (False, True)]
+    found = [decide_on_regression(series(*letters), policy, is_attended=one) for one in (False, True)]
     assert [one and one.value for one in found] == [action, attended]
 
 
@@ -132,18 +132,18 @@ def test_a_plateau_is_asked_about_or_the_end(
     letters: list[str], asked: dict[str, Any], action: str | None, attended: str | None
 ) -> None:
     policy = Policy.model_validate(asked)
-    found = [at_a_plateau(series(*letters), policy, is_attended=one) for one in (False, True)]
+    found = [decide_on_plateau(series(*letters), policy, is_attended=one) for one in (False, True)]
     assert [one and one.value for one in found] == [action, attended]
 
 
 def test_a_plateau_that_was_gone_on_from_is_counted_anew() -> None:
     ones = series("F.", "F.", "F.", "F.", "F.")
-    found = [at_a_plateau(ones[:count], Policy(), settled=2, is_attended=False) for count in (3, 4, 5)]
+    found = [decide_on_plateau(ones[:count], Policy(), settled=2, is_attended=False) for count in (3, 4, 5)]
     assert found == [None, None, OnPlateau.STOP]
 
 
 def test_improvement_is_more_than_the_best_so_far_and_not_more_than_before() -> None:
-    assert flat(series("F..", "FF.", "F..")) == 2
+    assert count_flat_measurements(series("F..", "FF.", "F..")) == 2
 
 
 def test_the_mode_is_precision_unless_somebody_says_otherwise() -> None:
@@ -160,4 +160,4 @@ def test_every_mode_is_data() -> None:
     ("before", "after", "expected"), [("F.", "..", Trend.IMPROVED), ("F.", ".F", Trend.NEUTRAL), ("..", "F.", Trend.DEGRADED)]
 )  # fmt: skip
 def test_the_direction_of_an_iteration_is_told_in_a_word(before: str, after: str, expected: Trend) -> None:
-    assert trend(measured(before), measured(after)) is expected
+    assert classify_trend(measured(before), measured(after)) is expected

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pytest_loop.core.text.redaction import RedactedStream, Redactor, redact_values
+from pytest_loop.core.text.redactor import RedactedStream, Redactor, redact_values
 
 SECRET = "s3cr3t/Wert+%&ü"
 WORDS = st.text(string.ascii_letters + string.digits + "!#$%&*+,:;<=>?@^_{|}/ü漢", min_size=6, max_size=60).map(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_loop.core.judging.draft import (
+from pytest_loop.core.judging.run_draft import (
     LONGEST_STEP,
     add_module_rules,
     apply_baseline,
