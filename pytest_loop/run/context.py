@@ -1,4 +1,4 @@
-"""What the steps of a run work with: settings, files, agents, the session and the display."""
+"""Settings, files, agents, session and display that the steps of a run share."""
 
 from __future__ import annotations
 
