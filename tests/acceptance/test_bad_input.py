@@ -53,9 +53,9 @@ BAD: dict[str, tuple[str | bytes, str]] = {
 
 
 def test_every_bad_rule_file_gets_one_clear_line_and_the_others_run(
-    pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
+    pytester: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
 ) -> None:
-    rule_file(GOOD, "fine.rules.yaml")
+    write_rule_file(GOOD, "fine.rules.yaml")
     pytester.makepyfile(test_it="def test_it(): pass")
     for name, (content, _) in BAD.items():
         (pytester.path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -70,27 +70,29 @@ def test_every_bad_rule_file_gets_one_clear_line_and_the_others_run(
     result.stdout.fnmatch_lines(["fine  PASS  1 (2 of 2) >= 0.9 in phase B, 1 rule: 1 passed"])
 
 
-def test_broken_test_module_interrupts_the_session(pytester: pytest.Pytester, rule_file: Write) -> None:
-    rule_file(GOOD, "fine.rules.yaml")
-    rule_file("rules: 5", "bad.rules.yaml")
+def test_broken_test_module_interrupts_the_session(pytester: pytest.Pytester, write_rule_file: Write) -> None:
+    write_rule_file(GOOD, "fine.rules.yaml")
+    write_rule_file("rules: 5", "bad.rules.yaml")
     pytester.makepyfile(test_it="import no_such_module")
     result = pytester.runpytest()
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.assert_outcomes(errors=2)
 
 
-def test_folder_named_like_a_rule_file_is_collected_as_a_folder(pytester: pytest.Pytester, rule_file: Write) -> None:
-    rule_file(GOOD, "folder.rules.yaml/fine.rules.yaml")
+def test_folder_named_like_a_rule_file_is_collected_as_a_folder(
+    pytester: pytest.Pytester, write_rule_file: Write
+) -> None:
+    write_rule_file(GOOD, "folder.rules.yaml/fine.rules.yaml")
     pytester.runpytest().assert_outcomes(passed=1)
     assert pytester.runpytest("folder.rules.yaml").ret == 0
 
 
 @WORKERS_IF_THOROUGH
 def test_pattern_that_does_not_end_is_an_error_of_its_rule(
-    pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
+    pytester: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
 ) -> None:
     (pytester.path / "doc.md").write_text("a" * 60 + "!")
-    rule_file(
+    write_rule_file(
         """
         artifact: doc.md
         rules:
@@ -103,13 +105,13 @@ def test_pattern_that_does_not_end_is_an_error_of_its_rule(
     result.stdout.fnmatch_lines(["ERROR it.rules.yaml::a.x.bomb - the pattern '(a+)+$' did not end within 5 s"])
 
 
-def test_unreadable_artifact_fails_every_rule_that_reads_it(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_unreadable_artifact_fails_every_rule_that_reads_it(pytester: pytest.Pytester, write_rule_file: Write) -> None:
     (pytester.path / "large.md").write_bytes(b"x" * 10 * 1024 * 1024)
     (pytester.path / "folder").mkdir()
     (pytester.path / "binary").write_bytes(b"\x00\xff")
     (pytester.path / "away").symlink_to("/etc")
     for artifact in ("large.md", "folder", "binary", "none", "away/passwd"):
-        rule_file(
+        write_rule_file(
             f"artifact: {artifact}\nrules: [{{id: a.x.y, description: x, check: {{contains: x}}}}]",
             f"{artifact[:4]}.rules.yaml",
         )

@@ -26,8 +26,8 @@ COUNT = "with open('calls', 'a') as file: file.write('x')\nassert open('data.txt
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, rule_file: Write) -> pytest.Pytester:
-    rule_file(RULES, "guide.rules.yaml")
+def project(pytester: pytest.Pytester, write_rule_file: Write) -> pytest.Pytester:
+    write_rule_file(RULES, "guide.rules.yaml")
     (pytester.path / "count.py").write_text(COUNT)
     (pytester.path / "data.txt").write_text("good")
     return pytester

@@ -115,10 +115,13 @@ def test_failure_shows_the_fix(examples: pytest.Pytester) -> None:
 
 
 @WORKERS_IF_THOROUGH
-def test_python_tests_are_rules(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    result = examples.runpytest_subprocess("examples/python_tests", *workers)
+@pytest.mark.parametrize(("folder", "headlines"), [("python_tests", PYTHON_TESTS), ("custom_check", CUSTOM_CHECK)])
+def test_python_tests_and_custom_checks_are_rules(
+    examples: pytest.Pytester, workers: tuple[str, ...], folder: str, headlines: list[str]
+) -> None:
+    result = examples.runpytest_subprocess(f"examples/{folder}", *workers)
     assert result.ret == pytest.ExitCode.OK
-    assert_lines(read_headlines(result), PYTHON_TESTS)
+    assert_lines(read_headlines(result), headlines)
 
 
 def test_rule_fails_without_its_fixture(examples: pytest.Pytester) -> None:
@@ -126,13 +129,6 @@ def test_rule_fails_without_its_fixture(examples: pytest.Pytester) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace("    fixtures: [euro_shop]\n", ""), encoding="utf-8")
     result = examples.runpytest_subprocess("examples/python_tests")
     result.stdout.fnmatch_lines(["  warns: b.completeness.currency: *expected 2.50 EUR, found 2.50 USD"])
-
-
-@WORKERS_IF_THOROUGH
-def test_custom_check_passes(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    result = examples.runpytest_subprocess("examples/custom_check", *workers)
-    assert result.ret == pytest.ExitCode.OK
-    assert_lines(read_headlines(result), CUSTOM_CHECK)
 
 
 def test_custom_check_reports_its_findings(examples: pytest.Pytester) -> None:

@@ -27,8 +27,8 @@ GOOD = "# Guide\\n\\n## Usage\\n\\nSee [above](#guide).\\n"
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, rule_file: Write) -> pytest.Pytester:
-    rule_file(RULES, "guide.rules.yaml")
+def project(pytester: pytest.Pytester, write_rule_file: Write) -> pytest.Pytester:
+    write_rule_file(RULES, "guide.rules.yaml")
     return pytester
 
 
@@ -213,8 +213,10 @@ def test_session_killed_by_the_code_under_test_does_not_pass(pytester: pytest.Py
     }
 
 
-def test_rules_that_cannot_be_collected_are_reported_before_the_run(project: pytest.Pytester, rule_file: Write) -> None:
-    rule_file("rules: 5", "guide.rules.yaml")
+def test_rules_that_cannot_be_collected_are_reported_before_the_run(
+    project: pytest.Pytester, write_rule_file: Write
+) -> None:
+    write_rule_file("rules: 5", "guide.rules.yaml")
     result = run_loop(project, "{}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
