@@ -18,7 +18,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-MOST_MERGED = 10_000
+MAX_MERGED_KEYS = 10_000
 DEEPEST = 50
 
 
@@ -61,8 +61,8 @@ class _Loader(_Safe):  # type: ignore[valid-type, misc]  # libyaml's loader if i
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
-        if len(node.value) > MOST_MERGED:
-            raise yaml.YAMLError(f"more than {MOST_MERGED:,} keys in one mapping")
+        if len(node.value) > MAX_MERGED_KEYS:
+            raise yaml.YAMLError(f"more than {MAX_MERGED_KEYS:,} keys in one mapping")
 
 
 _Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_text)

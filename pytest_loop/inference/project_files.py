@@ -13,11 +13,11 @@ from pytest_loop.inference.command_candidate import Source
 from pytest_loop.inference.data_files import UnreadableFile, parse_data
 from pytest_loop.inference.tool_purposes import split_names
 
-MOST_FILES = 20_000
+MAX_FILES = 20_000
 DEEPEST = 8
-LARGEST = 256 * 1024
-MOST_TEXTS = 500
-MOST_SCRIPTS = 200
+MAX_FILE_SIZE = 256 * 1024
+MAX_TEXTS = 500
+MAX_SCRIPTS = 200
 DEEPEST_MANIFEST = 3
 
 _SKIPPED_FOLDERS = split_names(
@@ -121,7 +121,7 @@ def read_project(root: Path) -> Project:
     texts: dict[str, str] = {}
     others: list[str] = []
     for path in _walk_files(root):
-        text = _read_text(root / path) if len(texts) < MOST_TEXTS and is_relevant(path) else None
+        text = _read_text(root / path) if len(texts) < MAX_TEXTS and is_relevant(path) else None
         if text is None:
             others.append(path)
         else:
@@ -151,7 +151,7 @@ def is_loop_file(path: str) -> bool:
 
 
 def _walk_files(root: Path) -> Iterator[str]:
-    remaining = MOST_FILES
+    remaining = MAX_FILES
     for absolute, subfolders, names in os.walk(root):
         folder = "/".join(Path(absolute).relative_to(root).parts)
         depth = folder.count("/") + 1 if folder else 0
@@ -177,7 +177,7 @@ def _is_entered(folder: str) -> bool:
 def _read_text(path: Path) -> str | None:
     """Read a regular file that is not too large; bytes that are not UTF-8 are replaced."""
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_FILE_SIZE:
             return None
         return path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pytest_loop.repair.suspicion import Line
 
-_LONGEST_MESSAGE = 500
+_MAX_MESSAGE_LENGTH = 500
 _DEEPEST_TRACEBACK = 50
 _MISSING_IMPORT = re.compile(r"cannot import name '(\w+)'")
 
@@ -51,7 +51,7 @@ def describe_failure(exception: BaseException) -> Failure:
 
 def _read_message(exception: BaseException) -> str:
     with suppress(Exception):  # as above
-        return str(exception)[:_LONGEST_MESSAGE]
+        return str(exception)[:_MAX_MESSAGE_LENGTH]
     return ""
 
 

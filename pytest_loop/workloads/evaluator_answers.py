@@ -12,7 +12,7 @@ from pytest_loop.core.workload.measurement import Remark
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.check import format_value
 
-MOST_LINES = 40
+MAX_DIFF_LINES = 40
 _TAIL = 12
 
 
@@ -109,5 +109,5 @@ def compare_output(output: bytes, expected: bytes, name: str) -> str:
         return ""
     before, after = (text.splitlines() for text in texts)
     lines = unified_diff(before, after, f"expected/{name}", f"output/{name}", "", "", 2, "")
-    shown = list(islice(lines, MOST_LINES + 1))
-    return "\n".join([*shown[:MOST_LINES], *["..."] * (len(shown) > MOST_LINES)]) or "only in the end of the file"
+    shown = list(islice(lines, MAX_DIFF_LINES + 1))
+    return "\n".join([*shown[:MAX_DIFF_LINES], *["..."] * (len(shown) > MAX_DIFF_LINES)]) or "only in the end of the file"

@@ -21,7 +21,7 @@ _MACHINERY = frozenset(
 _MACHINERY_IN_TEXT = re.compile(r"\b_?pytest\b|PYTEST_\w+|\bconftest\b|\bunittest\b")
 _COMPARISONS = ("__eq__", "__ne__", "__hash__")
 _SHORTEST_TEXT = 5
-_SMALLEST_NUMBER = 1000
+_MIN_NUMBER = 1000
 _SHOWN = 3
 
 
@@ -145,6 +145,6 @@ def _find_literals(text: str) -> set[str | int | float]:
         if isinstance(node, ast.Constant)
         and (
             (isinstance(node.value, str) and len(node.value) >= _SHORTEST_TEXT)
-            or (isinstance(node.value, (int, float)) and abs(node.value) >= _SMALLEST_NUMBER)
+            or (isinstance(node.value, (int, float)) and abs(node.value) >= _MIN_NUMBER)
         )
     }

@@ -11,7 +11,7 @@ from itertools import pairwise
 NOTICED = 2.0
 TENDENCY = 0.67
 # A trend needs this many scores.
-FEWEST = 3
+MIN_SCORES = 3
 _TOLERANCE = 1e-9
 
 
@@ -38,7 +38,7 @@ USUAL = {Trigger.HIGH_CONFIDENCE: 0.95, Trigger.QUALITY_PLATEAU: 0.02, Trigger.D
 
 def find_trajectory(qualities: Sequence[float]) -> Trajectory | None:
     """Return the tendency of qualities from 0 to 100; None if there are too few."""
-    if len(qualities) < FEWEST:
+    if len(qualities) < MIN_SCORES:
         return None
     moves = [after - before for before, after in pairwise(qualities)]
     rises = sum(move > NOTICED + _TOLERANCE for move in moves)
@@ -57,8 +57,8 @@ def compute_last_changes(qualities: Sequence[float]) -> tuple[float, ...]:
 
     They have no sign: a small loss is as flat as a small gain. A rise from zero is infinite.
     """
-    last = qualities[-FEWEST:]
-    return tuple(_compute_share(*pair) for pair in pairwise(last)) if len(last) == FEWEST else ()
+    last = qualities[-MIN_SCORES:]
+    return tuple(_compute_share(*pair) for pair in pairwise(last)) if len(last) == MIN_SCORES else ()
 
 
 def _compute_share(before: float, after: float) -> float:
@@ -75,8 +75,8 @@ def is_flat(qualities: Sequence[float], limit: float) -> bool:
 
 def find_direction(qualities: Sequence[float]) -> str:
     """Return the direction of the last three, which the size of a change does not show."""
-    last = qualities[-FEWEST:]
-    if len(last) < FEWEST or last[0] == last[-1]:
+    last = qualities[-MIN_SCORES:]
+    if len(last) < MIN_SCORES or last[0] == last[-1]:
         return "level"
     return "up" if last[-1] > last[0] else "down"
 

@@ -28,7 +28,7 @@ from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.core.text.lengths import shorten
 
 WHOLE = 100
-_LONGEST = 300
+_MAX_ISSUE_LENGTH = 300
 
 
 class Verification(str, Enum):
@@ -103,7 +103,7 @@ def build_records(state: RunState, events: Iterable[Event]) -> list[IterationRec
 
 
 def _list_reflections(payload: CritiqueDone) -> tuple[str, ...]:
-    return tuple(shorten(f"{issue.rule_id}: {issue.problem}", _LONGEST) for issue in payload.issues)
+    return tuple(shorten(f"{issue.rule_id}: {issue.problem}", _MAX_ISSUE_LENGTH) for issue in payload.issues)
 
 
 def _make_record(state: RunState, event: Event) -> IterationRecord:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pytest_loop.core.model.rules import Value
-from pytest_loop.core.workload.analysis import OPTIONS, Analysis, Option
+from pytest_loop.core.workload.analysis import OPTION_COUNT, Analysis, Option
 from pytest_loop.core.workload.measurement import Measurement, compare_measurements, find_best
 
 PLATEAU_LENGTH = 2
@@ -77,7 +77,7 @@ def _decide_truth(improved: int, predicted: int, is_guard_broken: bool) -> Truth
 class Decision(Value):
     """Which option is taken, by its number; None skips the iteration, perhaps with a word to the composer."""
 
-    chosen: Annotated[int, Field(ge=1, le=OPTIONS)] | None
+    chosen: Annotated[int, Field(ge=1, le=OPTION_COUNT)] | None
     reason: str = ""
     feedback: str = ""
 
