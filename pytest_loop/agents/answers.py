@@ -13,12 +13,12 @@ from pytest_loop.agents.protocol import AgentError, AgentReply
 from pytest_loop.core.text.lengths import shorten
 
 Model = TypeVar("Model", bound=BaseModel)
-Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
+PlanStep = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
 _JSON_BLOCK = re.compile(r"^[ \t]*```(?:json)?[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 _FENCE = re.compile(r"(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)")
 _BLOCKED = re.compile(r"\A\s*BLOCKED\s+(\S+?):\s+(.+?)\s*\Z", re.DOTALL)
 _MAX_CLAIM_LENGTH = 4_000
-_MAX_OBJECTS = 50
+_MAX_BRACES = 50
 
 
 class PlanAnswer(BaseModel):
@@ -26,7 +26,7 @@ class PlanAnswer(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    plan: list[Words] = Field(min_length=3, max_length=5)
+    plan: list[PlanStep] = Field(min_length=3, max_length=5)
 
 
 class PreparedCheck(BaseModel):
@@ -78,7 +78,7 @@ def _find_object(text: str) -> Any:
     Objects that differ contradict each other, so none of them is taken.
     """
     for parts in ([text], _JSON_BLOCK.findall(text)):
-        if objects := [value for part in parts if isinstance(value := _parse(part), dict)]:
+        if objects := [value for part in parts if isinstance(value := _parse_json(part), dict)]:
             break
     else:
         objects = list(_iterate_objects(text))
@@ -89,7 +89,7 @@ def _find_object(text: str) -> Any:
     return objects[0]
 
 
-def _parse(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return _DECODER.decode(text.strip())
     except (ValueError, RecursionError):
@@ -99,7 +99,7 @@ def _parse(text: str) -> Any:
 def _iterate_objects(text: str) -> Iterator[Any]:
     """Return the objects between words, of a limited number of opening braces."""
     position = text.find("{")
-    for _ in range(_MAX_OBJECTS):
+    for _ in range(_MAX_BRACES):
         if position < 0:
             return
         try:
@@ -128,7 +128,7 @@ def strip_fence(text: str) -> str:
     """Return a document without a fence around the whole of it."""
     lines = text.strip().splitlines()
     opening = _FENCE.fullmatch(lines[0]) if len(lines) > 1 else None
-    if opening is None or not _is_closing(lines[-1], opening["marks"]):
+    if opening is None or not _is_closing_fence(lines[-1], opening["marks"]):
         return text
     inner = lines[1:-1]
     is_markdown = opening["info"].strip().lower() in ("md", "markdown") and not _has_open_fence(inner)
@@ -137,7 +137,7 @@ def strip_fence(text: str) -> str:
     return text
 
 
-def _is_closing(line: str, marks: str) -> bool:
+def _is_closing_fence(line: str, marks: str) -> bool:
     line = line.rstrip()
     return len(line) >= len(marks) and set(line) == {marks[0]}
 
@@ -146,7 +146,7 @@ def _has_open_fence(lines: list[str]) -> bool:
     marks = ""
     for line in lines:
         if marks:
-            marks = "" if _is_closing(line, marks) else marks
+            marks = "" if _is_closing_fence(line, marks) else marks
         elif opening := _FENCE.match(line):
             marks = opening["marks"]
     return bool(marks)

@@ -174,7 +174,7 @@ class Start:
         self.runner.check_agents()
         files = self._reserve_run(experiment.name)
         try:
-            session = self.sessions.make(experiment.arguments(), time.time())
+            session = self.sessions.make(experiment.build_arguments(), time.time())
             agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
             state, self.project = experiment.begin(files, session, agents)
             self.sessions.cache_bytecode(is_new=True)
@@ -230,7 +230,7 @@ class Start:
 
     def _begin(self, state: RunState, files: RunFiles, payload: RunStarted) -> tuple[RunState, RunFiles]:
         """Write the first event of a run that this process now owns."""
-        self.store.admit(files, is_new=True, force=self.settings.start.force)
+        self.store.acquire_run(files, is_new=True, force=self.settings.start.force)
         worktree.refuse_overlap(self.store, files, state)
         event = Event.create(state, payload, state.created_at)
         self.store.set_current_run(state)

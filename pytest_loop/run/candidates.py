@@ -45,7 +45,7 @@ class Candidate:
         return self.diff.lines_added + self.diff.lines_removed if self.diff else 0
 
     @property
-    def is_edited(self) -> bool:
+    def has_edit(self) -> bool:
         return self.diff is not None and bool(self.diff.paths)
 
     @property
@@ -84,13 +84,13 @@ class CandidateRound:
     evaluate: Callable[[], Assessment]
     print_line: PrintLine
 
-    def choose(self) -> tuple[Candidate, list[Candidate]]:
+    def choose_best(self) -> tuple[Candidate, list[Candidate]]:
         """Return the best candidate, whose files are then in the project, and all of them."""
-        start = self._save_start()
-        with self._make_candidates() as candidates:
+        start = self._save_snapshot()
+        with self._prepare_candidates() as candidates:
             self._ask_all(candidates)
             self._report_errors(candidates)
-            disk.write_atomically(self._start_file, start.to_json())
+            disk.write_atomically(self._snapshot_file, start.to_json())
             try:
                 for candidate in candidates:
                     self._evaluate(candidate, start)
@@ -100,32 +100,32 @@ class CandidateRound:
                 self.project.restore_tree(start)
                 raise
             finally:
-                disk.remove_file(self._start_file)
+                disk.remove_file(self._snapshot_file)
         self.print_line(f"candidate {best.number} of {self.count} is kept")
         return best, candidates
 
     def _report_errors(self, candidates: list[Candidate]) -> None:
         """Print the errors of candidates without an edit; if there are no others, raise the first."""
-        errors = [candidate.error for candidate in candidates if candidate.error and not candidate.is_edited]
+        errors = [candidate.error for candidate in candidates if candidate.error and not candidate.has_edit]
         if errors and len(errors) == len(candidates):
             raise errors[0]
         for error in errors:
             self.print_line(str(error))
 
     @property
-    def _start_file(self) -> Path:
+    def _snapshot_file(self) -> Path:
         """The files as they were before the first candidate was evaluated among them."""
         return self.folder / "before-candidates.json"
 
-    def _save_start(self) -> FileTree:
+    def _save_snapshot(self) -> FileTree:
         """Save the files of the project; after a crash, restore those from before the candidates first."""
-        if data := disk.read_file(self._start_file):
+        if data := disk.read_file(self._snapshot_file):
             self.project.restore_tree(FileTree.from_json(data))
-            disk.remove_file(self._start_file)
+            disk.remove_file(self._snapshot_file)
         return self.project.save_current()
 
     @contextmanager
-    def _make_candidates(self) -> Iterator[list[Candidate]]:
+    def _prepare_candidates(self) -> Iterator[list[Candidate]]:
         with ExitStack() as stack:
             candidates = []
             for number in range(1, self.count + 1):
@@ -168,7 +168,7 @@ class CandidateRound:
 
     def _evaluate(self, candidate: Candidate, start: FileTree) -> None:
         """Evaluate a candidate in the project itself, sealed as ever, and restore the files afterwards."""
-        if not candidate.is_edited:
+        if not candidate.has_edit:
             return
         self._copy_to_project(candidate)
         candidate.findings = self.project.enforce_seal()

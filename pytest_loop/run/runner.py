@@ -169,7 +169,7 @@ class Runner:
             reporter.live.refresh()
             return files.can_continue
 
-        session.is_wanted = should_continue
+        session.should_continue = should_continue
         return session
 
     def _find_checkpoints(self, state: RunState, reporter: RunReporter) -> Checkpoints | None:

@@ -84,7 +84,7 @@ class Store:
         """Return the runs that a living process works on."""
         return [run for run in self._iterate_runs() if run.is_busy]
 
-    def admit(self, files: RunFiles, *, is_new: bool, force: bool = False) -> None:
+    def acquire_run(self, files: RunFiles, *, is_new: bool, force: bool = False) -> None:
         """Become the writer of a run; raise `StateError` if too many are active, or if its name is taken meanwhile."""
         disk.make_folder(self.root)
         with lock_folder(self.root):

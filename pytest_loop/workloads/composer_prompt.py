@@ -35,7 +35,7 @@ def render_compose_prompt(
     mode = MODES[experiment.policy.mode]
     last = experiment.last or Measurement(iteration=0, results=())
     values = {
-        "trouble": shorten(state.error_of(Step.CRITIQUE), 2_000),
+        "trouble": shorten(state.get_error(Step.CRITIQUE), 2_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),

@@ -45,7 +45,7 @@ class ExperimentHistory:
     decisions: dict[int, Decision] = field(default_factory=dict)
     edits: dict[int, Option] = field(default_factory=dict)
     regressions: dict[int, RegressionDetected] = field(default_factory=dict)
-    reason: str = ""
+    stop_reason: str = ""
 
     @property
     def workload_id(self) -> str:
@@ -64,7 +64,7 @@ class ExperimentHistory:
         """The iterations that left something, in order."""
         return sorted({*self.hypotheses, *self.analyses, *self.decisions, *self.edits})
 
-    def pairs(self) -> list[tuple[Measurement, Measurement]]:
+    def list_pairs(self) -> list[tuple[Measurement, Measurement]]:
         """Return each measurement with the one before."""
         return list(pairwise(self.measurements))
 
@@ -86,9 +86,9 @@ def _add_event(history: ExperimentHistory, event: Event) -> None:
         case MeasurementDone() as payload:
             _add_measurement(history, payload.measurement)
         case EndPayload() as payload:
-            history.reason = payload.reason or ""
+            history.stop_reason = payload.reason or ""
         case _:
-            _add_belief(history, event)
+            _add_to_iteration(history, event)
 
 
 def _add_start(history: ExperimentHistory, payload: Payload) -> None:
@@ -106,7 +106,7 @@ def _add_measurement(history: ExperimentHistory, measurement: Measurement) -> No
     history.held_out = (sum(hidden), len(hidden)) if hidden else None
 
 
-def _add_belief(history: ExperimentHistory, event: Event) -> None:
+def _add_to_iteration(history: ExperimentHistory, event: Event) -> None:
     number = event.iteration
     match event.payload:
         case HypothesisFormed() as payload:

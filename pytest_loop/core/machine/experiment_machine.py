@@ -127,12 +127,12 @@ def _calibrate(payload: CalibrationDone, _experiment: Experiment) -> Changes:
 @_compute_experiment_changes.register
 def _measure(payload: MeasurementDone, experiment: Experiment) -> Changes:
     """Add a measurement; of the earlier ones only outcomes are kept."""
-    earlier = (_shorten(measurement) for measurement in experiment.measurements)
+    earlier = (_keep_outcomes(measurement) for measurement in experiment.measurements)
     cleared = dict.fromkeys(("analysis", "decision", "regression", "plateau"))
     return {"measurements": (*earlier, payload.measurement), **cleared}
 
 
-def _shorten(measurement: Measurement) -> Measurement:
+def _keep_outcomes(measurement: Measurement) -> Measurement:
     results = tuple(CaseResult(id=result.id, outcome=result.outcome) for result in measurement.results)
     return Measurement(iteration=measurement.iteration, results=results)
 

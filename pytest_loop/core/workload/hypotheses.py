@@ -13,7 +13,7 @@ from pytest_loop.core.workload.analysis import OPTION_COUNT, Analysis, Option
 from pytest_loop.core.workload.measurement import Measurement, compare_measurements, find_best
 
 PLATEAU_LENGTH = 2
-PATIENCE = 3
+EXPLORATION_LENGTH = 3
 
 
 class Truth(str, Enum):
@@ -22,7 +22,7 @@ class Truth(str, Enum):
     UNTESTED = "untested"
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
-    PARTIALLY = "partially_confirmed"
+    PARTIALLY_CONFIRMED = "partially_confirmed"
 
 
 class Hypothesis(Value):
@@ -71,7 +71,7 @@ def _decide_truth(improved: int, predicted: int, is_guard_broken: bool) -> Truth
         return Truth.UNTESTED
     if not improved:
         return Truth.REJECTED
-    return Truth.CONFIRMED if improved == predicted and not is_guard_broken else Truth.PARTIALLY
+    return Truth.CONFIRMED if improved == predicted and not is_guard_broken else Truth.PARTIALLY_CONFIRMED
 
 
 class Decision(Value):
@@ -110,7 +110,7 @@ def form_hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> H
     )
 
 
-class Mode(Value):
+class ExperimentMode(Value):
     """How to experiment; the texts are for a composer."""
 
     role: str
@@ -120,21 +120,21 @@ class Mode(Value):
     tolerates_regressions: bool = False
 
 
-MODES: dict[str, Mode] = {
-    "precision": Mode(
+MODES: dict[str, ExperimentMode] = {
+    "precision": ExperimentMode(
         role="You mend one pattern of failures at a time, with the smallest edit that does it.",
         focus="One failure pattern and one variable in each iteration.",
         hypothesis="The artifact lacks X at L, which makes cases C fail as F; adding M mends exactly those.",
         success="The cases aimed at improve, and no other case becomes worse.",
     ),
-    "exploration": Mode(
+    "exploration": ExperimentMode(
         role="You question how the artifact is built, and try another structure.",
         focus="Bold changes; cases may break on the way.",
         hypothesis="The artifact assumes X; with Y instead, P may break and Q may become possible.",
         success="More cases pass at the end of the whole arc than at its beginning.",
         tolerates_regressions=True,
     ),
-    "convergence": Mode(
+    "convergence": ExperimentMode(
         role="You finish what is nearly done.",
         focus="Only the cases that still fail: edge cases and tolerances.",
         hypothesis="Case C still fails because of the edge X; M covers it and leaves the rest alone.",
@@ -166,7 +166,7 @@ class OnRegression(str, Enum):
     STOP = "stop"
 
 
-class Decide(str, Enum):
+class OptionChoice(str, Enum):
     """Who chooses among the options."""
 
     ASK = "ask"
@@ -179,7 +179,7 @@ class Policy(Value):
     mode: Literal["precision", "exploration", "convergence", "custom"] = "precision"
     on_plateau: OnPlateau = OnPlateau.ASK
     on_regression: OnRegression | None = None
-    decide: Decide = Decide.ASK
+    decide: OptionChoice = OptionChoice.ASK
 
 
 def decide_on_regression(
@@ -192,7 +192,7 @@ def decide_on_regression(
     if len(measurements) < 2 or not compare_measurements(measurements[-2], measurements[-1]).regressions:
         return None
     if policy.on_regression is None and MODES[policy.mode].tolerates_regressions:
-        is_too_much = len(measurements) > PATIENCE and len(measurements[-1].passing) < len(measurements[0].passing)
+        is_too_much = len(measurements) > EXPLORATION_LENGTH and len(measurements[-1].passing) < len(measurements[0].passing)
         if not is_too_much:
             return OnRegression.ACCEPT
     action = policy.on_regression or OnRegression.ASK
@@ -200,20 +200,20 @@ def decide_on_regression(
 
 
 def decide_on_plateau(
-    measurements: Sequence[Measurement], policy: Policy, settled: int = -1, *, is_attended: bool
+    measurements: Sequence[Measurement], policy: Policy, continued_after: int = -1, *, is_attended: bool
 ) -> OnPlateau | None:
     """Return what to do without progress; None if there is some.
 
     `settled` is the iteration after which it was last decided to continue.
     """
-    if count_flat_measurements(measurements, settled) < PLATEAU_LENGTH:
+    if count_flat_measurements(measurements, continued_after) < PLATEAU_LENGTH:
         return None
     return OnPlateau.STOP if policy.on_plateau is OnPlateau.ASK and not is_attended else policy.on_plateau
 
 
-def count_flat_measurements(measurements: Sequence[Measurement], settled: int = -1) -> int:
+def count_flat_measurements(measurements: Sequence[Measurement], continued_after: int = -1) -> int:
     """Count the measurements since the best one, or since it was decided to continue."""
-    since = max(find_best(measurements).iteration, settled) if measurements else settled
+    since = max(find_best(measurements).iteration, continued_after) if measurements else continued_after
     return sum(measurement.iteration > since for measurement in measurements)
 
 

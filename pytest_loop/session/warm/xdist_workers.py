@@ -20,7 +20,7 @@ from execnet.xspec import XSpec
 from pytest_loop.session.warm.messages import receive_message, send_message
 
 _HAS_SAFE_PATH_OPTION = sys.version_info >= (3, 11)
-_SESSION_VARIABLES = frozenset({"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"})
+_IGNORED_VARIABLES = frozenset({"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"})
 
 
 class _ForkedWorker:
@@ -63,7 +63,7 @@ def warm_caches() -> None:
     inspect.getsource(warm_caches)
 
 
-def fork_workers(server: socket.socket) -> None:
+def patch_execnet_to_fork(server: socket.socket) -> None:
     """Patch execnet: from now on, a local worker with this interpreter is forked by the server."""
     create_process_io = gateway_io.create_io
     variables = _get_python_variables()
@@ -77,7 +77,7 @@ def fork_workers(server: socket.socket) -> None:
     gateway_io.create_io = create_io
 
 
-def isolate_working_folder() -> None:
+def patch_execnet_to_isolate() -> None:
     """Patch execnet: from now on, no module of the working folder hides one of the standard library in a worker.
 
     This is an option of the interpreter: a variable would also reach the scripts that tests start.
@@ -96,5 +96,5 @@ def _get_python_variables() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if name.startswith("PYTHON") and name not in _SESSION_VARIABLES
+        if name.startswith("PYTHON") and name not in _IGNORED_VARIABLES
     }

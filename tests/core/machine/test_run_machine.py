@@ -262,7 +262,7 @@ def test_an_artifact_that_a_person_has_edited_is_the_one_that_was_judged(tell: T
 def test_a_step_is_tried_again_once(tell: Tell) -> None:
     story = tell().until(Kind.ARTIFACT_CREATED).happens(Kind.PHASE_ERROR, step="PRODUCE", reason="it was empty")
     assert (story.todo, story.state.last_error) == ([Kind.ARTIFACT_CREATED], "it was empty")
-    assert (story.state.error_of(Step.PRODUCE), story.state.error_of(Step.PREPARE)) == ("it was empty", "")
+    assert (story.state.get_error(Step.PRODUCE), story.state.get_error(Step.PREPARE)) == ("it was empty", "")
     story.does(Kind.ARTIFACT_CREATED)
     assert (story.todo, story.state.last_error, story.state.progress.step_errors) == ([Kind.EVALUATION_DONE], "", {})
 
@@ -290,7 +290,7 @@ def test_steps_side_by_side_have_one_retry_each(tell: Tell, rule: Make) -> None:
     )
     assert story.todo == [Kind.ARTIFACT_CREATED, Kind.CHECKS_PREPARED]
     story.does(Kind.CHECKS_PREPARED)
-    assert story.state.error_of(Step.PRODUCE) == "one", "its success makes good nothing of the other"
+    assert story.state.get_error(Step.PRODUCE) == "one", "its success makes good nothing of the other"
     assert story.happens(Kind.PHASE_ERROR, step="PRODUCE", reason="three").todo == [Kind.FAILED]
 
 

@@ -34,13 +34,13 @@ def series(*letters: str) -> list[Measurement]:
     [
         ("FF..", "....", "ab", "", Truth.CONFIRMED),
         ("FF..", "..F.", "ab", "", Truth.CONFIRMED),
-        ("FF..", "..F.", "ab", "c", Truth.PARTIALLY),
-        ("FF..", ".F..", "ab", "", Truth.PARTIALLY),
+        ("FF..", "..F.", "ab", "c", Truth.PARTIALLY_CONFIRMED),
+        ("FF..", ".F..", "ab", "", Truth.PARTIALLY_CONFIRMED),
         ("FF..", "FF..", "ab", "", Truth.REJECTED),
         ("FF..", "F.F.", "a", "c", Truth.REJECTED),
         ("FF..", "EE..", "ab", "", Truth.REJECTED),
         ("FF..", "....", "", "", Truth.UNTESTED),
-        ("FF..", "....", "abc", "", Truth.PARTIALLY),
+        ("FF..", "....", "abc", "", Truth.PARTIALLY_CONFIRMED),
     ],
 )
 def test_a_hypothesis_is_judged_by_the_cases_that_it_names_and_by_the_guards(
@@ -54,7 +54,7 @@ def test_regressions_are_named_whatever_came_true() -> None:
     said = Hypothesis(iteration=1, theory="t", prediction=("a", "b"), regresses=("c",))
     assert judge_hypothesis(said, measured("FF.."), measured(".FFF", 1), {"d"}) == Judgement(
         iteration=1,
-        truth=Truth.PARTIALLY,
+        truth=Truth.PARTIALLY_CONFIRMED,
         improved=("a",),
         missed=("b",),
         regressions=("c", "d"),
@@ -138,7 +138,7 @@ def test_a_plateau_is_asked_about_or_the_end(
 
 def test_a_plateau_that_was_gone_on_from_is_counted_anew() -> None:
     ones = series("F.", "F.", "F.", "F.", "F.")
-    found = [decide_on_plateau(ones[:count], Policy(), settled=2, is_attended=False) for count in (3, 4, 5)]
+    found = [decide_on_plateau(ones[:count], Policy(), continued_after=2, is_attended=False) for count in (3, 4, 5)]
     assert found == [None, None, OnPlateau.STOP]
 
 
