@@ -1,4 +1,4 @@
-"""Structured answers of agents: find them in a text, validate them, or refuse them with a reason."""
+"""Answers of agents: JSON in a text and its models, fenced documents, and claims that a rule cannot be met."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class JudgeAnswer(BaseModel):
 
 
 def extract_data(reply: AgentReply) -> Any:
-    """Return the data of a reply, or the one JSON object in its text."""
+    """Return the data of a reply, or the JSON object in its text."""
     return reply.data if reply.data is not None else _find_object(reply.text or "")
 
 
@@ -73,9 +73,9 @@ def validate_answer(reply: AgentReply, model: type[Model]) -> Model:
 
 
 def _find_object(text: str) -> Any:
-    """Return the one JSON object in a text: all of it, a fenced block, or an object between words.
+    """Return the JSON object in a text: the whole text, a fenced block, or an object within prose.
 
-    Objects that differ contradict each other, so none of them is taken.
+    Raise `AgentError` if there is none, or if there are several that differ.
     """
     for parts in ([text], _JSON_BLOCK.findall(text)):
         if objects := [value for part in parts if isinstance(value := _parse_json(part), dict)]:
@@ -97,7 +97,7 @@ def _parse_json(text: str) -> Any:
 
 
 def _iterate_objects(text: str) -> Iterator[Any]:
-    """Return the objects between words, of a limited number of opening braces."""
+    """Yield the JSON objects in a text; only the first _MAX_BRACES opening braces are tried."""
     position = text.find("{")
     for _ in range(_MAX_BRACES):
         if position < 0:
@@ -125,7 +125,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant
 
 
 def strip_fence(text: str) -> str:
-    """Return a document without a fence around the whole of it."""
+    """Remove a fence that encloses a whole document."""
     lines = text.strip().splitlines()
     opening = _FENCE.fullmatch(lines[0]) if len(lines) > 1 else None
     if opening is None or not _is_closing_fence(lines[-1], opening["marks"]):
@@ -153,6 +153,6 @@ def _has_open_fence(lines: list[str]) -> bool:
 
 
 def parse_blocked_claim(text: str) -> tuple[str, str] | None:
-    """Return the rule and the reason of an answer that only claims that the rule cannot be met."""
+    """Return the rule and the reason if an answer is nothing but `BLOCKED RULE: REASON`."""
     match = _BLOCKED.match(text) if len(text) < _MAX_CLAIM_LENGTH else None
     return (match[1], match[2]) if match else None

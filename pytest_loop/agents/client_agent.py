@@ -1,4 +1,4 @@
-"""An agent behind a command-line client, called as its preset says."""
+"""An agent that runs a command-line client as described by its preset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_loop.agents.command_agent import describe_exit, make_environment, read_content, run_agent_command
 from pytest_loop.agents.output_filter import OutputFilter
-from pytest_loop.agents.presets import AccessMode, Preset, UsageScope, Arguments, fill_placeholders
+from pytest_loop.agents.presets import AccessMode, Arguments, Preset, UsageScope, fill_placeholders
 from pytest_loop.agents.protocol import (
     AgentError,
     AgentReply,
@@ -30,6 +30,7 @@ from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Trans
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.processes.child import POLL_INTERVAL, Command, CommandResult, Deadline, Ending
 
+# Seconds before each retry of a rate-limited client that does not say how long to wait.
 RETRY_WAITS = (15.0, 30.0, 60.0, 120.0, 240.0)
 _EDITING_STEPS = ("PRODUCE", "REFINE")
 _REFUSED_STATUSES = (401, 403)
@@ -37,22 +38,26 @@ _RATE_LIMITED_STATUSES = (429, 529)
 
 
 class ClientAgent:
-    """Run a client for every request, in the workspace; only PRODUCE and REFINE may edit.
+    """Run a client in the workspace for every request; only PRODUCE and REFINE may edit.
 
-    PRODUCE starts a conversation, which REFINE continues if the client can. A rate-limited client is called again after
-    a wait, as long as the deadline allows. `words` are a model and further arguments.
+    PRODUCE starts a conversation, and REFINE continues it if the client can. A rate-limited client is called again
+    after a wait if the deadline allows. `model_and_arguments` is `[MODEL] [ARGUMENT ...]`.
     """
 
     is_serial = False
 
-    def __init__(self, preset: Preset, model_and_arguments: str = "", name: str = "", waits: Sequence[float] = RETRY_WAITS) -> None:
+    def __init__(
+        self, preset: Preset, model_and_arguments: str = "", name: str = "", waits: Sequence[float] = RETRY_WAITS
+    ) -> None:
         self.name = name or preset.program
         self.preset = preset
         self.waits = waits
         try:
             arguments = shlex.split(model_and_arguments)
         except ValueError as error:
-            raise AgentUnavailableError(f"expected a model and arguments, found {model_and_arguments!r} ({error})") from None
+            raise AgentUnavailableError(
+                f"expected a model and arguments, found {model_and_arguments!r} ({error})"
+            ) from None
         self._model = arguments.pop(0) if arguments and not arguments[0].startswith("-") else ""
         self._arguments = arguments
         self._sessions: dict[Path, str] = {}
@@ -96,7 +101,7 @@ class ClientAgent:
             raise watch.make_error(self.name, ending)
 
     def _call_client(self, request: AgentRequest, watch: Watch, seconds: float) -> AgentReply:
-        """Call the client once; after an error other than a rate limit, the conversation is not continued."""
+        """Call the client once; forget the conversation after an error other than a rate limit."""
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             call = self._prepare_call(request, Path(folder))
             try:
@@ -209,7 +214,7 @@ class ClientAgent:
 
 @dataclass(frozen=True)
 class _Call:
-    """One call of the client; `before` is the content of the artifact before it."""
+    """One call of the client; `artifact_before` is the content of the artifact before it."""
 
     request: AgentRequest
     folder: Path
@@ -243,7 +248,7 @@ def _is_in_git(folder: Path) -> bool:
 
 
 def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: CommandResult) -> Failure | None:
-    """Return what went wrong, if anything: without tokens no model has answered, whatever the exit code says."""
+    """Return the failure of a call, if any; 0 tokens mean that no model answered, even if the exit code is 0."""
     if report.failure is not None:
         return report.failure
     if usage["tokens"] == 0:
@@ -252,14 +257,17 @@ def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: Comman
 
 
 def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport) -> UsageScope | None:
-    """Return what the cost counts: some versions of a client price one run, and then fewer tokens have a price."""
+    """Return whether the reported cost is of the run or of the session.
+
+    Some versions of a client report only the run: then fewer tokens are priced than the session must have used.
+    """
     if preset.cost is None or None in (report.priced, report.tokens, before.priced):
         return preset.cost
     return "run" if (report.priced or 0) < (report.tokens or 0) + (before.priced or 0) else preset.cost
 
 
 def _compute_increase(now: Any, before: Any, scope: UsageScope | None) -> Any:
-    """Return what this run added to a number; one that fell did not count the whole session."""
+    """Return the part of a reported number that belongs to this run; a number that fell is not of the session."""
     if scope is None or now is None:
         return None
     return now if scope == "run" or before is None or now < before else now - before

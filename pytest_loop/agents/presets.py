@@ -1,4 +1,4 @@
-"""Presets: how the clients of well-known agents are called, as data in `presets.json`."""
+"""Presets: the data in `presets.json` that describes how to call the clients of well-known agents."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 class AccessMode(Value):
-    """Arguments and variables for requests that may edit, or for those that may not."""
+    """Arguments and variables of one kind of requests: those that may edit, or those that may only read."""
 
     arguments: Arguments = ()
     environment: dict[str, str] = Field(default_factory=dict)
 
 
 class SchemaArguments(Value):
-    """Arguments that pass the schema of the answer; a strict client accepts only schemas without open parts."""
+    """Arguments that pass the schema of the answer; a strict client requires every property and allows no other."""
 
     arguments: Arguments
     is_strict: bool = False
@@ -44,6 +44,7 @@ class Preset(Value):
     - `is_silent`: the client prints nothing before its end.
     - `is_report`: the text of the client while it edits reports its work, and is not the document.
     - `outside_git`: arguments that keep the client from making a repository.
+    - `form`: how to pass the schema of the answer; without it, only the prompt asks for the schema.
     - `environment`: defaults for variables that are not set.
     - `tokens`, `cost`: whether the reported numbers count this run of the client or the whole session; null if unknown.
     """

@@ -1,4 +1,4 @@
-"""Resumes a run: after a pause, after a crash, or after a limit was raised."""
+"""Resume a run: after a pause, after a crash, or after a limit was raised."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class Start:
         """Start an experiment: the cases of the workload judge, and its manifest names what may be edited."""
         experiment = NewExperiment(self.settings)
         self.runner.check_agents()
-        files = self._reserve_run(experiment.name)
+        files = self._reserve_run(experiment.workload_id)
         try:
             session = self.sessions.make(experiment.build_arguments(), time.time())
             agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))

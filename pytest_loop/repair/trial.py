@@ -175,7 +175,9 @@ class CandidateTrial:
     def _compute_timeout(self, index: int) -> float:
         """Return how long a test may take; the usual time of one that did not end is unknown."""
         seconds = self.baseline[index].seconds
-        return min(_MAX_TEST_SECONDS, _BASE_SECONDS + _SECONDS_FACTOR * (seconds if seconds < _MAX_TEST_SECONDS else 0.2))
+        return min(
+            _MAX_TEST_SECONDS, _BASE_SECONDS + _SECONDS_FACTOR * (seconds if seconds < _MAX_TEST_SECONDS else 0.2)
+        )
 
 
 def _iterate_with_next(indexes: Sequence[int]) -> Iterator[tuple[int, int | None]]:

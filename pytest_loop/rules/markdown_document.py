@@ -47,7 +47,7 @@ class Link(NamedTuple):
 
 
 class MarkdownDocument:
-    """A parsed Markdown text without its YAML front matter."""
+    """A parsed Markdown text; empty lines replace its YAML front matter, so that line numbers stay correct."""
 
     def __init__(self, text: str) -> None:
         front = _FRONT_MATTER.match(text)

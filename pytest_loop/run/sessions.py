@@ -1,4 +1,4 @@
-"""Makes the sessions of this process."""
+"""Make the sessions of this process."""
 
 from __future__ import annotations
 

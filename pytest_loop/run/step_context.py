@@ -1,4 +1,4 @@
-"""What one step works with: the state it began from, its agents, and what they have cost."""
+"""The context of one step: the state it began from, its agents, and their costs."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ def _render_measurement(event: Event, state: ExperimentState) -> Iterator[str]:
         yield f"  failing: {_list_names(sorted(experiment.last.failing))}"
     if experiment.last.unmeasured:
         yield f"  not measured (infrastructure): {_list_names(sorted(experiment.last.unmeasured))}"
-    for sign in state.evaluation.findings if state.evaluation else ():
-        yield f"  {sign.kind}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}"
+    for finding in state.evaluation.findings if state.evaluation else ():
+        yield f"  {finding.kind}: {shorten(finding.path or finding.rule)}: {shorten(finding.detail)}"
 
 
 def _render_judgement(judgement: Judgement) -> Iterator[str]:

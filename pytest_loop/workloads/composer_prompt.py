@@ -67,7 +67,9 @@ def _join_files(files: Mapping[str, str]) -> str:
 
 def _render_feedback(experiment: Experiment) -> str:
     feedback = experiment.decision.feedback if experiment.decision and not experiment.is_edited else ""
-    return "\n".join(filter(None, (feedback, _TRY_DIFFERENT_APPROACH if experiment.regression is OnRegression.DIFFERENT else "")))
+    return "\n".join(
+        filter(None, (feedback, _TRY_DIFFERENT_APPROACH if experiment.regression is OnRegression.DIFFERENT else ""))
+    )
 
 
 def _list_outcomes(experiment: Experiment, last: Measurement) -> Iterator[str]:

@@ -76,7 +76,7 @@ def _read_score(command: str, data: dict[str, Any]) -> float | None:
 
 
 def _read_remarks(data: dict[str, Any]) -> tuple[Remark, ...]:
-    """Return the critiques as remarks, whatever their form is."""
+    """Return the critiques as remarks; accept a list or one critique, objects or texts."""
     critiques = data.get("critiques") or []
     return tuple(map(_build_remark, critiques if isinstance(critiques, list) else [critiques]))
 
@@ -110,4 +110,6 @@ def compare_output(output: bytes, expected: bytes, name: str) -> str:
     before, after = (text.splitlines() for text in texts)
     lines = unified_diff(before, after, f"expected/{name}", f"output/{name}", "", "", 2, "")
     shown = list(islice(lines, MAX_DIFF_LINES + 1))
-    return "\n".join([*shown[:MAX_DIFF_LINES], *["..."] * (len(shown) > MAX_DIFF_LINES)]) or "only in the end of the file"
+    return (
+        "\n".join([*shown[:MAX_DIFF_LINES], *["..."] * (len(shown) > MAX_DIFF_LINES)]) or "only in the end of the file"
+    )

@@ -1,4 +1,4 @@
-"""An experiment read back from its events: what was measured, believed, decided and found."""
+"""The history of an experiment, rebuilt from its events."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from pytest_loop.core.workload.measurement import Measurement
 
 @dataclass
 class ExperimentHistory:
-    """What each iteration left behind. Measurements are in order; the first one is the baseline.
+    """Everything that an experiment recorded; dictionaries have iterations as keys.
 
-    Held-out cases are not in them: `held_out` counts how many of those pass at the end, and of how many. `settings` are
-    those of the manifest, under its own keys.
+    The first of the `measurements` is the baseline. They do not contain the `hidden` cases: `held_out` is how many of
+    those pass at the end, and their number. `settings` has the keys of the manifest.
     """
 
     settings: dict[str, object] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class ExperimentHistory:
 
     @property
     def iterations(self) -> list[int]:
-        """The iterations that left something, in order."""
+        """The iterations with any record, in order."""
         return sorted({*self.hypotheses, *self.analyses, *self.decisions, *self.edits})
 
     def list_pairs(self) -> list[tuple[Measurement, Measurement]]:

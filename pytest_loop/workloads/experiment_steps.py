@@ -21,7 +21,7 @@ from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.analysis import Analysis, AnalysisContext, Option, apply_edit, review_answer
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
-from pytest_loop.core.workload.hypotheses import RECOMMENDED, OptionChoice, Decision
+from pytest_loop.core.workload.hypotheses import RECOMMENDED, Decision, OptionChoice
 from pytest_loop.core.workload.measurement import CaseResult, Measurement, read_case_result
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError

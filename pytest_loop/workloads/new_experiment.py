@@ -1,4 +1,4 @@
-"""A new experiment from what a person asked for: the workload, the part of each case, and what stays as it is."""
+"""Start an experiment from the settings: load the workload, assign roles to cases, and seal its files."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads import plan_file
 from pytest_loop.workloads.cases import CaseRoles, Workload, assign_roles, load_workload
 from pytest_loop.workloads.composer_prompt import COMPOSE
-from pytest_loop.workloads.manifest import split_manifest_command
+from pytest_loop.workloads.manifest import Manifest, split_manifest_command
 from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass(frozen=True)
 class NewExperiment:
-    """What the words on a command line come to where a workload is to be tuned."""
+    """An experiment that the settings ask for, before its run exists."""
 
     settings: Settings
 
@@ -51,7 +51,7 @@ class NewExperiment:
 
     @cached_property
     def workload(self) -> Workload:
-        """The workload; what is wrong with its manifest is an error with one line for each problem."""
+        """The workload of the manifest; raises `ManifestError` with every problem of it."""
         path = self._resolve_inside("--loop-manifest", self.settings.workload.manifest)
         return load_workload(path, self.root)
 
@@ -64,21 +64,25 @@ class NewExperiment:
     @cached_property
     def roles(self) -> CaseRoles:
         return assign_roles(
-            [one.id for one in self.workload.cases],
+            [case.id for case in self.workload.cases],
             only=self.settings.workload.case,
             focus=self.settings.workload.focus or self.plan.focus,
             guards=self.settings.workload.guard or self.plan.guards,
-            excluded=[one.case for one in self.plan.exclusions],
+            excluded=[exclusion.case for exclusion in self.plan.exclusions],
         )
 
     @property
-    def manifest(self) -> str:
-        """The manifest's path from the root, as node ids begin with it."""
+    def manifest_path(self) -> str:
+        """The manifest's path from the root, with which the node ids of cases begin."""
         return self.workload.source.path.relative_to(self.root).as_posix()
 
     @property
-    def name(self) -> str:
-        return self.workload.source.manifest.workload_id
+    def _manifest(self) -> Manifest:
+        return self.workload.source.manifest
+
+    @property
+    def workload_id(self) -> str:
+        return self._manifest.workload_id
 
     def _resolve_inside(self, option: str, name: str) -> Path:
         path = (self.settings.folder / name).resolve()
@@ -88,30 +92,30 @@ class NewExperiment:
         return self.root / path.relative_to(root)
 
     def build_arguments(self) -> tuple[str, ...]:
-        """The arguments of every session: the person's own, and all cases or those that are wanted."""
+        """Build the arguments of every session: those of the user, and the manifest or its selected cases."""
         path = str(self.workload.source.path)
-        is_whole = len(self.roles.run) == len(self.workload.cases)
-        cases = (path,) if is_whole else tuple(f"{path}::{case}" for case in self.roles.run)
+        are_all_selected = len(self.roles.run) == len(self.workload.cases)
+        cases = (path,) if are_all_selected else tuple(f"{path}::{case}" for case in self.roles.run)
         arguments = build_session_arguments(self.settings.arguments, self.settings.paths)
         return (*arguments, *self.settings.location_arguments, *cases)
 
     def begin(self, files: RunFiles, session: Session, agents: tuple[str, ...]) -> tuple[ExperimentState, SealedFiles]:
-        """Return the state that the experiment begins with, and the files as they are before the first edit."""
+        """Return the first state of the experiment, and the sealed files of the project."""
         self._check_prompt()
-        judgement = self._collect_cases(session)
-        seal = self._make_seal(judgement)
+        result = self._collect_cases(session)
+        seal = self._make_seal(result)
         project = SealedFiles(self.root, files.folder, seal.patterns, (), seal.outputs)
         seal = seal.model_copy(update={"files": project.record_start()})
-        state = self._make_state(files, judgement.plan or SessionPlan())
+        state = self._make_state(files, result.plan or SessionPlan())
         return state.replace(agents=agents, seal=seal, artifact_hash=project.digest), project
 
     def _make_state(self, files: RunFiles, plan: SessionPlan) -> ExperimentState:
-        """Make every case a rule; the policies of an experiment take the place of breakers."""
+        """Make the state of the run; all breakers are off, because the policies of the experiment replace them."""
         settings, created = self.settings, read_clock()
         return ExperimentState(
             run_id=f"{files.alias}-{datetime.now(timezone.utc).strftime('%Y%m%d-%H%M%S')}",
             task_alias=files.alias,
-            task=Task(prompt=settings.start.task or f"make all cases of {self.name} pass"),
+            task=Task(prompt=settings.start.task or f"make all cases of {self.workload_id} pass"),
             max_iterations=self._max_iterations,
             max_completed_phase_seconds=settings.limits.max_seconds,
             criteria=self._make_criteria(plan),
@@ -129,50 +133,49 @@ class NewExperiment:
         )
 
     def _check_prompt(self) -> None:
-        """Say what is wrong with a prompt of one's own before it is needed."""
-        own = self.workload.source.manifest.agents.composer.prompt_file
-        if own:
+        """Raise an error for a broken prompt file of the composer before it is needed."""
+        prompt_file = self._manifest.agents.composer.prompt_file
+        if prompt_file:
             values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
-            prompts.render_template(COMPOSE, values, template=self.workload.folder / own)
+            prompts.render_template(COMPOSE, values, template=self.workload.folder / prompt_file)
 
     @property
     def _max_iterations(self) -> int:
         return (
             self.settings.limits.max_iterations
             if "--loop-max-iterations" in self.settings.flags
-            else self.workload.source.manifest.max_iterations
+            else self._manifest.max_iterations
         )
 
     def _collect_cases(self, session: Session) -> SessionResult:
-        """Return what a session would judge; it has to include every case."""
+        """Collect the cases in a session; raise `LoopError` if one is missing."""
         try:
-            order = SessionOrder(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
-            found = session.evaluate(order, "--collect-only", "-q")
+            order = SessionOrder(phase=Phase.B, manifest=self.manifest_path, canary=secrets.token_hex(8))
+            result = session.evaluate(order, "--collect-only", "-q")
         except SessionError as error:
             raise StateError(f"the cases cannot be collected: {error}") from None
-        missing = [
-            case for case in self.roles.run if f"{self.manifest}::{case}" not in (found.plan or SessionPlan()).items
-        ]
+        items = (result.plan or SessionPlan()).items
+        missing = [case for case in self.roles.run if f"{self.manifest_path}::{case}" not in items]
         if missing:
-            why = "; ".join(found.problems.values()) or "something in pytest's configuration leaves them out"
+            why = "; ".join(result.problems.values()) or "something in pytest's configuration leaves them out"
             raise LoopError(f"expected {len(self.roles.run)} cases, and {missing[0]} is not collected: {why}")
-        return found
+        return result
 
     def _make_criteria(self, plan: SessionPlan) -> RunCriteria:
         """Return the cases as rules; hidden ones are held out."""
-        wanted = {f"{self.manifest}::{case}": case for case in self.roles.run}
-        whole = build_run_criteria(plan, {}, {})
+        cases = {f"{self.manifest_path}::{case}": case for case in self.roles.run}
+        criteria = build_run_criteria(plan, {}, {})
         rules = tuple(
             rule.model_copy(
-                update={"holdout": wanted[rule.id] in self.workload.hidden_cases, "description": wanted[rule.id]}
+                update={"holdout": cases[rule.id] in self.workload.hidden_cases, "description": cases[rule.id]}
             )
-            for rule in whole.rules
-            if rule.id in wanted
+            for rule in criteria.rules
+            if rule.id in cases
         )
-        return RunCriteria(name=self.name, phase=whole.phase, rules=rules)
+        return RunCriteria(name=self.workload_id, phase=criteria.phase, rules=rules)
 
     def _make_experiment(self) -> Experiment:
-        settings, parts = self.settings, self.roles
+        settings, roles = self.settings, self.roles
         policy = {
             "mode": settings.workload.mode,
             "on_plateau": settings.workload.on_plateau,
@@ -180,51 +183,59 @@ class NewExperiment:
             "decide": settings.workload.decide,
         }
         return Experiment(
-            manifest=self.manifest,
-            workload=self.name,
-            cases=parts.run,
+            manifest=self.manifest_path,
+            workload=self.workload_id,
+            cases=roles.run,
             artifacts=self.workload.artifacts,
             policy=Policy.model_validate(policy),
-            focus=parts.focus,
-            guards=parts.guards,
-            excluded=parts.excluded,
-            hidden=self.workload.hidden_cases & frozenset(parts.run),
+            focus=roles.focus,
+            guards=roles.guards,
+            excluded=roles.excluded,
+            hidden=self.workload.hidden_cases & frozenset(roles.run),
             plan=str(self.plan),
         )
 
-    # -- what stays as it is
+    # -- the seal
 
-    def _make_seal(self, judgement: SessionResult) -> Seal:
-        """Seal the files that judge, but not the artifacts."""
-        plugins = tuple(sorted(judgement.plugins))
-        return Seal(patterns=self._build_patterns(), site=hash_site_files(), plugins=plugins, outputs=self._list_outputs())
+    def _make_seal(self, result: SessionResult) -> Seal:
+        """Seal the files that decide the outcome of cases, but not the artifacts."""
+        plugins = tuple(sorted(result.plugins))
+        return Seal(
+            patterns=self._build_patterns(), site=hash_site_files(), plugins=plugins, outputs=self._list_outputs()
+        )
 
     def _build_patterns(self) -> tuple[str, ...]:
-        unseal = (*(f"/{self._make_relative(one)}" for one in self.workload.artifacts), *self.settings.workspace.unseal)
-        judging = [self.manifest, *(self._make_relative(one) for one in self._list_judging_files())]
-        return build_seal_patterns(judging, self.settings.workspace.seal, unseal)
+        unseal = (
+            *(f"/{self._make_relative(artifact)}" for artifact in self.workload.artifacts),
+            *self.settings.workspace.unseal,
+        )
+        paths = [self.manifest_path, *map(self._make_relative, self._list_judging_files())]
+        return build_seal_patterns(paths, self.settings.workspace.seal, unseal)
 
     def _list_judging_files(self) -> Iterator[str]:
-        """What the manifest names and nobody may edit: cases, what is expected of them, and what its commands run."""
-        manifest = self.workload.source.manifest
+        """Yield the files that decide the outcome of cases: inputs, expected outputs, and files named in commands."""
         for case in self.workload.cases:
             yield from filter(None, (case.id, case.expected))
-        commands = (manifest.build_command, manifest.run_command, manifest.evaluate_command, manifest.review_command)
-        words = {word for command in commands if command for word in split_manifest_command(command)}
-        named = (*sorted(words), manifest.reviewer)
-        yield from (word for word in named if word and (self.workload.folder / word).is_file())
+        words = {word for command in self._manifest.commands for word in split_manifest_command(command)}
+        names = (*sorted(words), self._manifest.reviewer)
+        yield from (name for name in names if name and (self.workload.folder / name).is_file())
 
     def _make_relative(self, name: str) -> str:
         return PurePosixPath(os.path.relpath(self.workload.folder / name, self.root)).as_posix()
 
     def _list_outputs(self) -> tuple[str, ...]:
-        """What judging makes: the folder of all outputs where nothing else is in it, or each of them."""
-        pattern = self.workload.source.manifest.output_path
+        """Return the folder of the outputs if it contains nothing else, otherwise every output."""
+        pattern = self._manifest.output_path
         folder = os.path.normpath(pattern.partition("{")[0].rpartition("/")[0] or ".")
-        kept = (*self.workload.artifacts, *self.workload.docs, *self._list_judging_files(), self.workload.source.path.name)
-        if folder != "." and not folder.startswith("..") and not any(one.startswith(f"{folder}/") for one in kept):
+        inputs = (
+            *self.workload.artifacts,
+            *self.workload.docs,
+            *self._list_judging_files(),
+            self.workload.source.path.name,
+        )
+        if folder != "." and not folder.startswith("..") and not any(name.startswith(f"{folder}/") for name in inputs):
             return (f"{self._make_relative(folder)}/",)
-        return tuple(self._make_relative(one.output) for one in self.workload.cases)
+        return tuple(self._make_relative(case.output) for case in self.workload.cases)
 
     def make_start(self, state: ExperimentState, approved: str) -> ExperimentStarted:
         """Return the first event's payload: the state, the manifest, and the proofs of setup and planning."""
@@ -237,5 +248,5 @@ class NewExperiment:
             plan_written=bool(self.settings.workload.plan),
             user_approved=approved,
         )
-        manifest = self.workload.source.manifest.model_dump(by_alias=True, exclude_defaults=True)
+        manifest = self._manifest.model_dump(by_alias=True, exclude_defaults=True)
         return ExperimentStarted.model_validate({**manifest, "state": state, "mode": mode, "proof": proof})

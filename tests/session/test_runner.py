@@ -61,7 +61,9 @@ def run(tmp_path: Path) -> Run:
 
     def run(script: str, *, timeout: float = 60.0, should_continue: Callable[[], bool] = lambda: True) -> SessionResult:
         launcher = ScriptLauncher(script)
-        session = SubprocessSession((), tmp_path, timeout, os.environ, lambda _data: None, should_continue, launcher=launcher)
+        session = SubprocessSession(
+            (), tmp_path, timeout, os.environ, lambda _data: None, should_continue, launcher=launcher
+        )
         return session.evaluate(SessionOrder())
 
     return run

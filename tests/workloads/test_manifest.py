@@ -68,7 +68,9 @@ def list_problems(folder: Path, data: dict[str, Any] | str, name: str = "loop.ma
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), list(zip(MANIFEST_NAMES, [json.dumps(LEAST), YAML, YAML, TOML], strict=True)), ids=lambda text: text[:20]
+    ("name", "text"),
+    list(zip(MANIFEST_NAMES, [json.dumps(LEAST), YAML, YAML, TOML], strict=True)),
+    ids=lambda text: text[:20],
 )
 def test_every_format_loads_the_same_manifest(tmp_path: Path, name: str, text: str) -> None:
     assert read_manifest(tmp_path, text, name) == Manifest.model_validate(LEAST)

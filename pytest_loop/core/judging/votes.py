@@ -9,7 +9,7 @@ NEED_WORDS = ("majority", "all", "any")
 
 
 def is_valid_need(text: str) -> bool:
-    """Return whether a text is a word of WORDS, a count of at least 1, or a share above 0 and at most 1."""
+    """Return whether a text is a word of NEED_WORDS, a count of at least 1, or a share above 0 and at most 1."""
     if text in NEED_WORDS:
         return True
     try:
@@ -28,7 +28,7 @@ def count_needed_passes(need: str, total: int) -> int:
 
 
 def decide_vote(passes: int, failures: int, total: int, need: int) -> bool | None:
-    """Return the verdict as soon as no further repeat can change it, otherwise None."""
+    """Return whether the rule passes; None while further repeats can still change that."""
     if passes >= need:
         return True
     return False if total - failures < need else None

@@ -85,7 +85,7 @@ class Assessment(Value):
     @property
     def unmet(self) -> frozenset[str]:
         """The rules that failed or warned; a failing rule that is only tracked is none of them."""
-        return frozenset(one.id for one in (*self.failed, *self.warnings))
+        return frozenset(result.id for result in (*self.failed, *self.warnings))
 
     @property
     def is_clean(self) -> bool:

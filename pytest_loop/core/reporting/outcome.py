@@ -111,7 +111,9 @@ def _make_feedback(state: RunState) -> Feedback:
     """Return what to do next: the rules come before the review, and everything is short."""
     evaluation, review = state.evaluation, state.signals.review
     complaints = (evaluation.failed or evaluation.warnings) if evaluation else ()
-    items = [shorten(f"{complaint.id}: {complaint.message}", MAX_ITEM_LENGTH) for complaint in complaints[:FEEDBACK_ITEMS]]
+    items = [
+        shorten(f"{complaint.id}: {complaint.message}", MAX_ITEM_LENGTH) for complaint in complaints[:FEEDBACK_ITEMS]
+    ]
     items += [shorten(review.feedback, MAX_ITEM_LENGTH)] if review and review.feedback else []
     summary = (
         f"{format_count(len(complaints), 'rule')} to mend" if complaints else "nothing fails, and yet it is not done"

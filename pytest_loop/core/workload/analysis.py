@@ -147,7 +147,10 @@ def _find_option_flaws(option: Option, context: AnalysisContext) -> Iterator[str
 def _is_vague(option: Option) -> bool:
     """Return whether the mechanism is short, or only repeats the name or the proposed text."""
     words = option.mechanism.casefold()
-    return len(words.split()) < MIN_MECHANISM_WORDS or words in (option.name.casefold(), option.proposed.strip().casefold())
+    return len(words.split()) < MIN_MECHANISM_WORDS or words in (
+        option.name.casefold(),
+        option.proposed.strip().casefold(),
+    )
 
 
 def _find_edit_problem(option: Option, files: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Hypotheses about a workload: what is predicted, whether it came true, and whether to go on."""
+"""Hypotheses of an experiment, their judgement, and the policies that decide how to continue."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from pytest_loop.core.model.rules import Value
 from pytest_loop.core.workload.analysis import OPTION_COUNT, Analysis, Option
 from pytest_loop.core.workload.measurement import Measurement, compare_measurements, find_best
 
+# Both count measurements: without a new best one, and before exploration has to pay off.
 PLATEAU_LENGTH = 2
 EXPLORATION_LENGTH = 3
 
 
 class Truth(str, Enum):
-    """What became of a hypothesis."""
+    """The state of a hypothesis: not tested yet, or the result of its test."""
 
     UNTESTED = "untested"
     CONFIRMED = "confirmed"
@@ -26,7 +27,10 @@ class Truth(str, Enum):
 
 
 class Hypothesis(Value):
-    """What an edit should do: by which mechanism, and to which cases. The one of the baseline predicts nothing."""
+    """The expected effect of an edit: its mechanism, and the cases that it improves (`prediction`) or breaks.
+
+    Without a prediction it stays untested.
+    """
 
     iteration: int
     theory: str
@@ -37,7 +41,11 @@ class Hypothesis(Value):
 
 
 class Judgement(Value):
-    """What a measurement says about a hypothesis; regressions are named whatever came true."""
+    """The result of testing a hypothesis by a measurement.
+
+    `improved` and `missed` divide its prediction. `regressions` are all of them: `guards` are those of guards, and
+    `unexpected` those that the hypothesis did not name.
+    """
 
     iteration: int
     truth: Truth
@@ -51,7 +59,10 @@ class Judgement(Value):
 def judge_hypothesis(
     hypothesis: Hypothesis, before: Measurement, after: Measurement, guards: Collection[str] = ()
 ) -> Judgement:
-    """Compare a prediction with what changed: confirmed if all cases improved and no guard regressed."""
+    """Compare a prediction with the change between two measurements.
+
+    It is confirmed if all its cases improved and no guard regressed.
+    """
     change = compare_measurements(before, after)
     improved = tuple(case for case in hypothesis.prediction if case in change.fixed)
     broken = tuple(case for case in change.regressions if case in guards)
@@ -75,15 +86,15 @@ def _decide_truth(improved: int, predicted: int, is_guard_broken: bool) -> Truth
 
 
 class Decision(Value):
-    """Which option is taken, by its number; None skips the iteration, perhaps with a word to the composer."""
+    """The number of the chosen option, or None to skip the iteration; `feedback` is for the composer."""
 
     chosen: Annotated[int, Field(ge=1, le=OPTION_COUNT)] | None
     reason: str = ""
     feedback: str = ""
 
     @property
-    def overrides(self) -> bool:
-        """Whether a person wanted something else than the composer."""
+    def is_override(self) -> bool:
+        """Whether an option other than the recommended one was chosen."""
         return self.chosen is not None and self.chosen != 1
 
     def get_option(self, analysis: Analysis) -> Option | None:
@@ -94,7 +105,7 @@ RECOMMENDED = Decision(chosen=1, reason="recommended")
 
 
 def form_hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> Hypothesis | None:
-    """Return what the chosen edit should do; None without an edit."""
+    """Return the hypothesis behind the chosen option; None if no option was chosen."""
     option = decision.get_option(analysis)
     if option is None:
         return None
@@ -111,7 +122,7 @@ def form_hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> H
 
 
 class ExperimentMode(Value):
-    """How to experiment; the texts are for a composer."""
+    """A style of experimenting; its texts are parts of the composer's prompt."""
 
     role: str
     focus: str
@@ -150,7 +161,7 @@ MODES["custom"] = MODES["precision"].model_copy(
 
 
 class OnPlateau(str, Enum):
-    """What to do where nothing improves any more."""
+    """The action when no measurement is better than the best one."""
 
     ASK = "ask"
     CONTINUE = "continue"
@@ -158,7 +169,7 @@ class OnPlateau(str, Enum):
 
 
 class OnRegression(str, Enum):
-    """What to do where a case became worse; nothing is ever taken back without a word."""
+    """The action when a case became worse; no action reverts the edit."""
 
     ASK = "ask"
     ACCEPT = "accept"
@@ -167,14 +178,17 @@ class OnRegression(str, Enum):
 
 
 class OptionChoice(str, Enum):
-    """Who chooses among the options."""
+    """How an option is chosen: ask the user, or take the recommended one."""
 
     ASK = "ask"
     RECOMMENDED = "recommended"
 
 
 class Policy(Value):
-    """The user's choices; open ones depend on the mode, and on whether a person can be asked."""
+    """The user's choices for an experiment; without `on_regression`, the mode decides.
+
+    If there is no user to ask, ASK means STOP for plateaus and regressions.
+    """
 
     mode: Literal["precision", "exploration", "convergence", "custom"] = "precision"
     on_plateau: OnPlateau = OnPlateau.ASK
@@ -185,15 +199,17 @@ class Policy(Value):
 def decide_on_regression(
     measurements: Sequence[Measurement], policy: Policy, *, is_attended: bool
 ) -> OnRegression | None:
-    """Return what to do about cases that became worse; None if there are none.
+    """Return the action for cases that became worse; None if there are none.
 
-    Exploration accepts them until fewer cases pass than at first for a while.
+    Exploration accepts them, unless fewer cases pass than at the baseline after EXPLORATION_LENGTH measurements.
     """
     if len(measurements) < 2 or not compare_measurements(measurements[-2], measurements[-1]).regressions:
         return None
     if policy.on_regression is None and MODES[policy.mode].tolerates_regressions:
-        is_too_much = len(measurements) > EXPLORATION_LENGTH and len(measurements[-1].passing) < len(measurements[0].passing)
-        if not is_too_much:
+        is_too_long = len(measurements) > EXPLORATION_LENGTH and len(measurements[-1].passing) < len(
+            measurements[0].passing
+        )
+        if not is_too_long:
             return OnRegression.ACCEPT
     action = policy.on_regression or OnRegression.ASK
     return OnRegression.STOP if action is OnRegression.ASK and not is_attended else action
@@ -202,9 +218,9 @@ def decide_on_regression(
 def decide_on_plateau(
     measurements: Sequence[Measurement], policy: Policy, continued_after: int = -1, *, is_attended: bool
 ) -> OnPlateau | None:
-    """Return what to do without progress; None if there is some.
+    """Return the action at a plateau; None if there is progress.
 
-    `settled` is the iteration after which it was last decided to continue.
+    `continued_after` is the iteration of the last plateau at which it was decided to continue.
     """
     if count_flat_measurements(measurements, continued_after) < PLATEAU_LENGTH:
         return None
@@ -212,13 +228,13 @@ def decide_on_plateau(
 
 
 def count_flat_measurements(measurements: Sequence[Measurement], continued_after: int = -1) -> int:
-    """Count the measurements since the best one, or since it was decided to continue."""
+    """Count the measurements since the best one, or since the iteration `continued_after`."""
     since = max(find_best(measurements).iteration, continued_after) if measurements else continued_after
     return sum(measurement.iteration > since for measurement in measurements)
 
 
 class Trend(str, Enum):
-    """What an iteration did to the number of passing cases."""
+    """The change of the number of passing cases in an iteration."""
 
     IMPROVED = "Improved"
     DEGRADED = "Degraded"
@@ -226,6 +242,6 @@ class Trend(str, Enum):
 
 
 def classify_trend(before: Measurement, after: Measurement) -> Trend:
-    """Return the direction of a change."""
+    """Compare the numbers of passing cases."""
     gained = len(after.passing) - len(before.passing)
     return Trend.IMPROVED if gained > 0 else Trend.DEGRADED if gained < 0 else Trend.NEUTRAL

@@ -83,7 +83,7 @@ def test_the_prediction_of_the_composer_belongs_to_what_it_recommends() -> None:
     said = analysis(prediction=["1", "2"], observation="o")
     found = [form_hypothesis(said, Decision(chosen=number), 1) for number in (1, 2)]
     assert [one.prediction for one in found if one] == [("1", "2"), ("2",)]
-    assert [Decision(chosen=number).overrides for number in (1, 2, None)] == [False, True, False]
+    assert [Decision(chosen=number).is_override for number in (1, 2, None)] == [False, True, False]
 
 
 @pytest.mark.parametrize(
