@@ -9,8 +9,8 @@ from pytest_loop.core.model.rules import Severity
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.reporting.lessons import (
-    MOST_LINES,
-    MOST_TOKENS,
+    MAX_LINES,
+    MAX_TOKENS,
     Lesson,
     choose_lessons,
     find_lessons,
@@ -125,6 +125,6 @@ def test_two_failures_that_say_the_same_have_one_lesson(tell: Tell, rule: Make) 
 def test_a_lesson_stays_within_its_tokens_and_cannot_control_a_terminal() -> None:
     long = Lesson("s", "a.x.y", "no", "\n".join(f"+line {number}\x1b[2J" for number in range(1_000)))
     text = render_lessons([long])
-    assert f"   | ... and {1_000 - MOST_LINES} more lines" in text
+    assert f"   | ... and {1_000 - MAX_LINES} more lines" in text
     assert "\x1b" not in text
-    assert estimate_tokens(render_lessons([Lesson("s", "a.x.y", "no", "+" + "x" * 100_000)] * 3)) <= 3 * MOST_TOKENS + 3
+    assert estimate_tokens(render_lessons([Lesson("s", "a.x.y", "no", "+" + "x" * 100_000)] * 3)) <= 3 * MAX_TOKENS + 3
