@@ -35,8 +35,8 @@ _TITLES = {
     OVERRIDES: "Rules of this project for loops; they win over everything above",
 }
 FILES = tuple(_TITLES)
-MOST_RULES = 40
-MOST_TOKENS = 2_000
+MAX_RULES = 40
+MAX_TOKENS = 2_000
 
 _FORBIDDING = re.compile(r"\b(?:must[ -]?not|never|forbidden|don'?ts?|do not|anti-?patterns?)\b", re.IGNORECASE)
 _NO_RULES = re.compile(r"\b(?:examples?|notes?|references?|history)\b", re.IGNORECASE)
@@ -80,7 +80,7 @@ def extract_context(project: Project) -> Context:
     groups = (build_shape_rules(shape), _list_rules(project.texts.get(RULES, "")), _list_overriding_rules(overrides))
     iterations = _ITERATIONS.search(overrides)
     return Context(
-        rules=tuple(_assign_ids(chain.from_iterable(islice(group, MOST_RULES) for group in groups))),
+        rules=tuple(_assign_ids(chain.from_iterable(islice(group, MAX_RULES) for group in groups))),
         notes=tuple(Note(title, project.texts[path], path) for path, title in _TITLES.items() if path in project.texts),
         max_iterations=(int(iterations[1]) or None) if iterations else None,
         thresholds=_parse_thresholds(overrides),
@@ -88,7 +88,7 @@ def extract_context(project: Project) -> Context:
     )
 
 
-def render_notes(context: Context, limit: int = MOST_TOKENS) -> str:
+def render_notes(context: Context, limit: int = MAX_TOKENS) -> str:
     """Render the notes for a prompt within a number of tokens; untrusted, so the caller marks them as data."""
     share = limit // max(1, len(context.notes))
     return "\n\n".join(

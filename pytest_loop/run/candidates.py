@@ -22,7 +22,7 @@ from pytest_loop.workspace.git_worktree import Worktree, compute_folder_diff, co
 from pytest_loop.workspace.project_diff import ProjectDiff
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-MOST_PATHS = 20
+MAX_PATHS = 20
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Candidate:
             kept=is_kept,
             lines=self.changed_lines,
             usage=self.reply.usage,
-            changed=tuple(self.diff.paths[:MOST_PATHS]) if self.diff else None,
+            changed=tuple(self.diff.paths[:MAX_PATHS]) if self.diff else None,
             score=evaluation.score if evaluation else None,
             passed=evaluation.passed if evaluation else None,
             failed=len(evaluation.failed) if evaluation else None,

@@ -20,9 +20,9 @@ from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.project_diff import render_document_diff
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-MOST_PATHS = 50
-LONGEST_REPORT = 4_000
-LONGEST_DIFF = 32 * 1024
+MAX_PATHS = 50
+MAX_REPORT_LENGTH = 4_000
+MAX_DIFF_LENGTH = 32 * 1024
 
 
 def produce(context: StepContext) -> EditPayload:
@@ -66,7 +66,7 @@ def _edit_document(context: StepContext, step: Step) -> EditPayload:
         step,
         exit_signal=reply.exit_signal,
         blocked=claim,
-        diff=run.redact(render_document_diff(path.name, before or "", text, LONGEST_DIFF)),
+        diff=run.redact(render_document_diff(path.name, before or "", text, MAX_DIFF_LENGTH)),
         **context.costs.fields,
     )
     return run.files.write_answer(payload, text, path)
@@ -118,10 +118,10 @@ def _edit_files(context: StepContext, project: SealedFiles, step: Step) -> EditP
         blocked=_find_claim(context, reply),
         findings=tuple(findings),
         candidates=candidates,
-        report=redact(reply.report)[:LONGEST_REPORT],
-        diff=redact(project.render_diff(before, LONGEST_DIFF)),
+        report=redact(reply.report)[:MAX_REPORT_LENGTH],
+        diff=redact(project.render_diff(before, MAX_DIFF_LENGTH)),
         artifact_hash=project.digest,
-        changed=tuple(diff.paths[:MOST_PATHS]),
+        changed=tuple(diff.paths[:MAX_PATHS]),
     )
 
 

@@ -15,8 +15,8 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-MOST_SUSPECTS = 5
-LONGEST_SEARCH = 30.0
+MAX_SUSPECTS = 5
+MAX_SEARCH_SECONDS = 30.0
 
 
 @dataclass
@@ -66,7 +66,7 @@ def find_suspicious_lines(task: RepairTask, root: Path, watch: Watch) -> tuple[s
         return ()
     name = "the search for suspicious lines"
     try:
-        lines = search_edits(task, root, LONGEST_SEARCH, watch, name, localise_only=True).localised[:MOST_SUSPECTS]
+        lines = search_edits(task, root, MAX_SEARCH_SECONDS, watch, name, localise_only=True).localised[:MAX_SUSPECTS]
     except StopRequestedError:
         raise
     except AgentError:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.errors import StateError
-from pytest_loop.workloads.composer_prompt import MOST_CASES, render_compose_prompt
+from pytest_loop.workloads.composer_prompt import MAX_CASES, render_compose_prompt
 from tests.core.scripted_experiment import ScriptedExperiment
 
 GOLDEN = Path(__file__).parent / "golden" / "compose.md"
@@ -57,7 +57,7 @@ def test_hidden_cases_are_not_in_the_prompt() -> None:
 
 def test_the_number_of_critiques_is_limited() -> None:
     text = render_prompt(add_measurement(ScriptedExperiment(60), "F" * 60, difference="x" * 5_000))
-    assert f"and {60 - MOST_CASES} more cases fail" in text
+    assert f"and {60 - MAX_CASES} more cases fail" in text
     assert len(text) < 100_000
 
 

@@ -13,12 +13,12 @@ from pytest_loop.core.model.run_state import Amount, Blocked, Count, Review, Rul
 from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.core.workload.experiment_state import parse_state
 
-_LONGEST_SECONDS = 1e9
+_MAX_SECONDS = 1e9
 
 
 def _parse_seconds(value: Any) -> float | None:
     """Return None for a clock that went backwards or is not a number."""
-    is_number = isinstance(value, (int, float)) and 0 <= value < _LONGEST_SECONDS
+    is_number = isinstance(value, (int, float)) and 0 <= value < _MAX_SECONDS
     return float(value) if is_number else None
 
 

@@ -26,7 +26,7 @@ from pytest_loop.core.events.run_payloads import (
 )
 from pytest_loop.core.machine.breakers import is_stalled
 from pytest_loop.core.machine.progress import rescore, score_evaluation
-from pytest_loop.core.machine.stop_reasons import MOST_ERRORS, find_row
+from pytest_loop.core.machine.stop_reasons import MAX_STEP_ERRORS, find_row
 from pytest_loop.core.model.evaluation import Critique
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import Best, Limits, PreparedChecks, Review, RunState, State, StepErrors, Stop
@@ -156,7 +156,7 @@ def _count_error(payload: PhaseError, state: RunState) -> Changes:
     name = payload.step or state.current_step.value
     errors = dict(state.progress.step_errors)
     earlier = errors.pop(name, StepErrors(times=0))
-    errors[name] = StepErrors(times=earlier.times + (MOST_ERRORS if payload.final else 1), reason=payload.reason)
+    errors[name] = StepErrors(times=earlier.times + (MAX_STEP_ERRORS if payload.final else 1), reason=payload.reason)
     return {"step_errors": errors}
 
 

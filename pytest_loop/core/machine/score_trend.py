@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
 
-# Smaller changes, in points of 100, are noise; this share of all changes makes a tendency.
-NOTICED = 2.0
-TENDENCY = 0.67
+# Smaller changes, in points of 100, are noise; a tendency needs at least this share of all changes.
+MIN_CHANGE = 2.0
+MIN_SHARE = 0.67
 # A trend needs this many scores.
-FEWEST = 3
+MIN_SCORES = 3
 _TOLERANCE = 1e-9
 
 
@@ -32,23 +32,22 @@ class Trigger(str, Enum):
     DIMINISHING_RETURNS = "diminishing_returns"
 
 
-# The default figure of each.
-USUAL = {Trigger.HIGH_CONFIDENCE: 0.95, Trigger.QUALITY_PLATEAU: 0.02, Trigger.DIMINISHING_RETURNS: 0.05}
+DEFAULT_LIMITS = {Trigger.HIGH_CONFIDENCE: 0.95, Trigger.QUALITY_PLATEAU: 0.02, Trigger.DIMINISHING_RETURNS: 0.05}
 
 
 def find_trajectory(qualities: Sequence[float]) -> Trajectory | None:
     """Return the tendency of qualities from 0 to 100; None if there are too few."""
-    if len(qualities) < FEWEST:
+    if len(qualities) < MIN_SCORES:
         return None
     moves = [after - before for before, after in pairwise(qualities)]
-    rises = sum(move > NOTICED + _TOLERANCE for move in moves)
-    falls = sum(move < -NOTICED - _TOLERANCE for move in moves)
+    rises = sum(move > MIN_CHANGE + _TOLERANCE for move in moves)
+    falls = sum(move < -MIN_CHANGE - _TOLERANCE for move in moves)
     counts = {
         Trajectory.IMPROVING: rises,
         Trajectory.DECLINING: falls,
         Trajectory.STABLE: len(moves) - rises - falls,
     }
-    tendencies = (name for name, number in counts.items() if number / len(moves) >= TENDENCY)
+    tendencies = (name for name, number in counts.items() if number / len(moves) >= MIN_SHARE)
     return next(tendencies, Trajectory.FLUCTUATING)
 
 
@@ -57,8 +56,8 @@ def compute_last_changes(qualities: Sequence[float]) -> tuple[float, ...]:
 
     They have no sign: a small loss is as flat as a small gain. A rise from zero is infinite.
     """
-    last = qualities[-FEWEST:]
-    return tuple(_compute_share(*pair) for pair in pairwise(last)) if len(last) == FEWEST else ()
+    last = qualities[-MIN_SCORES:]
+    return tuple(_compute_share(*pair) for pair in pairwise(last)) if len(last) == MIN_SCORES else ()
 
 
 def _compute_share(before: float, after: float) -> float:
@@ -75,8 +74,8 @@ def is_flat(qualities: Sequence[float], limit: float) -> bool:
 
 def find_direction(qualities: Sequence[float]) -> str:
     """Return the direction of the last three, which the size of a change does not show."""
-    last = qualities[-FEWEST:]
-    if len(last) < FEWEST or last[0] == last[-1]:
+    last = qualities[-MIN_SCORES:]
+    if len(last) < MIN_SCORES or last[0] == last[-1]:
         return "level"
     return "up" if last[-1] > last[0] else "down"
 

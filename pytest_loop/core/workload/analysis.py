@@ -13,7 +13,7 @@ from pytest_loop.core.model.rules import Value
 from pytest_loop.core.text.lengths import shorten
 
 OPTIONS = 3
-FEWEST_WORDS = 4
+MIN_WORDS = 4
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
 
 StrippedText = Annotated[str, StringConstraints(strip_whitespace=True)]
@@ -147,7 +147,7 @@ def _find_option_flaws(option: Option, context: AnalysisContext) -> Iterator[str
 def _is_vague(option: Option) -> bool:
     """Return whether the mechanism is short, or only repeats the name or the proposed text."""
     words = option.mechanism.casefold()
-    return len(words.split()) < FEWEST_WORDS or words in (option.name.casefold(), option.proposed.strip().casefold())
+    return len(words.split()) < MIN_WORDS or words in (option.name.casefold(), option.proposed.strip().casefold())
 
 
 def _find_edit_problem(option: Option, files: Mapping[str, str]) -> str | None:

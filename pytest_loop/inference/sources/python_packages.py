@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
 from pytest_loop.inference.data_files import collect_strings, get_mapping
 from pytest_loop.inference.project_files import (
-    MOST_SCRIPTS,
+    MAX_SCRIPTS,
     Project,
     get_folder,
     is_in_folder,
@@ -171,7 +171,7 @@ class _Package:
 
     def _list_scripts(self) -> Iterator[Candidate]:
         for table, runner in _SCRIPT_TABLES.items():
-            for name, body in islice(get_mapping(self.tool_tables, *table.split(".")).items(), MOST_SCRIPTS):
+            for name, body in islice(get_mapping(self.tool_tables, *table.split(".")).items(), MAX_SCRIPTS):
                 if purpose := classify_script(name):
                     pattern = rf"^\s*[\"']?{re.escape(name)}[\"']?\s*="
                     source = self.project.locate(self.manifest, pattern, rf"^\[tool\.{re.escape(table)}")

@@ -9,8 +9,8 @@ from itertools import islice
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
 from pytest_loop.inference.data_files import collect_strings, get_mapping
-from pytest_loop.inference.project_files import MOST_SCRIPTS, Project, get_folder
-from pytest_loop.inference.shell_script import LONGEST_LINE, split_steps
+from pytest_loop.inference.project_files import MAX_SCRIPTS, Project, get_folder
+from pytest_loop.inference.shell_script import MAX_LINE_LENGTH, split_steps
 from pytest_loop.inference.tool_purposes import Purpose, classify_script
 
 _RECIPE_RANK, _TOX_RANK, _ENVIRONMENT_RANK = 4, 5, 6
@@ -38,14 +38,14 @@ def _list_recipes(project: Project, path: str, runner: str, pattern: re.Pattern[
     recipes: list[tuple[int, re.Match[str], list[str]]] = []
     is_body = False
     for number, line in enumerate(project.texts[path].split("\n"), 1):
-        head = pattern.match(line[:LONGEST_LINE])
+        head = pattern.match(line[:MAX_LINE_LENGTH])
         if head:
             recipes.append((number, head, []))
             is_body = True
         elif line.strip() and not line[0].isspace():
             is_body = False
         elif is_body:
-            recipes[-1][2].append(re.sub(r"^\s*[@+-]*", "", line[:LONGEST_LINE]))
+            recipes[-1][2].append(re.sub(r"^\s*[@+-]*", "", line[:MAX_LINE_LENGTH]))
     for number, head, body in recipes:
         is_trivial = not head["needs"].strip() and all(step.is_trivial for step in split_steps("\n".join(body)))
         for name in head["names"].split():
@@ -54,7 +54,7 @@ def _list_recipes(project: Project, path: str, runner: str, pattern: re.Pattern[
 
 
 def _list_mise_tasks(project: Project, path: str) -> Iterator[Candidate]:
-    for name, task in islice(get_mapping(project.data.get(path), "tasks").items(), MOST_SCRIPTS):
+    for name, task in islice(get_mapping(project.data.get(path), "tasks").items(), MAX_SCRIPTS):
         if purpose := classify_script(name):
             body = "\n".join(collect_strings(get_mapping(task).get("run", task)))
             is_trivial = bool(body) and all(step.is_trivial for step in split_steps(body))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_loop.core.judging.run_draft import (
-    LONGEST_STEP,
+    MAX_STEP_LENGTH,
     add_module_rules,
     apply_baseline,
     build_run_criteria,
@@ -124,7 +124,7 @@ def test_step_of_a_large_group_is_short() -> None:
     rules = [make_rule(f"a.x.y{number}", description=f"Thing\n{number} " + "z" * 99) for number in range(9)]
     step = plan_steps(rules, frozenset())[0]
     assert step.startswith("a.x: Thing 0 zzz")
-    assert len(step) <= LONGEST_STEP
+    assert len(step) <= MAX_STEP_LENGTH
 
 
 def test_omitted_rules_of_a_step_are_counted() -> None:
@@ -139,7 +139,7 @@ def test_omitted_rules_of_a_step_are_counted() -> None:
 def test_plan_has_three_to_five_short_steps(rules: list[Rule], unmet: frozenset[str]) -> None:
     steps = plan_steps(rules, unmet)
     assert 3 <= len(steps) <= 5
-    assert all(len(step) <= LONGEST_STEP and "\n" not in step for step in steps)
+    assert all(len(step) <= MAX_STEP_LENGTH and "\n" not in step for step in steps)
 
 
 def test_unstable_and_skipped_rules_do_not_block() -> None:

@@ -357,7 +357,7 @@ def test_unknown_usage_stays_unknown_and_known_usage_adds_up() -> None:
 
 @pytest.mark.parametrize("usage", [{"tokens": -1}, {"cost_usd": float("nan")}, {"cost_usd": -0.1}])
 def test_invalid_usage_is_refused(usage: dict[str, Any]) -> None:
-    with pytest.raises(IllegalTransition, match="its draw_payload cannot be read"):
+    with pytest.raises(IllegalTransition, match="its payload cannot be read"):
         ScriptedRun().complete(Kind.PLAN_CREATED, usage=usage)
 
 

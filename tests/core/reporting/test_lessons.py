@@ -7,8 +7,8 @@ from typing import Any
 from pytest_loop.core.model.rules import Severity
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.reporting.lessons import (
-    MOST_LINES,
-    MOST_TOKENS,
+    MAX_LINES,
+    MAX_TOKENS,
     Lesson,
     choose_lessons,
     find_lessons,
@@ -55,7 +55,7 @@ def test_edit_without_a_confirmed_fix_is_no_lesson() -> None:
     foreign_run = apply_edit(ScriptedRun().evaluate("a.x.y")).evaluate()
     foreign = make_event(foreign_run.state, "refinement_done", {"diff": ["odd"]})
     foreign_run.events = [foreign if event.event == foreign.event else event for event in foreign_run.events]
-    assert find_run_lessons(foreign_run) == [], "another tool has apply_edit it"
+    assert find_run_lessons(foreign_run) == [], "another tool has edited it"
     assert find_run_lessons(apply_edit(ScriptedRun().evaluate("a.x.y", void=True)).evaluate()) == []
 
 
@@ -125,6 +125,6 @@ def test_failures_with_the_same_signature_have_one_lesson() -> None:
 def test_lesson_stays_within_its_tokens_and_is_sanitized() -> None:
     long = Lesson("s", "a.x.y", "no", "\n".join(f"+line {number}\x1b[2J" for number in range(1_000)))
     text = render_lessons([long])
-    assert f"   | ... and {1_000 - MOST_LINES} more lines" in text
+    assert f"   | ... and {1_000 - MAX_LINES} more lines" in text
     assert "\x1b" not in text
-    assert estimate_tokens(render_lessons([Lesson("s", "a.x.y", "no", "+" + "x" * 100_000)] * 3)) <= 3 * MOST_TOKENS + 3
+    assert estimate_tokens(render_lessons([Lesson("s", "a.x.y", "no", "+" + "x" * 100_000)] * 3)) <= 3 * MAX_TOKENS + 3
