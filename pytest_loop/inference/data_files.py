@@ -19,7 +19,7 @@ else:
     import tomli as tomllib
 
 MAX_MERGED_KEYS = 10_000
-DEEPEST = 50
+MAX_DEPTH = 50
 
 
 class UnreadableFile(Exception):  # noqa: N818 - reported as a warning, never as an error
@@ -44,8 +44,8 @@ class _Loader(_Safe):  # type: ignore[valid-type, misc]  # libyaml's loader if i
     # Called around every node: the C loader would crash the process on a deep document.
     def descend_resolver(self, _node: yaml.Node | None, _index: Any) -> None:
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise yaml.YAMLError(f"more than {DEEPEST} levels")
+        if self.depth > MAX_DEPTH:
+            raise yaml.YAMLError(f"more than {MAX_DEPTH} levels")
 
     def ascend_resolver(self) -> None:
         self.depth -= 1

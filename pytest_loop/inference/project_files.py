@@ -14,11 +14,11 @@ from pytest_loop.inference.data_files import UnreadableFile, parse_data
 from pytest_loop.inference.tool_purposes import split_names
 
 MAX_FILES = 20_000
-DEEPEST = 8
+MAX_DEPTH = 8
 MAX_FILE_SIZE = 256 * 1024
 MAX_TEXTS = 500
 MAX_SCRIPTS = 200
-DEEPEST_MANIFEST = 3
+MAX_MANIFEST_DEPTH = 3
 
 _SKIPPED_FOLDERS = split_names(
     "node_modules venv env __pycache__ target dist build vendor third_party site-packages htmlcov bower_components"
@@ -141,7 +141,7 @@ def is_relevant(path: str) -> bool:
     if _AT_ROOT.fullmatch(path):
         return True
     parts = PurePosixPath(path).parts
-    is_sample = len(parts) > DEEPEST_MANIFEST + 1 or bool(_SAMPLE_FOLDERS.intersection(parts[:-1]))
+    is_sample = len(parts) > MAX_MANIFEST_DEPTH + 1 or bool(_SAMPLE_FOLDERS.intersection(parts[:-1]))
     return not is_sample and not is_loop_file(path) and _MANIFEST.fullmatch(parts[-1]) is not None
 
 
@@ -156,7 +156,7 @@ def _walk_files(root: Path) -> Iterator[str]:
         folder = "/".join(Path(absolute).relative_to(root).parts)
         depth = folder.count("/") + 1 if folder else 0
         subfolders[:] = sorted(
-            name for name in subfolders if depth < DEEPEST and _is_entered(join_folder(folder, name))
+            name for name in subfolders if depth < MAX_DEPTH and _is_entered(join_folder(folder, name))
         )
         for name in sorted(names)[:remaining]:
             path = join_folder(folder, name)

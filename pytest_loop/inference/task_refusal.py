@@ -15,7 +15,7 @@ from pytest_loop.inference.task_intent import METRIC, Intent, find_content_words
 from pytest_loop.inference.task_phrases import ParsedTask
 from pytest_loop.inference.tool_purposes import Purpose
 
-REWORDINGS = 3
+MAX_REWORDINGS = 3
 _PRAISE = re.compile(
     r"\b(?:good|great|perfect|better|best|nice|clean|robust|solid|thorough|comprehensive|complete|polished|finished|fine"
     r"|decent|acceptable|satisf\w+)\b"
@@ -166,7 +166,7 @@ class TaskAdvisor:
 
 
 def _limit(rewordings: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(rewordings))[:REWORDINGS]
+    return tuple(dict.fromkeys(rewordings))[:MAX_REWORDINGS]
 
 
 def _find_module(project: Project) -> str | None:

@@ -18,7 +18,7 @@ from pytest_loop.repair.repair_request import RepairRequest, RepairResult, Searc
 from pytest_loop.repair.round_context import RoundContext
 from pytest_loop.repair.search_round import SearchRound
 
-_SHORTEST_ROUND = 1.0  # seconds
+_MIN_ROUND_SECONDS = 1.0  # seconds
 _COLLECTION_TIMEOUT = 120.0
 
 
@@ -90,7 +90,7 @@ class Engine:
             texts[str((self._request.folder / step.path).resolve())] = step.after
 
     def _has_time_for_round(self, rounds: int) -> bool:
-        has_time = self._request.seconds - self._seconds > _SHORTEST_ROUND
+        has_time = self._request.seconds - self._seconds > _MIN_ROUND_SECONDS
         return rounds < self._request.steps and has_time and not self._is_stop_requested
 
     def _run_round(self, pool: ForkPool, home: Path, texts: dict[str, str], tried: int) -> RepairResult:
@@ -107,7 +107,7 @@ class Engine:
 
     def _make_context(self, home: Path, texts: dict[str, str], tried: int) -> RoundContext:
         remaining = {
-            "seconds": max(_SHORTEST_ROUND, self._request.seconds - self._seconds),
+            "seconds": max(_MIN_ROUND_SECONDS, self._request.seconds - self._seconds),
             "candidates": max(1, self._request.candidates - tried),
         }
         request = self._request.model_copy(update=remaining)

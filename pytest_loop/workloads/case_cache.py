@@ -19,7 +19,7 @@ from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.manifest import find_placeholders, split_manifest_command
 
 VERSION = 1
-# Lines for each case before old ones are removed.
+# Old lines are removed beyond this number.
 MAX_LINES_PER_CASE = 4
 
 

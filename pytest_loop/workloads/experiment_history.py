@@ -1,4 +1,4 @@
-"""The history of an experiment, rebuilt from its events."""
+"""An experiment read back from its events: measurements, hypotheses, decisions and edits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pytest_loop.core.workload.measurement import Measurement
 
 @dataclass
 class ExperimentHistory:
-    """Everything that an experiment recorded; dictionaries have iterations as keys.
+    """The results of each iteration; the first measurement is the baseline.
 
     The first of the `measurements` is the baseline. They do not contain the `hidden` cases: `held_out` is how many of
     those pass at the end, and their number. `settings` has the keys of the manifest.
@@ -61,10 +61,10 @@ class ExperimentHistory:
 
     @property
     def iterations(self) -> list[int]:
-        """The iterations with any record, in order."""
+        """The iterations with a result, in order."""
         return sorted({*self.hypotheses, *self.analyses, *self.decisions, *self.edits})
 
-    def list_pairs(self) -> list[tuple[Measurement, Measurement]]:
+    def pair_measurements(self) -> list[tuple[Measurement, Measurement]]:
         """Return each measurement with the one before."""
         return list(pairwise(self.measurements))
 
@@ -88,7 +88,7 @@ def _add_event(history: ExperimentHistory, event: Event) -> None:
         case EndPayload() as payload:
             history.stop_reason = payload.reason or ""
         case _:
-            _add_to_iteration(history, event)
+            _add_iteration_event(history, event)
 
 
 def _add_start(history: ExperimentHistory, payload: Payload) -> None:
@@ -106,7 +106,7 @@ def _add_measurement(history: ExperimentHistory, measurement: Measurement) -> No
     history.held_out = (sum(hidden), len(hidden)) if hidden else None
 
 
-def _add_to_iteration(history: ExperimentHistory, event: Event) -> None:
+def _add_iteration_event(history: ExperimentHistory, event: Event) -> None:
     number = event.iteration
     match event.payload:
         case HypothesisFormed() as payload:

@@ -1,4 +1,4 @@
-"""Start an experiment from the settings: load the workload, assign roles to cases, and seal its files."""
+"""The start of an experiment: its workload, the role of each case, its first state, and its sealed files."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from pytest_loop.store.run_files import RunFiles
 from pytest_loop.workloads import plan_file
 from pytest_loop.workloads.cases import CaseRoles, Workload, assign_roles, load_workload
 from pytest_loop.workloads.composer_prompt import COMPOSE
-from pytest_loop.workloads.manifest import Manifest, split_manifest_command
+from pytest_loop.workloads.manifest import split_manifest_command
 from pytest_loop.workspace.seal import build_seal_patterns, hash_site_files
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 @dataclass(frozen=True)
 class NewExperiment:
-    """An experiment that the settings ask for, before its run exists."""
+    """The experiment that the settings of a command line describe."""
 
     settings: Settings
 
@@ -51,15 +51,15 @@ class NewExperiment:
 
     @cached_property
     def workload(self) -> Workload:
-        """The workload of the manifest; raises `ManifestError` with every problem of it."""
-        path = self._resolve_inside("--loop-manifest", self.settings.workload.manifest)
+        """The workload; an invalid manifest raises an error with one line for each problem."""
+        path = self._resolve_path("--loop-manifest", self.settings.workload.manifest)
         return load_workload(path, self.root)
 
     @cached_property
     def plan(self) -> plan_file.Plan:
         if not self.settings.workload.plan:
             return plan_file.Plan()
-        return plan_file.read_plan(self._resolve_inside("--loop-plan", self.settings.workload.plan), self.root)
+        return plan_file.read_plan(self._resolve_path("--loop-plan", self.settings.workload.plan), self.root)
 
     @cached_property
     def roles(self) -> CaseRoles:
@@ -77,14 +77,10 @@ class NewExperiment:
         return self.workload.source.path.relative_to(self.root).as_posix()
 
     @property
-    def _manifest(self) -> Manifest:
-        return self.workload.source.manifest
-
-    @property
     def workload_id(self) -> str:
-        return self._manifest.workload_id
+        return self.workload.manifest.workload_id
 
-    def _resolve_inside(self, option: str, name: str) -> Path:
+    def _resolve_path(self, option: str, name: str) -> Path:
         path = (self.settings.folder / name).resolve()
         root = self.root.resolve()
         if not path.is_relative_to(root):
@@ -92,10 +88,10 @@ class NewExperiment:
         return self.root / path.relative_to(root)
 
     def build_arguments(self) -> tuple[str, ...]:
-        """Build the arguments of every session: those of the user, and the manifest or its selected cases."""
+        """Return the arguments of every session: those of the user, and the manifest or the cases to run."""
         path = str(self.workload.source.path)
-        are_all_selected = len(self.roles.run) == len(self.workload.cases)
-        cases = (path,) if are_all_selected else tuple(f"{path}::{case}" for case in self.roles.run)
+        runs_all = len(self.roles.run) == len(self.workload.cases)
+        cases = (path,) if runs_all else tuple(f"{path}::{case}" for case in self.roles.run)
         arguments = build_session_arguments(self.settings.arguments, self.settings.paths)
         return (*arguments, *self.settings.location_arguments, *cases)
 
@@ -133,8 +129,8 @@ class NewExperiment:
         )
 
     def _check_prompt(self) -> None:
-        """Raise an error for a broken prompt file of the composer before it is needed."""
-        prompt_file = self._manifest.agents.composer.prompt_file
+        """Raise an error for an invalid prompt of the manifest before it is needed."""
+        prompt_file = self.workload.manifest.agents.composer.prompt_file
         if prompt_file:
             values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
             prompts.render_template(COMPOSE, values, template=self.workload.folder / prompt_file)
@@ -144,11 +140,11 @@ class NewExperiment:
         return (
             self.settings.limits.max_iterations
             if "--loop-max-iterations" in self.settings.flags
-            else self._manifest.max_iterations
+            else self.workload.manifest.max_iterations
         )
 
     def _collect_cases(self, session: Session) -> SessionResult:
-        """Collect the cases in a session; raise `LoopError` if one is missing."""
+        """Collect the tests of a session; raise an error if a case is missing."""
         try:
             order = SessionOrder(phase=Phase.B, manifest=self.manifest_path, canary=secrets.token_hex(8))
             result = session.evaluate(order, "--collect-only", "-q")
@@ -157,20 +153,23 @@ class NewExperiment:
         items = (result.plan or SessionPlan()).items
         missing = [case for case in self.roles.run if f"{self.manifest_path}::{case}" not in items]
         if missing:
-            why = "; ".join(result.problems.values()) or "something in pytest's configuration leaves them out"
-            raise LoopError(f"expected {len(self.roles.run)} cases, and {missing[0]} is not collected: {why}")
+            reason = "; ".join(result.problems.values()) or "something in pytest's configuration leaves them out"
+            raise LoopError(f"expected {len(self.roles.run)} cases, and {missing[0]} is not collected: {reason}")
         return result
 
     def _make_criteria(self, plan: SessionPlan) -> RunCriteria:
         """Return the cases as rules; hidden ones are held out."""
-        cases = {f"{self.manifest_path}::{case}": case for case in self.roles.run}
+        case_names = {f"{self.manifest_path}::{case}": case for case in self.roles.run}
         criteria = build_run_criteria(plan, {}, {})
         rules = tuple(
             rule.model_copy(
-                update={"holdout": cases[rule.id] in self.workload.hidden_cases, "description": cases[rule.id]}
+                update={
+                    "holdout": case_names[rule.id] in self.workload.hidden_cases,
+                    "description": case_names[rule.id],
+                }
             )
             for rule in criteria.rules
-            if rule.id in cases
+            if rule.id in case_names
         )
         return RunCriteria(name=self.workload_id, phase=criteria.phase, rules=rules)
 
@@ -195,8 +194,6 @@ class NewExperiment:
             plan=str(self.plan),
         )
 
-    # -- the seal
-
     def _make_seal(self, result: SessionResult) -> Seal:
         """Seal the files that decide the outcome of cases, but not the artifacts."""
         plugins = tuple(sorted(result.plugins))
@@ -206,34 +203,39 @@ class NewExperiment:
 
     def _build_patterns(self) -> tuple[str, ...]:
         unseal = (
-            *(f"/{self._make_relative(artifact)}" for artifact in self.workload.artifacts),
+            *(f"/{self._make_relative(path)}" for path in self.workload.artifacts),
             *self.settings.workspace.unseal,
         )
         paths = [self.manifest_path, *map(self._make_relative, self._list_judging_files())]
         return build_seal_patterns(paths, self.settings.workspace.seal, unseal)
 
     def _list_judging_files(self) -> Iterator[str]:
-        """Yield the files that decide the outcome of cases: inputs, expected outputs, and files named in commands."""
+        """Yield the files of the workload that must not be edited: cases, expected outputs and programs."""
+        manifest = self.workload.manifest
         for case in self.workload.cases:
             yield from filter(None, (case.id, case.expected))
-        words = {word for command in self._manifest.commands for word in split_manifest_command(command)}
-        names = (*sorted(words), self._manifest.reviewer)
-        yield from (name for name in names if name and (self.workload.folder / name).is_file())
+        words = {word for command in manifest.commands for word in split_manifest_command(command)}
+        names = (*sorted(words), manifest.reviewer)
+        yield from (word for word in names if word and (self.workload.folder / word).is_file())
 
     def _make_relative(self, name: str) -> str:
         return PurePosixPath(os.path.relpath(self.workload.folder / name, self.root)).as_posix()
 
     def _list_outputs(self) -> tuple[str, ...]:
-        """Return the folder of the outputs if it contains nothing else, otherwise every output."""
-        pattern = self._manifest.output_path
+        """Return the outputs of sessions: their folder if it contains nothing else, or each of them."""
+        pattern = self.workload.manifest.output_path
         folder = os.path.normpath(pattern.partition("{")[0].rpartition("/")[0] or ".")
-        inputs = (
+        other_files = (
             *self.workload.artifacts,
             *self.workload.docs,
             *self._list_judging_files(),
             self.workload.source.path.name,
         )
-        if folder != "." and not folder.startswith("..") and not any(name.startswith(f"{folder}/") for name in inputs):
+        if (
+            folder != "."
+            and not folder.startswith("..")
+            and not any(path.startswith(f"{folder}/") for path in other_files)
+        ):
             return (f"{self._make_relative(folder)}/",)
         return tuple(self._make_relative(case.output) for case in self.workload.cases)
 
@@ -248,5 +250,5 @@ class NewExperiment:
             plan_written=bool(self.settings.workload.plan),
             user_approved=approved,
         )
-        manifest = self._manifest.model_dump(by_alias=True, exclude_defaults=True)
+        manifest = self.workload.manifest.model_dump(by_alias=True, exclude_defaults=True)
         return ExperimentStarted.model_validate({**manifest, "state": state, "mode": mode, "proof": proof})

@@ -18,11 +18,11 @@ from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.evaluator_answers import EvaluatorAnswer, combine_answers, compare_output, parse_answer
 from pytest_loop.workloads.manifest import fill_placeholders, split_manifest_command
 
-TIMEOUT = 600.0
-TRIES = 3
-CALIBRATIONS = 3
-_PAUSE = 0.1
-_TAIL = 12
+DEFAULT_TIMEOUT = 600.0
+MAX_TRIES = 3
+MAX_CALIBRATIONS = 3
+_FIRST_PAUSE = 0.1
+_TAIL_LINES = 12
 Result = TypeVar("Result")
 
 
@@ -33,7 +33,9 @@ class PermanentError(CheckError):
 class Pipeline:
     """The commands of a workload; `ask` sends a question about an output to a judge, if there is one."""
 
-    def __init__(self, workload: Workload, timeout: float = TIMEOUT, ask: Callable[..., Answer] | None = None) -> None:
+    def __init__(
+        self, workload: Workload, timeout: float = DEFAULT_TIMEOUT, ask: Callable[..., Answer] | None = None
+    ) -> None:
         self.workload = workload
         self.manifest = workload.manifest
         self.timeout = timeout
@@ -57,7 +59,7 @@ class Pipeline:
                 return results[-1]
         return results[0] if total == 1 else _combine_repeats(results, need)
 
-    def run_case(self, case: Case, tries: int = TRIES) -> CaseResult:
+    def run_case(self, case: Case, tries: int = MAX_TRIES) -> CaseResult:
         """Run a case once; infrastructure errors are retried and are an outcome of their own."""
         started = time.monotonic()
         try:
@@ -176,7 +178,7 @@ def _retry(step: Callable[[], Result], tries: int) -> Result:
         except (PermanentError, NotJudgedError):
             raise
         except LoopError:
-            time.sleep(_PAUSE * 4 ** (number - 1))
+            time.sleep(_FIRST_PAUSE * 4 ** (number - 1))
     return step()
 
 
@@ -186,7 +188,7 @@ def _describe_exit(command: str, done: child.CommandResult) -> str:
 
 
 def _get_tail(done: child.CommandResult) -> str:
-    lines = done.output.strip().splitlines()[-_TAIL:]
+    lines = done.output.strip().splitlines()[-_TAIL_LINES:]
     return "".join(f"\n{line}" for line in lines)
 
 
@@ -209,7 +211,7 @@ class Calibration(NamedTuple):
 def calibrate(pipeline: Pipeline, case: Case) -> Calibration:
     """Build, and run one case up to three times; a case that only fails shows that the pipeline works."""
     errors: list[str] = []
-    while len(errors) < CALIBRATIONS:
+    while len(errors) < MAX_CALIBRATIONS:
         error = _try_pipeline(pipeline, case)
         if error is None:
             return Calibration(case.id, True, tuple(errors))

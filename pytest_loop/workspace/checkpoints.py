@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_loop.errors import StateError
 from pytest_loop.workspace.file_tree import FileTree, compare_trees
-from pytest_loop.workspace.git import DEADLINE, GitError
+from pytest_loop.workspace.git import TIMEOUT, GitError
 from pytest_loop.workspace.git_repository import GitEntry, GitObjects, GitRepository
 
 _RUN_ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])(?!lock$))*")
@@ -19,7 +19,7 @@ _BEFORE_FIRST = -1
 class Checkpoints:
     """The checkpoints of one run."""
 
-    def __init__(self, root: Path, run_id: str, deadline: float = DEADLINE) -> None:
+    def __init__(self, root: Path, run_id: str, deadline: float = TIMEOUT) -> None:
         if not _RUN_ID.fullmatch(run_id):
             raise StateError(f"expected letters, digits, dots, hyphens and underscores for a run, found {run_id!r}")
         self.root = root

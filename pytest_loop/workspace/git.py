@@ -19,7 +19,7 @@ from pathlib import Path
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import LoopError
 
-DEADLINE = 60.0
+TIMEOUT = 60.0
 _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
@@ -70,11 +70,11 @@ class Git:
 
     program: str
     folder: Path
-    deadline: float = DEADLINE
+    deadline: float = TIMEOUT
     env: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def locate(cls, folder: Path, deadline: float = DEADLINE) -> Git:
+    def locate(cls, folder: Path, deadline: float = TIMEOUT) -> Git:
         """Find the git program of this machine."""
         program = shutil.which("git")
         if program is None:

@@ -55,7 +55,7 @@ def test_builtin_agent_is_used_if_no_client_is_installed(project: Path, run: Pyt
     assert "completed: threshold_reached after iteration 2 of 4" in process.stdout
     assert "used: tokens 0, cost 0 USD" in process.stdout
     assert re.search(r"[\d,]+ edits tried in [\d.]+ s", process.stdout)
-    (text,) = [payload["said"] for payload in read_payloads(project, "refinement_done")]
+    (text,) = [payload["report"] for payload in read_payloads(project, "refinement_done")]
     assert "most suspicious: shop.py:2" in text
     assert "plausible: shop.py, line 2: `return max(prices)` becomes `return min(prices)` (1 test passes by it)" in text
 
@@ -80,7 +80,7 @@ def test_fix_command_without_improvement_is_undone(project: Path, run: Pytest) -
     )
     process = run(*START, "--loop-workspace", "--loop-agent", "builtin")
     assert process.returncode == 0, process.stdout + process.stderr
-    (text,) = [payload["said"] for payload in read_payloads(project, "refinement_done")]
+    (text,) = [payload["report"] for payload in read_payloads(project, "refinement_done")]
     assert "worse.py`: made nothing better, and was undone" in text
     assert "tidy.py`: made it better" in text
     assert "no-such-tool" in text

@@ -12,7 +12,7 @@ from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, build_leve
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import limit_lines
 
-SHORTEST_PLAN = 3
+MIN_PLAN_STEPS = 3
 MAX_PLAN_STEPS = 5
 MAX_STEP_LENGTH = 200
 _NAMES_SHOWN = 3
@@ -98,7 +98,7 @@ def plan_steps(rules: Iterable[Rule], unmet: frozenset[str]) -> tuple[str, ...]:
     ranked = sorted(groups.items(), key=lambda group: -sum(rule.weight for rule in group[1]))
     steps = [_format_step(name, members) for name, members in ranked[:MAX_PLAN_STEPS]]
     fill = ("Read the task and the rules once more", "Keep what passes as it is", "Check the whole against the rules")
-    return (*steps, *fill[: max(0, SHORTEST_PLAN - len(steps))])
+    return (*steps, *fill[: max(0, MIN_PLAN_STEPS - len(steps))])
 
 
 def _find_group(rule_id: str) -> str:

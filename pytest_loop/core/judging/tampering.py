@@ -20,7 +20,7 @@ _MACHINERY = frozenset(
 )
 _MACHINERY_IN_TEXT = re.compile(r"\b_?pytest\b|PYTEST_\w+|\bconftest\b|\bunittest\b")
 _COMPARISONS = ("__eq__", "__ne__", "__hash__")
-_SHORTEST_TEXT = 5
+_MIN_TEXT_LENGTH = 5
 _MIN_NUMBER = 1000
 _SHOWN = 3
 
@@ -144,7 +144,7 @@ def _find_literals(text: str) -> set[str | int | float]:
         for node in ast.walk(_parse(text))
         if isinstance(node, ast.Constant)
         and (
-            (isinstance(node.value, str) and len(node.value) >= _SHORTEST_TEXT)
+            (isinstance(node.value, str) and len(node.value) >= _MIN_TEXT_LENGTH)
             or (isinstance(node.value, (int, float)) and abs(node.value) >= _MIN_NUMBER)
         )
     }

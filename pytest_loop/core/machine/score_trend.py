@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
 
-# Smaller changes, in points of 100, are noise; this share of all changes makes a tendency.
-NOTICED = 2.0
-TENDENCY = 0.67
+# Smaller changes, in points of 100, are noise; a tendency needs at least this share of all changes.
+MIN_CHANGE = 2.0
+MIN_SHARE = 0.67
 # A trend needs this many scores.
 MIN_SCORES = 3
 _TOLERANCE = 1e-9
@@ -32,8 +32,7 @@ class Trigger(str, Enum):
     DIMINISHING_RETURNS = "diminishing_returns"
 
 
-# The default figure of each.
-USUAL = {Trigger.HIGH_CONFIDENCE: 0.95, Trigger.QUALITY_PLATEAU: 0.02, Trigger.DIMINISHING_RETURNS: 0.05}
+DEFAULT_LIMITS = {Trigger.HIGH_CONFIDENCE: 0.95, Trigger.QUALITY_PLATEAU: 0.02, Trigger.DIMINISHING_RETURNS: 0.05}
 
 
 def find_trajectory(qualities: Sequence[float]) -> Trajectory | None:
@@ -41,14 +40,14 @@ def find_trajectory(qualities: Sequence[float]) -> Trajectory | None:
     if len(qualities) < MIN_SCORES:
         return None
     moves = [after - before for before, after in pairwise(qualities)]
-    rises = sum(move > NOTICED + _TOLERANCE for move in moves)
-    falls = sum(move < -NOTICED - _TOLERANCE for move in moves)
+    rises = sum(move > MIN_CHANGE + _TOLERANCE for move in moves)
+    falls = sum(move < -MIN_CHANGE - _TOLERANCE for move in moves)
     counts = {
         Trajectory.IMPROVING: rises,
         Trajectory.DECLINING: falls,
         Trajectory.STABLE: len(moves) - rises - falls,
     }
-    tendencies = (name for name, number in counts.items() if number / len(moves) >= TENDENCY)
+    tendencies = (name for name, number in counts.items() if number / len(moves) >= MIN_SHARE)
     return next(tendencies, Trajectory.FLUCTUATING)
 
 

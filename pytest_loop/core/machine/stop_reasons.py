@@ -23,7 +23,7 @@ from pytest_loop.core.model.vocabulary import Reason, Status, parse_reason
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.core.workload.hypotheses import OnPlateau, OnRegression
 
-MAX_ERRORS = 2
+MAX_STEP_ERRORS = 2
 _WORTH_IT = "Is {rule} worth more rounds, or is it good enough?"
 _MORE_ITERATIONS = "--loop-max-iterations {more_iterations}"
 
@@ -134,7 +134,7 @@ def _is_calibration_failed(state: ExperimentState) -> bool:
 
 def _has_phase_error(state: RunState) -> bool:
     """A step broke its contract twice, or cannot be carried out at all."""
-    return any(errors.times >= MAX_ERRORS for errors in state.progress.step_errors.values())
+    return any(errors.times >= MAX_STEP_ERRORS for errors in state.progress.step_errors.values())
 
 
 # The first reason that holds wins: a success is never relabelled by a limit.

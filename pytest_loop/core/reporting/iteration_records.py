@@ -13,7 +13,7 @@ from pytest_loop.core.events.run_payloads import CritiqueDone, EvaluationDone, S
 from pytest_loop.core.machine.breakers import FIRST_CONFIDENT_ITERATION, GOOD, compute_confidence
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.machine.score_trend import (
-    USUAL,
+    DEFAULT_LIMITS,
     Trigger,
     compute_last_changes,
     find_best,
@@ -229,8 +229,8 @@ def _build_early_stop(state: RunState, final: IterationRecord | None, qualities:
     """Return the trigger that holds with its usual figure, switched on or not; `stop` if it has ended the run."""
     confidence = compute_confidence(state, state.evaluation) if state.evaluation else None
     flat = (Trigger.QUALITY_PLATEAU, Trigger.DIMINISHING_RETURNS)
-    trigger = next((trigger for trigger in flat if is_flat(qualities, USUAL[trigger])), None)
-    is_sure = confidence is not None and confidence >= Fraction(repr(USUAL[Trigger.HIGH_CONFIDENCE]))
+    trigger = next((trigger for trigger in flat if is_flat(qualities, DEFAULT_LIMITS[trigger])), None)
+    is_sure = confidence is not None and confidence >= Fraction(repr(DEFAULT_LIMITS[Trigger.HIGH_CONFIDENCE]))
     if final and is_sure and _is_verified(final) and final.iteration >= FIRST_CONFIDENT_ITERATION:
         trigger = Trigger.HIGH_CONFIDENCE
     changes = compute_last_changes(qualities)

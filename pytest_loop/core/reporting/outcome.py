@@ -26,7 +26,7 @@ from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 
-FEEDBACK_ITEMS = 5
+MAX_FEEDBACK_ITEMS = 5
 MAX_ITEM_LENGTH = 200
 MAX_FEEDBACK_LENGTH = 500
 
@@ -112,7 +112,8 @@ def _make_feedback(state: RunState) -> Feedback:
     evaluation, review = state.evaluation, state.signals.review
     complaints = (evaluation.failed or evaluation.warnings) if evaluation else ()
     items = [
-        shorten(f"{complaint.id}: {complaint.message}", MAX_ITEM_LENGTH) for complaint in complaints[:FEEDBACK_ITEMS]
+        shorten(f"{complaint.id}: {complaint.message}", MAX_ITEM_LENGTH)
+        for complaint in complaints[:MAX_FEEDBACK_ITEMS]
     ]
     items += [shorten(review.feedback, MAX_ITEM_LENGTH)] if review and review.feedback else []
     summary = (

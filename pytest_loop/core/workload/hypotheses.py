@@ -18,7 +18,7 @@ EXPLORATION_LENGTH = 3
 
 
 class Truth(str, Enum):
-    """The state of a hypothesis: not tested yet, or the result of its test."""
+    """The verdict on a hypothesis."""
 
     UNTESTED = "untested"
     CONFIRMED = "confirmed"
@@ -27,10 +27,7 @@ class Truth(str, Enum):
 
 
 class Hypothesis(Value):
-    """The expected effect of an edit: its mechanism, and the cases that it improves (`prediction`) or breaks.
-
-    Without a prediction it stays untested.
-    """
+    """The predicted effect of an edit: its mechanism, and the cases it improves; empty for the baseline."""
 
     iteration: int
     theory: str
@@ -41,7 +38,7 @@ class Hypothesis(Value):
 
 
 class Judgement(Value):
-    """The result of testing a hypothesis by a measurement.
+    """The verdict of a measurement on a hypothesis.
 
     `improved` and `missed` divide its prediction. `regressions` are all of them: `guards` are those of guards, and
     `unexpected` those that the hypothesis did not name.
@@ -161,7 +158,7 @@ MODES["custom"] = MODES["precision"].model_copy(
 
 
 class OnPlateau(str, Enum):
-    """The action when no measurement is better than the best one."""
+    """The reaction to a plateau: measurements without improvement."""
 
     ASK = "ask"
     CONTINUE = "continue"
@@ -169,7 +166,7 @@ class OnPlateau(str, Enum):
 
 
 class OnRegression(str, Enum):
-    """The action when a case became worse; no action reverts the edit."""
+    """The reaction to cases that became worse; an edit is never reverted silently."""
 
     ASK = "ask"
     ACCEPT = "accept"
