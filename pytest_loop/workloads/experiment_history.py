@@ -27,7 +27,7 @@ from pytest_loop.core.workload.measurement import Measurement
 
 @dataclass
 class ExperimentHistory:
-    """The results of each iteration; the first measurement is the baseline.
+    """The records of an experiment; dictionaries have iterations as keys.
 
     The first of the `measurements` is the baseline. They do not contain the `hidden` cases: `held_out` is how many of
     those pass at the end, and their number. `settings` has the keys of the manifest.
