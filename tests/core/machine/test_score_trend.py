@@ -8,10 +8,10 @@ import pytest
 
 from pytest_loop.core.machine.score_trend import (
     Trajectory,
+    classify_trajectory,
     compute_last_changes,
     find_best,
     find_direction,
-    find_trajectory,
     is_flat,
 )
 
@@ -31,7 +31,7 @@ from pytest_loop.core.machine.score_trend import (
     ],
 )
 def test_most_changes_are_a_tendency(qualities: tuple[float, ...], found: Trajectory | None) -> None:
-    assert find_trajectory(qualities) is found
+    assert classify_trajectory(qualities) is found
 
 
 @pytest.mark.parametrize(
