@@ -174,7 +174,7 @@ class Start:
         self.runner.check_agents()
         files = self._reserve_run(experiment.name)
         try:
-            session = self.sessions.make(experiment.arguments(), time.time())
+            session = self.sessions.make(experiment.build_arguments(), time.time())
             agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
             state, self.project = experiment.begin(files, session, agents)
             self.sessions.cache_bytecode(is_new=True)

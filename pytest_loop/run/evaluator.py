@@ -33,7 +33,7 @@ class Evaluator:
     `judgement` is the report of the last session. `manifest` is the workload of an experiment.
     """
 
-    tools: RunContext
+    context: RunContext
     state: RunState
     should_continue: Callable[[], bool]
     add_cost: Callable[[str, Usage], None]
@@ -42,15 +42,15 @@ class Evaluator:
 
     def evaluate(self) -> Assessment:
         """Judge by the rules; files are also checked for tampering."""
-        project = self.tools.project
-        return self.evaluate_rules() if project is None else self._evaluate_sealed(project)
+        project = self.context.project
+        return self.evaluate_rules() if project is None else self._evaluate_project(project)
 
     def evaluate_rules(self) -> Assessment:
         """Judge by the rules alone."""
-        project = self.tools.project
-        return self._judge(project.digest if project else self.tools.artifact.compute_hash())
+        project = self.context.project
+        return self._judge(project.digest if project else self.context.artifact.compute_hash())
 
-    def _evaluate_sealed(self, project: SealedFiles) -> Assessment:
+    def _evaluate_project(self, project: SealedFiles) -> Assessment:
         findings = [*self.state.signals.tampering, *project.enforce_seal(), *self._restore_rules()]
         self._save_checkpoint(project)
         evaluation = self._judge(project.digest)
@@ -64,7 +64,7 @@ class Evaluator:
 
     def _restore_rules(self) -> Iterator[SealFinding]:
         """Restore inferred rules to what they were when the run began."""
-        files, rules = self.tools.files, self.state.setup.inferred_rules
+        files, rules = self.context.files, self.state.setup.inferred_rules
         if rules and not files.save_rules(rules):
             yield SealFinding(kind="sealed", path=files.rules.name, detail="was changed, and was put back")
 
@@ -77,7 +77,7 @@ class Evaluator:
 
     def _judge(self, artifact_hash: str) -> Assessment:
         """Run one session; a success that rests on reused results is judged again without them."""
-        evaluation = self._run_session(artifact_hash, reuse=not self.tools.settings.judging.no_reuse)
+        evaluation = self._run_session(artifact_hash, reuse=not self.context.settings.judging.no_reuse)
         if evaluation.passed and self.judgement.has_reused_evidence:
             return self._run_session(artifact_hash, reuse=False)
         return evaluation
@@ -87,7 +87,7 @@ class Evaluator:
         judge = self._make_judge()
         service = JudgeService(judge.answer, judge.dismiss) if judge else None
         try:
-            judgement = self.judgement = self.tools.session.evaluate(self._build_order(service, reuse))
+            judgement = self.judgement = self.context.session.evaluate(self._build_order(service, reuse))
         finally:
             if judge and service:
                 service.close()
@@ -96,18 +96,18 @@ class Evaluator:
         modules = [rule for rule in state.criteria.get_active_rules(state.phase) if is_module_rule(rule)]
         reported = judgement.group_by_rule() | {rule.key: judgement.find_module_evidence(rule.id) for rule in modules}
         missing = judgement.make_missing_evidence()
-        score_hook = self.tools.hook.pytest_loop_score
+        score_hook = self.context.hook.pytest_loop_score
         return assess(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, score_hook)
 
     def _save_checkpoint(self, project: SealedFiles) -> None:
         """Save the files as they are judged; a repository that accepts no checkpoint does not stop the run."""
         iteration = self.state.iteration
         project.save_checkpoint(iteration)
-        if self.tools.checkpoints:
+        if self.context.checkpoints:
             try:
-                self.tools.checkpoints.write(iteration, project.current, f"iteration {iteration}")
+                self.context.checkpoints.write(iteration, project.current, f"iteration {iteration}")
             except GitError as error:
-                self.tools.live.write(f"no checkpoint: {error}")
+                self.context.live.write(f"no checkpoint: {error}")
 
     def _find_tampering(self, project: SealedFiles) -> Iterator[SealFinding]:
         """Yield evidence of tampering in the files and the session, beside edits of sealed files."""
@@ -131,28 +131,28 @@ class Evaluator:
         checks = [check for check in prepared.checks if check.rule_id in rules] if prepared else []
         return SessionOrder(
             phase=self.state.phase,
-            artifact="" if self.tools.project else str(self.tools.artifact.path),
-            canary=secrets.token_hex(8) if self.tools.project else "",
+            artifact="" if self.context.project else str(self.context.artifact.path),
+            canary=secrets.token_hex(8) if self.context.project else "",
             prepared_checks={rules[check.rule_id].key: check.check for check in checks},
-            confirmed_rules=self.tools.settings.judging.confirm,
+            confirmed_rules=self.context.settings.judging.confirm,
             judge_address=service.address if service else "",
             judge_key=service.key if service else "",
             manifest=self.manifest,
             can_reuse=reuse,
-            can_stop_early=self.tools.settings.judging.stop_early and not self.manifest,
+            can_stop_early=self.context.settings.judging.stop_early and not self.manifest,
         )
 
     def _make_judge(self) -> Judge | None:
         """Return the judge that answers the questions of rules."""
-        if self.tools.judge is None:
+        if self.context.judge is None:
             return None
         return Judge(
-            self.tools.judge,
-            self.tools.settings.root,
-            self.tools.nonce,
-            lambda: self.tools.make_watch(self.should_continue),
-            self.tools.settings.prompts,
-            lambda request: self.tools.hook.pytest_loop_make_prompt(request=request),
+            self.context.judge,
+            self.context.settings.root,
+            self.context.nonce,
+            lambda: self.context.make_watch(self.should_continue),
+            self.context.settings.prompts,
+            lambda request: self.context.hook.pytest_loop_make_prompt(request=request),
             self.state.iteration,
             self.state.phase.value,
         )

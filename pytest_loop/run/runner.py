@@ -104,10 +104,10 @@ class Runner:
         except AgentUnavailableError as error:
             raise pytest.UsageError(str(error)) from None
 
-    def _drive(self, driver: Driver, context: RunContext, reporter: RunReporter) -> RunState:
+    def _drive(self, driver: Driver[RunState], context: RunContext, reporter: RunReporter) -> RunState:
         mark = process_marks.compute_folder_mark(context.files.folder)
         with process_marks.mark_descendants(mark), reporter.mute_commands():
-            state: RunState = driver.run()
+            state = driver.run()
         self._restore_best(state, context)
         reporter.report_end(state, context.files)  # before the files are released: a follower reads the end
         return state

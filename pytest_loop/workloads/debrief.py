@@ -93,7 +93,7 @@ def _list_hypotheses(history: ExperimentHistory) -> Iterator[str]:
 
 def _list_iterations(history: ExperimentHistory) -> Iterator[str]:
     rows = [["0", str(history.baseline), "", "", "Baseline"]] if history.baseline else []
-    for before, after in history.pairs():
+    for before, after in history.pair_measurements():
         change = compare_measurements(before, after)
         net = len(after.passing) - len(before.passing)
         detail = f"{net:+d} (+{len(change.fixed)} -{len(change.regressions)})"
@@ -143,7 +143,7 @@ def _list_insights(history: ExperimentHistory) -> Iterator[str]:
 
 
 def _list_regressions(history: ExperimentHistory) -> Iterator[str]:
-    for before, after in history.pairs():
+    for before, after in history.pair_measurements():
         change = compare_measurements(before, after)
         if change.regressions:
             regression = history.regressions.get(after.iteration)

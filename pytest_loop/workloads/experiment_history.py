@@ -1,4 +1,4 @@
-"""An experiment read back from its events: what was measured, believed, decided and found."""
+"""An experiment read back from its events: measurements, hypotheses, decisions and edits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pytest_loop.core.workload.measurement import Measurement
 
 @dataclass
 class ExperimentHistory:
-    """What each iteration left behind. Measurements are in order; the first one is the baseline.
+    """The results of each iteration; the first measurement is the baseline.
 
     Held-out cases are not in them: `held_out` counts how many of those pass at the end, and of how many. `settings` are
     those of the manifest, under its own keys.
@@ -61,10 +61,10 @@ class ExperimentHistory:
 
     @property
     def iterations(self) -> list[int]:
-        """The iterations that left something, in order."""
+        """The iterations with a result, in order."""
         return sorted({*self.hypotheses, *self.analyses, *self.decisions, *self.edits})
 
-    def pairs(self) -> list[tuple[Measurement, Measurement]]:
+    def pair_measurements(self) -> list[tuple[Measurement, Measurement]]:
         """Return each measurement with the one before."""
         return list(pairwise(self.measurements))
 
@@ -88,7 +88,7 @@ def _add_event(history: ExperimentHistory, event: Event) -> None:
         case EndPayload() as payload:
             history.reason = payload.reason or ""
         case _:
-            _add_belief(history, event)
+            _add_iteration_event(history, event)
 
 
 def _add_start(history: ExperimentHistory, payload: Payload) -> None:
@@ -106,7 +106,7 @@ def _add_measurement(history: ExperimentHistory, measurement: Measurement) -> No
     history.held_out = (sum(hidden), len(hidden)) if hidden else None
 
 
-def _add_belief(history: ExperimentHistory, event: Event) -> None:
+def _add_iteration_event(history: ExperimentHistory, event: Event) -> None:
     number = event.iteration
     match event.payload:
         case HypothesisFormed() as payload:

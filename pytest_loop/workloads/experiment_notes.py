@@ -32,7 +32,7 @@ from pytest_loop.run.steps import end_run
 
 
 def make_note(kind: Kind, state: ExperimentState, ask: Ask | None) -> Payload:
-    """Return the payload of a note; a person is asked if one is there and the policy says so."""
+    """Return the payload of a note; a person is asked if `ask` is given and the policy is to ask."""
     experiment = state.experiment
     if kind is Kind.HYPOTHESIS_FORMED:
         return _form_hypothesis(experiment, state.iteration)
@@ -44,13 +44,13 @@ def make_note(kind: Kind, state: ExperimentState, ask: Ask | None) -> Payload:
 
 
 def _form_hypothesis(experiment: Experiment, iteration: int) -> HypothesisFormed:
-    """Write down what the chosen edit should do."""
+    """Predict the effect of the chosen edit."""
     if experiment.analysis is None or experiment.decision is None:
         raise StateError("expected an analysis and a decision about it, found none")
-    formed = form_hypothesis(experiment.analysis, experiment.decision, iteration)
-    if formed is None:
+    hypothesis = form_hypothesis(experiment.analysis, experiment.decision, iteration)
+    if hypothesis is None:
         raise StateError("expected an edit to predict something about, found none")
-    return HypothesisFormed(**dict(formed))
+    return HypothesisFormed(**dict(hypothesis))
 
 
 def _judge_hypothesis(experiment: Experiment) -> HypothesisJudged:

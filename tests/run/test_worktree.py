@@ -1,4 +1,4 @@
-"""Runs that may edit the same files are kept apart, and a work tree becomes a branch."""
+"""Runs that may edit the same files are refused, and the change in a work tree becomes a branch."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def test_active_runs_never_edit_the_same_files(
     tmp_path: Path, first: tuple[str, ...], second: tuple[str, ...], is_refused: bool
 ) -> None:
     store = Store(tmp_path)
-    one = start_run(store, make_state("one", first))
+    first_files = start_run(store, make_state("one", first))
     state = make_state("two", second)
-    two = start_run(store, state)
+    second_files = start_run(store, state)
     if is_refused:
         with pytest.raises(StateError, match="the run 'one' may edit the same files"):
-            refuse_overlap(store, two, state)
+            refuse_overlap(store, second_files, state)
     else:
-        refuse_overlap(store, two, state)
-    assert two.is_busy is not is_refused
-    for files in (one, two):
+        refuse_overlap(store, second_files, state)
+    assert second_files.is_busy is not is_refused
+    for files in (first_files, second_files):
         files.release()
 
 

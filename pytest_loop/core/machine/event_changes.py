@@ -1,4 +1,4 @@
-"""What each event changes in the state of a run; the machine decides where the run stands afterwards."""
+"""The changes that each event makes to the state of a run; the machine decides the next step."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def list_awaited_steps(state: RunState) -> tuple[Step, ...]:
     return (*((Step.PRODUCE,) if is_missing else ()), *((Step.PREPARE,) if state.unprepared_rules else ()))
 
 
-def _list_still_awaited(state: RunState, completed: Step) -> tuple[Step, ...]:
+def _list_remaining_steps(state: RunState, completed: Step) -> tuple[Step, ...]:
     return tuple(step for step in state.progress.awaited if step is not completed)
 
 
@@ -88,14 +88,14 @@ def _create_plan(payload: PlanCreated, state: RunState) -> Changes:
 
 @compute_changes.register
 def _create_artifact(payload: ArtifactCreated, state: RunState) -> Changes:
-    return {"awaited": _list_still_awaited(state, Step.PRODUCE), **_record_edit(payload, state)}
+    return {"awaited": _list_remaining_steps(state, Step.PRODUCE), **_record_edit(payload, state)}
 
 
 @compute_changes.register
 def _prepare_checks(payload: ChecksPrepared, state: RunState) -> Changes:
     earlier = state.prepared_checks.checks if state.prepared_checks else ()
     checks = PreparedChecks(checks=(*earlier, *payload.checks))
-    return {"awaited": _list_still_awaited(state, Step.PREPARE), "prepared_checks": checks}
+    return {"awaited": _list_remaining_steps(state, Step.PREPARE), "prepared_checks": checks}
 
 
 def _record_edit(payload: EditPayload, state: RunState) -> Changes:

@@ -110,7 +110,7 @@ def _find_due_note(experiment: Experiment) -> Kind | None:
 
 def _is_hypothesis_due(experiment: Experiment, iteration: int) -> bool:
     """Return whether an edit was made without a hypothesis about it."""
-    return experiment.is_edited and not any(one.iteration == iteration for one in experiment.hypotheses)
+    return experiment.is_edited and not any(hypothesis.iteration == iteration for hypothesis in experiment.hypotheses)
 
 
 @singledispatch

@@ -29,7 +29,7 @@ ANYWHERE = frozenset((Kind.PHASE_ERROR, Kind.STOP_REQUESTED, Kind.STOPPED, Kind.
 
 @dataclass(frozen=True)
 class Command:
-    """What must happen now: a step, a switch of phase, the next iteration, or the end."""
+    """The next thing to do: a step, a switch of phase, the next iteration, or the end."""
 
     kind: Kind
     step: Step | None = None
@@ -70,7 +70,7 @@ def _describe_place(state: RunState) -> str:
 
 
 class Machine(Generic[State]):
-    """What the machines of runs and experiments have in common.
+    """Base class of the machines of runs and experiments.
 
     `transitions` lead to the first of their places that has work to do, or to the last.
     """

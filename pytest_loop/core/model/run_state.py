@@ -20,14 +20,14 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Task(Value):
-    """What the user asked for."""
+    """The request of the user."""
 
     prompt: str
     ideal_result: str = ""
 
 
 class Usage(Value):
-    """What agents reported; unknown is None, never 0."""
+    """Tokens and costs that agents reported; unknown is None, never 0."""
 
     tokens: Annotated[int, Field(ge=0)] | None = None
     cost_usd: Amount | None = None
@@ -156,7 +156,7 @@ class Best(Value):
 
 
 class Setup(Value):
-    """What was decided before the run began; only limits are raised later."""
+    """The decisions from before the run began; only limits are raised later."""
 
     target: Target = Target.ARTIFACT
     artifact: str = ""
@@ -172,7 +172,7 @@ class Setup(Value):
 
 
 class Progress(Value):
-    """What the events have added up to.
+    """The progress of a run, accumulated from its events.
 
     `awaited` are the steps that PRODUCE_PREPARE still waits for. `open_seconds` belong to a step that is not complete:
     one that will be tried again, or one of two that run side by side. `agent_index` is the current agent, which began
@@ -193,7 +193,7 @@ class Progress(Value):
 
 
 class Signals(Value):
-    """What agents and people have said about ending the run, and evidence of tampering since the last evaluation."""
+    """Statements of agents and people about ending the run, and evidence of tampering since the last evaluation."""
 
     exit_signal: bool | None = None
     blocked: Blocked | None = None

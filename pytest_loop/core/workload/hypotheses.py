@@ -17,7 +17,7 @@ PATIENCE = 3
 
 
 class Truth(str, Enum):
-    """What became of a hypothesis."""
+    """The verdict on a hypothesis."""
 
     UNTESTED = "untested"
     CONFIRMED = "confirmed"
@@ -26,7 +26,7 @@ class Truth(str, Enum):
 
 
 class Hypothesis(Value):
-    """What an edit should do: by which mechanism, and to which cases. The one of the baseline predicts nothing."""
+    """The predicted effect of an edit: its mechanism, and the cases it improves; empty for the baseline."""
 
     iteration: int
     theory: str
@@ -37,7 +37,7 @@ class Hypothesis(Value):
 
 
 class Judgement(Value):
-    """What a measurement says about a hypothesis; regressions are named whatever came true."""
+    """The verdict of a measurement on a hypothesis; regressions are listed whatever the verdict is."""
 
     iteration: int
     truth: Truth
@@ -150,7 +150,7 @@ MODES["custom"] = MODES["precision"].model_copy(
 
 
 class OnPlateau(str, Enum):
-    """What to do where nothing improves any more."""
+    """The reaction to a plateau: measurements without improvement."""
 
     ASK = "ask"
     CONTINUE = "continue"
@@ -158,7 +158,7 @@ class OnPlateau(str, Enum):
 
 
 class OnRegression(str, Enum):
-    """What to do where a case became worse; nothing is ever taken back without a word."""
+    """The reaction to cases that became worse; an edit is never reverted silently."""
 
     ASK = "ask"
     ACCEPT = "accept"
@@ -167,7 +167,7 @@ class OnRegression(str, Enum):
 
 
 class Decide(str, Enum):
-    """Who chooses among the options."""
+    """How the edit is chosen among the options."""
 
     ASK = "ask"
     RECOMMENDED = "recommended"
@@ -218,7 +218,7 @@ def count_flat_measurements(measurements: Sequence[Measurement], settled: int = 
 
 
 class Trend(str, Enum):
-    """What an iteration did to the number of passing cases."""
+    """The change of the number of passing cases in an iteration."""
 
     IMPROVED = "Improved"
     DEGRADED = "Degraded"

@@ -126,8 +126,8 @@ def test_secret_in_base64_is_redacted_at_every_alignment(
     text = encode(before + secret.encode() + after).decode()
     redactor = redact(secret, text)
     assert "[API_TOKEN]" in redactor
-    left = redactor.replace("[API_TOKEN]", "")
-    assert len(left) <= 4 * (len(before) + len(after)) // 3 + 6
+    rest = redactor.replace("[API_TOKEN]", "")
+    assert len(rest) <= 4 * (len(before) + len(after)) // 3 + 6
 
 
 @pytest.mark.parametrize("secret", ["12345678abc", "12345678abcd", "12345678abcde"])
