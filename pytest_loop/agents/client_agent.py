@@ -206,7 +206,7 @@ class ClientAgent:
                 f"{self.name} was refused by its model's server (status {failure.status}){reason}"
             )
         if failure.status in _RATE_LIMITED_STATUSES:
-            return RateLimitedError(f"{self.name} has to wait (status {failure.status}){reason}", failure.wait)
+            return RateLimitedError(f"{self.name} has to wait (status {failure.status}){reason}", failure.retry_after)
         if result.exit_code:
             return AgentError(f"{self.name} {describe_exit(result.exit_code)}{reason}")
         return AgentError(f"{self.name} gave no answer of its model{reason}")
@@ -261,9 +261,9 @@ def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport)
 
     Some versions of a client report only the run: then fewer tokens are priced than the session must have used.
     """
-    if preset.cost is None or None in (report.priced, report.tokens, before.priced):
+    if preset.cost is None or None in (report.priced_tokens, report.tokens, before.priced_tokens):
         return preset.cost
-    return "run" if (report.priced or 0) < (report.tokens or 0) + (before.priced or 0) else preset.cost
+    return "run" if (report.priced_tokens or 0) < (report.tokens or 0) + (before.priced_tokens or 0) else preset.cost
 
 
 def _compute_increase(now: Any, before: Any, scope: UsageScope | None) -> Any:

@@ -1,4 +1,4 @@
-"""`replay:FILE` replays the answers of a recorded run; `--loop-record FILE` records one."""
+"""Record the answers of an agent (`--loop-record FILE`), and replay them (`replay:FILE`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WRITE_LOCK = Lock()
 
 
 class ReplayAgent:
-    """Return the recorded answers in their order, each for its step and question.
+    """Return the recorded answers to each step and question in their order.
 
     A resumed run skips the answers of earlier iterations.
     """

@@ -13,7 +13,7 @@ import pytest
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.core.text.wording import format_count
 from pytest_loop.inference.command_candidate import Confidence, Goal
-from pytest_loop.inference.project_context import FILES, Context, extract_context
+from pytest_loop.inference.project_context import FILES, ProjectContext, extract_context
 from pytest_loop.inference.project_files import read_files, read_project
 from pytest_loop.inference.proposal import Proposal, ProposedRule, build_rules, explain_uncertainty, render_rule_file
 from pytest_loop.inference.shape_file import PATH as SHAPE_FILE
@@ -59,7 +59,7 @@ class TaskContext:
     """
 
     task: ParsedTask
-    project: Context = field(default_factory=Context)
+    project: ProjectContext = field(default_factory=ProjectContext)
     unjudged: tuple[ProposedRule, ...] = ()
     proposal: Proposal | None = None
 

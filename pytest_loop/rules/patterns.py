@@ -74,7 +74,7 @@ def find_matches(pattern: str, text: str, *, limit: int = 1, ignore_case: bool =
 def _match_in_subprocess(pattern: str, text: str, limit: int, flags: int, work: str) -> list[Match]:
     """Match in a process that can be killed, where this thread cannot be interrupted."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-I", "-c", _SCRIPT],
             input=json.dumps([pattern, text, limit, flags]),
             capture_output=True,
@@ -84,7 +84,7 @@ def _match_in_subprocess(pattern: str, text: str, limit: int, flags: int, work: 
         )
     except subprocess.TimeoutExpired:
         raise DeadlineError(f"{work} did not end within {DEADLINE_SECONDS:g} s") from None
-    return [Match(*row) for row in json.loads(done.stdout)]
+    return [Match(*row) for row in json.loads(result.stdout)]
 
 
 def _shorten(text: str) -> str:

@@ -22,7 +22,7 @@ from pytest_loop.core.text.redactor import RedactedStream, Redactor
 from pytest_loop.inference.clarity import Confirm
 from pytest_loop.inference.project_context import FILES, extract_context, render_notes
 from pytest_loop.inference.project_files import read_files
-from pytest_loop.inference.reversibility import Workflow
+from pytest_loop.inference.workflow import Workflow
 from pytest_loop.processes import process_marks
 from pytest_loop.run import restore
 from pytest_loop.run.console import Console
