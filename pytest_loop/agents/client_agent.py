@@ -1,4 +1,4 @@
-"""An agent behind a command-line client, called as its preset says."""
+"""Use a command-line client as an agent, called according to its preset."""
 
 from __future__ import annotations
 
@@ -30,25 +30,27 @@ from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Trans
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.processes.child import POLL_INTERVAL, Command, CommandResult, Deadline, Ending
 
-WAITS = (15.0, 30.0, 60.0, 120.0, 240.0)
-_EDITING = ("PRODUCE", "REFINE")
-_REFUSED = (401, 403)
-_RATE_LIMITED = (429, 529)
+RETRY_DELAYS = (15.0, 30.0, 60.0, 120.0, 240.0)
+_EDITING_STEPS = ("PRODUCE", "REFINE")
+_REFUSED_STATUSES = (401, 403)
+_RATE_LIMIT_STATUSES = (429, 529)
 
 
 class ClientAgent:
     """Run a client for every request, in the workspace; only PRODUCE and REFINE may edit.
 
     PRODUCE starts a conversation, which REFINE continues if the client can. A rate-limited client is called again after
-    a wait, as long as the deadline allows. `words` are a model and further arguments.
+    a delay, if the deadline allows it. `words` are a model and further arguments.
     """
 
     is_serial = False
 
-    def __init__(self, preset: Preset, words: str = "", name: str = "", waits: Sequence[float] = WAITS) -> None:
+    def __init__(
+        self, preset: Preset, words: str = "", name: str = "", retry_delays: Sequence[float] = RETRY_DELAYS
+    ) -> None:
         self.name = name or preset.program
         self.preset = preset
-        self.waits = waits
+        self.retry_delays = retry_delays
         try:
             arguments = shlex.split(words)
         except ValueError as error:
@@ -66,19 +68,19 @@ class ClientAgent:
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         deadline = time.monotonic() + watch.timeout
-        waits = iter(self.waits)
+        delays = iter(self.retry_delays)
         while True:
             try:
                 return self._call_client(request, watch, deadline - time.monotonic())
             except RateLimitedError as error:
-                wait = next(waits, None)
-                if wait is None:
+                delay = next(delays, None)
+                if delay is None:
                     raise
-                wait = wait if error.seconds is None else error.seconds
-                if time.monotonic() + wait >= deadline:
+                delay = delay if error.seconds is None else error.seconds
+                if time.monotonic() + delay >= deadline:
                     raise
-                watch.on_output(f"{error}; trying again in {wait:g} s\n".encode())
-                self._pause(wait, watch)
+                watch.on_output(f"{error}; trying again in {delay:g} s\n".encode())
+                self._pause(delay, watch)
 
     def close(self) -> None:
         """Forget all conversations."""
@@ -96,11 +98,11 @@ class ClientAgent:
             raise watch.make_error(self.name, ending)
 
     def _call_client(self, request: AgentRequest, watch: Watch, seconds: float) -> AgentReply:
-        """Call the client once; after an error other than a rate limit, the conversation is not continued."""
+        """Call the client once; after an error other than a rate limit, REFINE starts a new conversation."""
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             call = self._prepare_call(request, Path(folder))
             try:
-                return self._make_reply(call, self._run(call, watch, seconds), watch)
+                return self._make_reply(call, self._run_client(call, watch, seconds), watch)
             except RateLimitedError:
                 raise
             except AgentError:
@@ -120,7 +122,7 @@ class ClientAgent:
             schema = make_strict(schema)
         return _Call(request, folder, session, is_resumed, schema, read_content(request.artifact))
 
-    def _run(self, call: _Call, watch: Watch, seconds: float) -> CommandResult:
+    def _run_client(self, call: _Call, watch: Watch, seconds: float) -> CommandResult:
         request, prompt = call.request, call.request.prompt.encode("utf-8", "replace")
         is_file = self.preset.prompt == "file"
         if is_file:
@@ -129,7 +131,7 @@ class ClientAgent:
             call.get_file("schema_file").write_text(json.dumps(call.schema), encoding="utf-8")
         output = OutputFilter(watch.on_output)
         command = Command(
-            self._make_words(call),
+            self._build_command_line(call),
             request.workspace,
             max(seconds, POLL_INTERVAL),
             None if self.preset.is_silent else watch.silence,
@@ -144,7 +146,7 @@ class ClientAgent:
     def _get_mode(self, call: _Call) -> Mode:
         return self.preset.edit if call.is_edit else self.preset.read_only
 
-    def _make_words(self, call: _Call) -> list[str]:
+    def _build_command_line(self, call: _Call) -> list[str]:
         preset = self.preset
         words: Words = (preset.resume or ()) if call.is_resumed else preset.start
         words += preset.arguments + self._get_mode(call).arguments
@@ -196,11 +198,11 @@ class ClientAgent:
     def _make_error(self, failure: Failure, result: CommandResult) -> AgentError:
         message = shorten(failure.message or result.stderr.strip().rpartition("\n")[2], 300)
         reason = f": {message}" if message else ""
-        if failure.status in _REFUSED:
+        if failure.status in _REFUSED_STATUSES:
             return AgentUnavailableError(
                 f"{self.name} was refused by its model's server (status {failure.status}){reason}"
             )
-        if failure.status in _RATE_LIMITED:
+        if failure.status in _RATE_LIMIT_STATUSES:
             return RateLimitedError(f"{self.name} has to wait (status {failure.status}){reason}", failure.retry_after)
         if result.exit_code:
             return AgentError(f"{self.name} {describe_exit(result.exit_code)}{reason}")
@@ -220,7 +222,7 @@ class _Call:
 
     @property
     def is_edit(self) -> bool:
-        return self.request.step in _EDITING
+        return self.request.step in _EDITING_STEPS
 
     def get_file(self, name: str) -> Path:
         return self.folder / name
@@ -243,7 +245,7 @@ def _is_git(folder: Path) -> bool:
 
 
 def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: CommandResult) -> Failure | None:
-    """Return what went wrong, if anything: without tokens no model has answered, whatever the exit code says."""
+    """Return the failure of a call, or None; without tokens no model has answered, even with exit code 0."""
     if report.failure is not None:
         return report.failure
     if usage["tokens"] == 0:
@@ -252,14 +254,14 @@ def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: Comman
 
 
 def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport) -> Scope | None:
-    """Return what the cost counts: some versions of a client price one run, and then fewer tokens have a price."""
+    """Return whether the cost counts a run or the session: with a price per run, fewer tokens have a price."""
     if preset.cost is None or None in (report.priced_tokens, report.tokens, before.priced_tokens):
         return preset.cost
     return "run" if (report.priced_tokens or 0) < (report.tokens or 0) + (before.priced_tokens or 0) else preset.cost
 
 
 def _compute_increase(now: Any, before: Any, scope: Scope | None) -> Any:
-    """Return what this run added to a number; one that fell did not count the whole session."""
+    """Return the part of a number that belongs to this run; a number that fell does not count the whole session."""
     if scope is None or now is None:
         return None
     return now if scope == "run" or before is None or now < before else now - before
