@@ -1,4 +1,4 @@
-"""An agent that runs a command-line client as described by its preset."""
+"""Use a command-line client as an agent, called according to its preset."""
 
 from __future__ import annotations
 
@@ -31,27 +31,31 @@ from pytest_loop.core.text.lengths import shorten
 from pytest_loop.processes.child import POLL_INTERVAL, Command, CommandResult, Deadline, Ending
 
 # Seconds before each retry of a rate-limited client that does not say how long to wait.
-RETRY_WAITS = (15.0, 30.0, 60.0, 120.0, 240.0)
+RETRY_DELAYS = (15.0, 30.0, 60.0, 120.0, 240.0)
 _EDITING_STEPS = ("PRODUCE", "REFINE")
 _REFUSED_STATUSES = (401, 403)
-_RATE_LIMITED_STATUSES = (429, 529)
+_RATE_LIMIT_STATUSES = (429, 529)
 
 
 class ClientAgent:
     """Run a client in the workspace for every request; only PRODUCE and REFINE may edit.
 
     PRODUCE starts a conversation, and REFINE continues it if the client can. A rate-limited client is called again
-    after a wait if the deadline allows. `model_and_arguments` is `[MODEL] [ARGUMENT ...]`.
+    after a delay if the deadline allows. `model_and_arguments` is `[MODEL] [ARGUMENT ...]`.
     """
 
     is_serial = False
 
     def __init__(
-        self, preset: Preset, model_and_arguments: str = "", name: str = "", waits: Sequence[float] = RETRY_WAITS
+        self,
+        preset: Preset,
+        model_and_arguments: str = "",
+        name: str = "",
+        retry_delays: Sequence[float] = RETRY_DELAYS,
     ) -> None:
         self.name = name or preset.program
         self.preset = preset
-        self.waits = waits
+        self.retry_delays = retry_delays
         try:
             arguments = shlex.split(model_and_arguments)
         except ValueError as error:
@@ -71,19 +75,19 @@ class ClientAgent:
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         deadline = time.monotonic() + watch.timeout
-        waits = iter(self.waits)
+        delays = iter(self.retry_delays)
         while True:
             try:
                 return self._call_client(request, watch, deadline - time.monotonic())
             except RateLimitedError as error:
-                wait = next(waits, None)
-                if wait is None:
+                delay = next(delays, None)
+                if delay is None:
                     raise
-                wait = wait if error.seconds is None else error.seconds
-                if time.monotonic() + wait >= deadline:
+                delay = delay if error.seconds is None else error.seconds
+                if time.monotonic() + delay >= deadline:
                     raise
-                watch.on_output(f"{error}; trying again in {wait:g} s\n".encode())
-                self._pause(wait, watch)
+                watch.on_output(f"{error}; trying again in {delay:g} s\n".encode())
+                self._pause(delay, watch)
 
     def close(self) -> None:
         """Forget all conversations."""
@@ -101,11 +105,11 @@ class ClientAgent:
             raise watch.make_error(self.name, ending)
 
     def _call_client(self, request: AgentRequest, watch: Watch, seconds: float) -> AgentReply:
-        """Call the client once; forget the conversation after an error other than a rate limit."""
+        """Call the client once; after an error other than a rate limit, REFINE starts a new conversation."""
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             call = self._prepare_call(request, Path(folder))
             try:
-                return self._make_reply(call, self._run(call, watch, seconds), watch)
+                return self._make_reply(call, self._run_client(call, watch, seconds), watch)
             except RateLimitedError:
                 raise
             except AgentError:
@@ -125,7 +129,7 @@ class ClientAgent:
             schema = make_strict(schema)
         return _Call(request, folder, session, is_resumed, schema, read_content(request.artifact))
 
-    def _run(self, call: _Call, watch: Watch, seconds: float) -> CommandResult:
+    def _run_client(self, call: _Call, watch: Watch, seconds: float) -> CommandResult:
         request, prompt = call.request, call.request.prompt.encode("utf-8", "replace")
         is_file = self.preset.prompt == "file"
         if is_file:
@@ -134,7 +138,7 @@ class ClientAgent:
             call.get_path("schema_file").write_text(json.dumps(call.schema), encoding="utf-8")
         output = OutputFilter(watch.on_output)
         command = Command(
-            self._make_words(call),
+            self._build_command_line(call),
             request.workspace,
             max(seconds, POLL_INTERVAL),
             None if self.preset.is_silent else watch.silence,
@@ -149,7 +153,7 @@ class ClientAgent:
     def _get_mode(self, call: _Call) -> AccessMode:
         return self.preset.edit if call.is_edit else self.preset.read_only
 
-    def _make_words(self, call: _Call) -> list[str]:
+    def _build_command_line(self, call: _Call) -> list[str]:
         preset = self.preset
         words: Arguments = (preset.resume or ()) if call.is_resumed else preset.start
         words += preset.arguments + self._get_mode(call).arguments
@@ -205,7 +209,7 @@ class ClientAgent:
             return AgentUnavailableError(
                 f"{self.name} was refused by its model's server (status {failure.status}){reason}"
             )
-        if failure.status in _RATE_LIMITED_STATUSES:
+        if failure.status in _RATE_LIMIT_STATUSES:
             return RateLimitedError(f"{self.name} has to wait (status {failure.status}){reason}", failure.retry_after)
         if result.exit_code:
             return AgentError(f"{self.name} {describe_exit(result.exit_code)}{reason}")
@@ -248,7 +252,7 @@ def _is_in_git(folder: Path) -> bool:
 
 
 def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: CommandResult) -> Failure | None:
-    """Return the failure of a call, if any; 0 tokens mean that no model answered, even if the exit code is 0."""
+    """Return the failure of a call, or None; without tokens no model has answered, even with exit code 0."""
     if report.failure is not None:
         return report.failure
     if usage["tokens"] == 0:
@@ -267,7 +271,7 @@ def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport)
 
 
 def _compute_increase(now: Any, before: Any, scope: UsageScope | None) -> Any:
-    """Return the part of a reported number that belongs to this run; a number that fell is not of the session."""
+    """Return the part of a number that belongs to this run; a number that fell does not count the whole session."""
     if scope is None or now is None:
         return None
     return now if scope == "run" or before is None or now < before else now - before

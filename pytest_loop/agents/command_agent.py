@@ -50,7 +50,7 @@ class CommandAgent:
         before = read_content(request.artifact)
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             prompt_file, output_file = Path(folder) / "prompt.md", Path(folder) / "answer"
-            result = self._run(request, watch, prompt_file, output_file)
+            result = self._run_command(request, watch, prompt_file, output_file)
             if result.exit_code:
                 error = self._make_error(result)
                 if read_content(request.artifact) == before:
@@ -62,7 +62,7 @@ class CommandAgent:
     def close(self) -> None:
         """Do nothing: no state outlives an answer."""
 
-    def _run(self, request: AgentRequest, watch: Watch, prompt_file: Path, output_file: Path) -> CommandResult:
+    def _run_command(self, request: AgentRequest, watch: Watch, prompt_file: Path, output_file: Path) -> CommandResult:
         prompt = request.prompt.encode("utf-8", "replace")
         if "prompt_file" in self._placeholders:
             prompt_file.write_bytes(prompt)

@@ -22,15 +22,15 @@ class OutputFilter:
         *lines, rest = (self._rest + data).split(b"\n")
         self._rest = rest if len(rest) <= MAX_LINE_BYTES else b"{"  # too long to show: dropped as invalid JSON
         for line in lines:
-            self._show(line)
+            self._show_line(line)
 
     def end(self) -> None:
         """Show a last line without a line break."""
         rest, self._rest = self._rest, b""
         if rest:
-            self._show(rest)
+            self._show_line(rest)
 
-    def _show(self, line: bytes) -> None:
+    def _show_line(self, line: bytes) -> None:
         if not line.lstrip().startswith(b"{"):
             self._on_output(line + b"\n")
             return

@@ -1,4 +1,4 @@
-"""How ready a draft is: how clear it is, what kind of work it is, and how hard to undo."""
+"""Assess the readiness of a draft: its clarity, its kind of work, and how hard it is to undo."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from pytest_loop.core.model.run_state import RunState, State
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import LoopError
-from pytest_loop.inference.clarity import Confirm
+from pytest_loop.inference.gates import Confirm
 from pytest_loop.inference.task_phrases import Route, parse_task
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run import worktree

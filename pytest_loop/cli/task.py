@@ -91,7 +91,7 @@ class TaskContext:
 
     @property
     def origins(self) -> dict[str, str]:
-        """Where each rule came from, by its id."""
+        """The sources of each rule by its id."""
         return {str(rule.entry["id"]): ", ".join(map(str, rule.sources)) or "the task" for rule in self._rules}
 
     def drop_project_rules(self) -> TaskContext:

@@ -88,7 +88,7 @@ def _write_output(data: bytes) -> None:
 
 @dataclass
 class Watcher:
-    """Watches the files of a project, and judges them with a session.
+    """Watch the files of a project, and evaluate them with a session.
 
     Files that the session writes itself are ignored: a path that changes during two sessions in a row, until it changes
     between sessions. `score` is the hook that may replace the score.

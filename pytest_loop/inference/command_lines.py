@@ -182,6 +182,6 @@ def normalize_command(command: str, whole_suite: Collection[str] = ()) -> tuple[
     )
 
 
-def is_part(narrow: Sequence[str], wide: Sequence[str]) -> bool:
+def is_part_of(narrow: Sequence[str], wide: Sequence[str]) -> bool:
     """Return whether a normalized command verifies only a part of another one."""
     return len(narrow) > len(wide) and tuple(narrow[: len(wide)]) == tuple(wide)

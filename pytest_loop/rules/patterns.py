@@ -24,7 +24,7 @@ print(json.dumps([[m.start(), m.end(), (m[1] or "") if m.re.groups else m[0]] fo
 
 
 class Match(NamedTuple):
-    """Where a pattern matched, and the text of its first group, or of the match if it has none."""
+    """The span of a match, and the text of its first group, or the whole match without groups."""
 
     start: int
     end: int

@@ -11,11 +11,11 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Opinion
 from pytest_loop.core.workload.analysis import OPTION_COUNT
 from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
-from pytest_loop.inference.clarity import (
+from pytest_loop.inference.clarity import Shape
+from pytest_loop.inference.gates import (
     Confirm,
     Gate,
     GateDecision,
-    Shape,
     decide_gate,
     render_iteration_question,
     render_success_question,

@@ -19,7 +19,7 @@ from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.text.redactor import RedactedStream, Redactor
-from pytest_loop.inference.clarity import Confirm
+from pytest_loop.inference.gates import Confirm
 from pytest_loop.inference.project_context import FILES, extract_context, render_notes
 from pytest_loop.inference.project_files import read_files
 from pytest_loop.inference.workflow import Workflow

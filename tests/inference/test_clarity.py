@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.inference.clarity import (
-    Clarity,
+from pytest_loop.inference.clarity import Clarity, Draft, DraftRule, Point, Shape, find_strictest_shape, score_clarity
+from pytest_loop.inference.gates import (
     Confirm,
-    Draft,
-    DraftRule,
     Gate,
     GateDecision,
-    Point,
-    Shape,
     decide_gate,
-    find_strictest_shape,
     render_iteration_question,
     render_success_question,
-    score_clarity,
 )
 from pytest_loop.inference.reversibility import UndoEffort, assess_reversibility, find_open_pre_checks
 from pytest_loop.inference.workflow import Workflow, classify_workflow
