@@ -131,15 +131,13 @@ def collect_rules(session: Session, artifact: Path) -> SessionPlan:
     """Return the rules that a session collects, if any; raises `StateError` if a rule file cannot be read."""
     try:
         order = SessionOrder(artifact=str(artifact), phase=Phase.B)
-        judgement = session.evaluate(order, "--collect-only", "-q")
+        result = session.evaluate(order, "--collect-only", "-q")
     except SessionError as error:
         raise StateError(f"the rules cannot be collected: {error}") from None
-    problems = [text for path, text in judgement.problems.items() if path.endswith(tuple(FORMATS))]
+    problems = [text for path, text in result.problems.items() if path.endswith(tuple(FORMATS))]
     if problems:
         raise StateError("the rules cannot be collected:\n" + "\n".join(problems))
-    plan = add_module_rules(
-        judgement.plan or SessionPlan(), (path for path in judgement.problems if path.endswith(".py"))
-    )
+    plan = add_module_rules(result.plan or SessionPlan(), (path for path in result.problems if path.endswith(".py")))
     return plan if any(criteria.rules for criteria in plan.criteria) else SessionPlan()
 
 

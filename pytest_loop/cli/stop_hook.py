@@ -137,11 +137,11 @@ class StopHook:
     def _find_reason(self) -> str:
         """Return why the agent may not stop: by the rules first, then by the state file that it keeps itself."""
         agent_state = self._read_agent_state()
-        judgement = self._run_session()
-        problems = [text for path, text in judgement.problems.items() if path.endswith(tuple(FORMATS))]
+        result = self._run_session()
+        problems = [text for path, text in result.problems.items() if path.endswith(tuple(FORMATS))]
         score = self.config.hook.pytest_loop_score
-        criteria, assessment = assess_session(judgement, self.settings.judging.threshold, score)
-        if criteria.rules and (reason := self._find_objection(criteria, assessment, judgement)):
+        criteria, assessment = assess_session(result, self.settings.judging.threshold, score)
+        if criteria.rules and (reason := self._find_objection(criteria, assessment, result)):
             return reason
         if not agent_state.may_stop:
             return f"The loop in {_AGENT_STATE} is not done: {agent_state.reason}"
@@ -183,19 +183,19 @@ class StopHook:
         )
         too_late = f"the rules were not judged within {timeout:g} s (loop_gate_timeout)"
         try:
-            judgement = session.evaluate(order)
+            result = session.evaluate(order)
         except SessionError as error:
             raise AllowedError(too_late if f"({Ending.DEADLINE.value})" in str(error) else str(error)) from None
         finally:
             if judge:
                 judge.close()
-        if judgement.ending == Ending.DEADLINE.value:
+        if result.ending == Ending.DEADLINE.value:
             raise AllowedError(too_late)
-        return judgement
+        return result
 
-    def _find_objection(self, criteria: RunCriteria, assessment: Assessment, judgement: SessionResult) -> str:
+    def _find_objection(self, criteria: RunCriteria, assessment: Assessment, result: SessionResult) -> str:
         """Return what the rules object to, empty if they pass."""
-        if judgement.exit_status is not None and not (judgement.canaries and all(judgement.canaries)):
+        if result.exit_status is not None and not (result.canaries and all(result.canaries)):
             return "A test that must fail did not fail: something patches pytest, and nothing can be judged. Undo that."
         if not assessment.is_reached:
             return self._render_failure(criteria, assessment)

@@ -28,9 +28,10 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 @dataclass
 class Evaluator:
-    """Judges the current files; `add_cost` receives what the judge costs.
+    """Evaluate the current files in a session.
 
-    `judgement` is the report of the last session. `manifest` is the workload of an experiment.
+    `add_cost` receives the judge's costs. `session_result` is that of the last session. `manifest` is the path of an
+    experiment's manifest.
     """
 
     context: RunContext
@@ -38,15 +39,15 @@ class Evaluator:
     should_continue: Callable[[], bool]
     add_cost: Callable[[str, Usage], None]
     manifest: str = ""
-    judgement: SessionResult = field(default_factory=SessionResult)
+    session_result: SessionResult = field(default_factory=SessionResult)
 
     def evaluate(self) -> Assessment:
-        """Judge by the rules; files are also checked for tampering."""
+        """Evaluate the rules; check the files of a project for tampering too."""
         project = self.context.project
         return self.evaluate_rules() if project is None else self._evaluate_project(project)
 
     def evaluate_rules(self) -> Assessment:
-        """Judge by the rules alone."""
+        """Evaluate only the rules."""
         project = self.context.project
         return self._judge(project.digest if project else self.context.artifact.compute_hash())
 
@@ -76,9 +77,9 @@ class Evaluator:
         return before.artifact_sha256 == evaluation.artifact_sha256 and evaluation.score > before.score
 
     def _judge(self, artifact_hash: str) -> Assessment:
-        """Run one session; a success that rests on reused results is judged again without them."""
+        """Run one session; repeat it without reused results if it passes with them."""
         evaluation = self._run_session(artifact_hash, reuse=not self.context.settings.judging.no_reuse)
-        if evaluation.passed and self.judgement.has_reused_evidence:
+        if evaluation.passed and self.session_result.has_reused_evidence:
             return self._run_session(artifact_hash, reuse=False)
         return evaluation
 
@@ -87,20 +88,22 @@ class Evaluator:
         judge = self._make_judge()
         service = JudgeService(judge.answer, judge.dismiss) if judge else None
         try:
-            judgement = self.judgement = self.context.session.evaluate(self._build_order(service, reuse))
+            session_result = self.session_result = self.context.session.evaluate(self._build_order(service, reuse))
         finally:
             if judge and service:
                 service.close()
                 if judge.was_asked:
                     self.add_cost(judge.agent.name, judge.usage)
         modules = [rule for rule in state.criteria.get_active_rules(state.phase) if is_module_rule(rule)]
-        reported = judgement.group_by_rule() | {rule.key: judgement.find_module_evidence(rule.id) for rule in modules}
-        missing = judgement.make_missing_evidence()
+        evidence = session_result.group_by_rule() | {
+            rule.key: session_result.find_module_evidence(rule.id) for rule in modules
+        }
+        missing = session_result.make_missing_evidence()
         score_hook = self.context.hook.pytest_loop_score
-        return assess(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, score_hook)
+        return assess(state.criteria, state.phase, evidence, artifact_hash, state.evaluation, missing, score_hook)
 
     def _save_checkpoint(self, project: SealedFiles) -> None:
-        """Save the files as they are judged; a repository that accepts no checkpoint does not stop the run."""
+        """Save the files before the evaluation; without a checkpoint in git, the run continues."""
         iteration = self.state.iteration
         project.save_checkpoint(iteration)
         if self.context.checkpoints:
@@ -111,10 +114,10 @@ class Evaluator:
 
     def _find_tampering(self, project: SealedFiles) -> Iterator[SealFinding]:
         """Yield evidence of tampering in the files and the session, beside edits of sealed files."""
-        seal, judgement = self.state.setup.seal or Seal(), self.judgement
-        if judgement.exit_status is not None and not (judgement.canaries and all(judgement.canaries)):
+        seal, session_result = self.state.setup.seal or Seal(), self.session_result
+        if session_result.exit_status is not None and not (session_result.canaries and all(session_result.canaries)):
             yield SealFinding(kind="canary", rule="the canary", detail="a test that must fail did not fail")
-        new = sorted(judgement.plugins - set(seal.plugins))
+        new = sorted(session_result.plugins - set(seal.plugins))
         if new:
             yield SealFinding(kind="plugin", rule="plugins", detail=f"there are new ones: {', '.join(new[:3])}")
         if hash_site_files() != seal.site:

@@ -8,7 +8,7 @@ from enum import Enum
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.experiment_payloads import MeasurementDone, RegressionDetected
 from pytest_loop.core.events.run_payloads import CritiqueDone, Payload
-from pytest_loop.core.model.run_state import HASH_SHOWN, RunState
+from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, RunState
 from pytest_loop.core.reporting.iteration_records import IterationRecord, build_analysis
 from pytest_loop.core.text.lengths import shorten
 
@@ -57,7 +57,7 @@ def _summarize_payload(payload: Payload) -> str:
         value = getattr(payload, name, None)
         if value not in (None, ""):
             text = str(value.value if isinstance(value, Enum) else value)
-            text = text[:HASH_SHOWN] if name == "artifact_hash" else text
+            text = text[:SHORT_HASH_LENGTH] if name == "artifact_hash" else text
             parts.append(f"{name}={shorten(text, 80)}")
     if isinstance(payload, CritiqueDone) and payload.issues:
         parts.append(f"issues={len(payload.issues)}")

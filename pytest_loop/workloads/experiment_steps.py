@@ -121,14 +121,16 @@ class ExperimentStep:
         """Run all cases in one session; messages about held-out cases are not recorded."""
         evaluator = self.context.make_evaluator(self.experiment.manifest)
         evaluation = evaluator.evaluate()
-        results = tuple(self._read_result(case, evaluator.judgement) for case in self.experiment.cases)
+        results = tuple(self._read_result(case, evaluator.session_result) for case in self.experiment.cases)
         measurement = Measurement(iteration=iteration, results=results)
         metrics = str(measurement.exclude_cases(self.experiment.hidden))
         return MeasurementDone(**dict(evaluation), measurement=measurement, metrics=metrics)
 
-    def _read_result(self, case: str, judgement: SessionResult) -> CaseResult:
+    def _read_result(self, case: str, session_result: SessionResult) -> CaseResult:
         nodeid = f"{self.experiment.manifest}::{case}"
-        result = read_case_result(case, judgement.evidence.get(nodeid) or judgement.make_missing_evidence(nodeid))
+        result = read_case_result(
+            case, session_result.evidence.get(nodeid) or session_result.make_missing_evidence(nodeid)
+        )
         if case in self.experiment.hidden:
             return CaseResult(id=case, outcome=result.outcome, seconds=result.seconds)
         return result

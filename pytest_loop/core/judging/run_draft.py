@@ -15,7 +15,7 @@ from pytest_loop.core.text.wording import limit_lines
 MIN_PLAN_STEPS = 3
 MAX_PLAN_STEPS = 5
 MAX_STEP_LENGTH = 200
-_NAMES_SHOWN = 3
+_MAX_NAMES = 3
 _CATEGORY = re.compile(r"(?:.*::)?([ab]\.[^.\s]+)\.[^\s]+", re.IGNORECASE)
 
 
@@ -112,4 +112,4 @@ def _format_step(group: str, rules: list[Rule]) -> str:
 
 
 def _join_some(names: Sequence[str], separator: str) -> str:
-    return separator.join(limit_lines(names, _NAMES_SHOWN, "{} more"))
+    return separator.join(limit_lines(names, _MAX_NAMES, "{} more"))

@@ -11,7 +11,7 @@ from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.vocabulary import Opinion, Place, Status, Step, Target
 
-HASH_SHOWN = 8
+SHORT_HASH_LENGTH = 8
 State = TypeVar("State", bound="RunState")
 
 # Counts and limits are whole numbers: neither "600", nor 600.5, nor true.

@@ -19,7 +19,7 @@ from pytest_loop.core.events.run_payloads import (
 from pytest_loop.core.machine.breakers import count_repetitions, is_undone
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.machine.stop_reasons import find_row
-from pytest_loop.core.model.run_state import HASH_SHOWN, Attempt, RunState
+from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, Attempt, RunState
 from pytest_loop.core.model.vocabulary import Reason, parse_reason
 from pytest_loop.core.reporting.closing_verdict import build_verdict
 from pytest_loop.core.text.lengths import shorten
@@ -46,7 +46,7 @@ def get_artifact_status(state: RunState) -> ArtifactStatus:
         return ArtifactStatus.NOT_CREATED
     if state.evaluation is None:
         return ArtifactStatus.UNEVALUATED
-    if state.evaluation.artifact_hash != state.progress.artifact_hash[:HASH_SHOWN]:
+    if state.evaluation.artifact_hash != state.progress.artifact_hash[:SHORT_HASH_LENGTH]:
         return ArtifactStatus.STALE
     return ArtifactStatus.EVALUATED
 
