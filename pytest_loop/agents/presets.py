@@ -1,4 +1,4 @@
-"""Presets: how the clients of well-known agents are called, as data in `presets.json`."""
+"""Load the presets of well-known clients from `presets.json`."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Store:
             return ""
 
     def set_current_run(self, state: RunState) -> None:
-        """Let the pointer name a run."""
+        """Set the pointer to a run."""
         disk.make_folder(self.root)
         with lock_folder(self.root):
             self._write_pointer(state)
@@ -133,7 +133,7 @@ class Store:
         disk.write_atomically(self.pointer, json.dumps(data).encode() + b"\n")
 
     def clear_current_run(self, state: RunState) -> None:
-        """Let the pointer name another active run instead of a finished one, or delete it."""
+        """Set the pointer to another active run instead of a finished one, or delete it."""
         if self._read_pointer() != state.task_alias:
             return
         with lock_folder(self.root):

@@ -1,4 +1,4 @@
-"""Workers of xdist in sessions of a run: patches of execnet that change how they start."""
+"""Patch execnet to change how workers of xdist start in the sessions of a run."""
 
 from __future__ import annotations
 
