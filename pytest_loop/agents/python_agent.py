@@ -83,13 +83,15 @@ class PythonAgent:
         """Return the answer of the function; after any other error, end the process (the next request starts one)."""
         deadline = child.Deadline(watch.timeout, watch.silence, watch.should_continue)
         try:
-            return self._parse(server.ask(_encode_request(request), deadline, watch.on_output), server, watch)
+            return self._parse_answer(server.ask(_encode_request(request), deadline, watch.on_output), server, watch)
         except BaseException:
             self._server = None
             server.end()
             raise
 
-    def _parse(self, answer: bytes | child.Ending, server: _ServerProcess, watch: Watch) -> AgentReply | AgentError:
+    def _parse_answer(
+        self, answer: bytes | child.Ending, server: _ServerProcess, watch: Watch
+    ) -> AgentReply | AgentError:
         if isinstance(answer, child.Ending):
             raise watch.make_error(self.name, answer)
         if len(answer) > _MAX_LINE_BYTES:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from pytest_loop.cli.session_arguments import build_judging_arguments, find_artifact
+from pytest_loop.cli.session_arguments import build_judging_arguments, resolve_artifact
 from pytest_loop.cli.task import TaskContext, check_measurable, infer_rules
 from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria
 from pytest_loop.core.model.rules import TESTS_SOURCE, Criteria, Phase, SessionPlan
@@ -107,7 +107,7 @@ def make_draft(settings: Settings, context: TaskContext, files: RunFiles, sessio
 
     Raises `NothingToJudgeError` without rules, and `UnclearError` for a task that cannot be measured.
     """
-    artifact = find_artifact(settings) or files.artifact
+    artifact = resolve_artifact(settings) or files.artifact
     session = sessions.make(build_judging_arguments(settings), time.time())
     plan = collect_rules(session, artifact)
     has_tests_only = all(criteria.source == TESTS_SOURCE for criteria in plan.criteria)

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_loop.cli.session_arguments import build_judging_arguments, find_artifact
+from pytest_loop.cli.session_arguments import build_judging_arguments, resolve_artifact
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.model import stop_message
 from pytest_loop.core.model.evaluation import Assessment
@@ -162,7 +162,7 @@ class StopHook:
 
     def _run_session(self) -> SessionResult:
         settings, timeout = self.settings, self.settings.commands.gate_timeout
-        artifact = find_artifact(settings)
+        artifact = resolve_artifact(settings)
         is_warm = DirectLauncher.is_possible and settings.judging.session != "cold"
         session = SubprocessSession(
             build_judging_arguments(settings),

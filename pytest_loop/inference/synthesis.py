@@ -173,7 +173,7 @@ class _Inference:
         )
 
     def _find_purposes(self) -> tuple[tuple[Purpose, ...], tuple[str, ...]]:
-        """Return what has to be verified, with reasons; regression gates and demands for CI add all that CI does."""
+        """Return the purposes to verify, with reasons; regression gates and demands for CI add those of CI."""
         text = " ".join(self.task.text.split())
         words = self.intent.matched_words
         quoted = words if words.lower() in text.lower() else shorten(text, 60)
@@ -208,7 +208,7 @@ class _Inference:
         return self.intent.threshold or configured or DEFAULT_COVERAGE
 
     def _list_doubts(self, choices: Sequence[Choice]) -> Iterator[tuple[Confidence, str]]:
-        """Yield limits of the confidence beyond that of the commands, each with a warning or an empty text."""
+        """Yield upper limits of the confidence, each with a warning or an empty text."""
         if self.intent.is_ambiguous:
             yield Confidence.MEDIUM, ""
         if self._has_unmeasured_completion:

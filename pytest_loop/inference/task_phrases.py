@@ -14,7 +14,7 @@ MAX_ITERATIONS = 200
 
 
 class Route(str, Enum):
-    """Where a run works: in the terminal, or in a background process that outlives it."""
+    """The process of a run: this one, or a background process that outlives the terminal."""
 
     SESSION = "session"
     BACKGROUND = "background"

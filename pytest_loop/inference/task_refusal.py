@@ -41,7 +41,7 @@ _FIXABLE = {Purpose.LINT: "lint", Purpose.TYPES: "the type errors", Purpose.BUIL
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a task cannot be started, and three similar tasks that can."""
+    """The refusal of a task: what is missing in it, and three similar tasks that can be started."""
 
     task: str
     missing: tuple[str, ...]

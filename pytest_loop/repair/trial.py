@@ -30,7 +30,7 @@ _MAX_BATCH = 16
 
 @dataclass
 class CandidateTrial:
-    """What all trials share: `targets` are the tests to turn green, `guards` those that must still pass.
+    """Run trials of candidates: `targets` are the tests to turn green, `guards` those that must still pass.
 
     Tests are numbered by their place in the collection.
     """

@@ -27,7 +27,7 @@ from pytest_loop.settings.session_settings import is_given, read_group
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line and the ini file say, and where pytest was called.
+    """The settings of the command line and the ini file, and the folder where pytest was called.
 
     `flags` are the flags on the command line, `paths` its positional arguments, `folder` the folder of the call.
     """

@@ -51,7 +51,7 @@ class Lock:
         with disk.translate_errors("lock", self.path):
             descriptor = disk.open_regular_file(self.path, os.O_RDWR | os.O_CREAT)
             try:
-                # The owner before may have deleted the file after it was opened here.
+                # The previous owner may have deleted the file after it was opened here.
                 is_acquired = _try_flock(descriptor, fcntl.LOCK_EX) and disk.is_same_file(self.path, descriptor)
                 if is_acquired:
                     _write_note(descriptor, {})
@@ -103,7 +103,7 @@ class Lock:
 
 @contextmanager
 def lock_folder(folder: Path, timeout: float = 10 * TIMEOUT) -> Iterator[None]:
-    """Hold a lock on a folder itself, which leaves no file behind."""
+    """Hold a lock on the folder itself, without a lock file."""
     with disk.translate_errors("lock", folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -41,9 +41,9 @@ class GitRepository:
     prefix: str
 
     @classmethod
-    def find(cls, root: Path, deadline: float = TIMEOUT) -> GitRepository:
+    def find(cls, root: Path, timeout: float = TIMEOUT) -> GitRepository:
         """Find the repository of a project; raise `GitError` with the reason if there is none with a worktree."""
-        git = Git.locate(root, deadline)
+        git = Git.locate(root, timeout)
         try:
             is_inside = git.query("rev-parse", "--is-inside-work-tree")
         except GitError as error:

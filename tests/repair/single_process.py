@@ -65,7 +65,8 @@ def run_trials(context: RoundContext) -> list[Mapping[str, object]]:
         trial.make_job(2, ranked[-1:]).work(messages.append)
 
     pytest.main(
-        build_arguments(context.request.pytest_arguments, context.home), plugins=[CollectedTests(work), BriefReports()]
+        build_arguments(context.request.pytest_arguments, context.temp_folder),
+        plugins=[CollectedTests(work), BriefReports()],
     )
     return messages
 

@@ -71,8 +71,8 @@ def list_awaited_steps(state: RunState) -> tuple[Step, ...]:
     return (*((Step.PRODUCE,) if is_missing else ()), *((Step.PREPARE,) if state.unprepared_rules else ()))
 
 
-def _list_remaining_steps(state: RunState, done: Step) -> tuple[Step, ...]:
-    return tuple(step for step in state.progress.awaited if step is not done)
+def _list_remaining_steps(state: RunState, completed: Step) -> tuple[Step, ...]:
+    return tuple(step for step in state.progress.awaited if step is not completed)
 
 
 @singledispatch

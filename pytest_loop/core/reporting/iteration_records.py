@@ -15,10 +15,10 @@ from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.machine.score_trend import (
     DEFAULT_LIMITS,
     Trigger,
+    classify_trajectory,
     compute_last_changes,
     find_best,
     find_direction,
-    find_trajectory,
     is_flat,
 )
 from pytest_loop.core.model.evaluation import Assessment
@@ -194,7 +194,7 @@ def build_analysis(state: RunState, records: Sequence[IterationRecord]) -> dict[
     qualities = [record.quality_score or 0.0 for record in comparable]
     best = _choose_best(comparable)
     final = records[-1] if records else None
-    trajectory = find_trajectory(qualities)
+    trajectory = classify_trajectory(qualities)
     budgets = get_budgets(state)
     return {
         "best_iteration": best.iteration if best else None,

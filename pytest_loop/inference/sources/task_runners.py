@@ -1,4 +1,4 @@
-"""Targets, recipes, tasks, environments and sessions of make, just, mise, tox and nox."""
+"""Find verification commands in the files of task runners: make, just, mise, tox and nox."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ _NOX_SESSION = re.compile(
 
 
 def find_runner_candidates(project: Project) -> Iterator[Candidate]:
-    """Yield the verification commands of all task runners."""
+    """Yield the commands of all task runner files in a project."""
     for names, list_candidates in _RUNNERS.items():
         for path in project.find_by_name(*names):
             yield from list_candidates(project, path)
 
 
-def _build(command: str, purpose: Purpose, source: Source, rank: int, *, is_trivial: bool = False) -> Candidate:
+def _build_candidate(
+    command: str, purpose: Purpose, source: Source, rank: int, *, is_trivial: bool = False
+) -> Candidate:
     folder = get_folder(source.path)
     return Candidate(command, purpose, Layer.MANIFESTS, source, folder, is_trivial=is_trivial, rank=rank)
 
@@ -36,21 +38,23 @@ def _build(command: str, purpose: Purpose, source: Source, rank: int, *, is_triv
 def _list_recipes(project: Project, path: str, runner: str, pattern: re.Pattern[str]) -> Iterator[Candidate]:
     """Yield the recipes of a file; one without commands and dependencies is trivial."""
     recipes: list[tuple[int, re.Match[str], list[str]]] = []
-    is_body = False
+    is_in_body = False
     for number, line in enumerate(project.texts[path].split("\n"), 1):
-        head = pattern.match(line[:MAX_LINE_LENGTH])
-        if head:
-            recipes.append((number, head, []))
-            is_body = True
+        header = pattern.match(line[:MAX_LINE_LENGTH])
+        if header:
+            recipes.append((number, header, []))
+            is_in_body = True
         elif line.strip() and not line[0].isspace():
-            is_body = False
-        elif is_body:
+            is_in_body = False
+        elif is_in_body:
             recipes[-1][2].append(re.sub(r"^\s*[@+-]*", "", line[:MAX_LINE_LENGTH]))
-    for number, head, body in recipes:
-        is_trivial = not head["needs"].strip() and all(step.is_trivial for step in split_steps("\n".join(body)))
-        for name in head["names"].split():
+    for number, header, body in recipes:
+        is_trivial = not header["needs"].strip() and all(step.is_trivial for step in split_steps("\n".join(body)))
+        for name in header["names"].split():
             if purpose := classify_script(name):
-                yield _build(f"{runner} {name}", purpose, Source(path, number), _RECIPE_RANK, is_trivial=is_trivial)
+                yield _build_candidate(
+                    f"{runner} {name}", purpose, Source(path, number), _RECIPE_RANK, is_trivial=is_trivial
+                )
 
 
 def _list_mise_tasks(project: Project, path: str) -> Iterator[Candidate]:
@@ -59,18 +63,18 @@ def _list_mise_tasks(project: Project, path: str) -> Iterator[Candidate]:
             body = "\n".join(collect_strings(get_mapping(task).get("run", task)))
             is_trivial = bool(body) and all(step.is_trivial for step in split_steps(body))
             source = project.locate(path, re.escape(name))
-            yield _build(f"mise run {name}", purpose, source, _RECIPE_RANK, is_trivial=is_trivial)
+            yield _build_candidate(f"mise run {name}", purpose, source, _RECIPE_RANK, is_trivial=is_trivial)
 
 
 def _list_tox_environments(project: Project, path: str) -> Iterator[Candidate]:
     sections = project.data.get(path, {})
     if "testenv" in sections or "tox" in sections:
-        yield _build("tox", Purpose.TEST, project.locate(path, r"^\[(?:testenv|tox)\]"), _TOX_RANK)
+        yield _build_candidate("tox", Purpose.TEST, project.locate(path, r"^\[(?:testenv|tox)\]"), _TOX_RANK)
     for section in sections:
         name = str(section).partition("testenv:")[2]
         if name and (purpose := classify_script(name)):
             source = project.locate(path, re.escape(f"[{section}]"))
-            yield _build(f"tox -e {name}", purpose, source, _ENVIRONMENT_RANK)
+            yield _build_candidate(f"tox -e {name}", purpose, source, _ENVIRONMENT_RANK)
 
 
 def _list_nox_sessions(project: Project, path: str) -> Iterator[Candidate]:
@@ -79,7 +83,7 @@ def _list_nox_sessions(project: Project, path: str) -> Iterator[Candidate]:
         name = declared[1] if declared else session["name"]
         if purpose := classify_script(name):
             line = project.texts[path].count("\n", 0, session.start()) + 1
-            yield _build(f"nox -s {name}", purpose, Source(path, line), _ENVIRONMENT_RANK)
+            yield _build_candidate(f"nox -s {name}", purpose, Source(path, line), _ENVIRONMENT_RANK)
 
 
 _RUNNERS: dict[tuple[str, ...], Callable[[Project, str], Iterator[Candidate]]] = {

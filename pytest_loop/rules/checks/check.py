@@ -1,4 +1,4 @@
-"""The base class of checks, the context they run in, and how one is run."""
+"""Define the base class of checks and the context they run in, and run one check."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Inputs(NamedTuple):
 class Context:
     """Everything that a check may read: artifact, folder of its rule file, project, fixtures.
 
-    `name` is the artifact's name in the rule file, where a run keeps it elsewhere. `ask` puts a question to a judge.
+    `name` is the artifact's name in the rule file, if a run stores it under another one. `ask` asks a judge.
     `is_confirmed` says that a person has confirmed the rule.
     """
 

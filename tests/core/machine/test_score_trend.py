@@ -8,10 +8,10 @@ import pytest
 
 from pytest_loop.core.machine.score_trend import (
     Trajectory,
+    classify_trajectory,
     compute_last_changes,
     find_best,
     find_direction,
-    find_trajectory,
     is_flat,
 )
 
@@ -33,7 +33,7 @@ from pytest_loop.core.machine.score_trend import (
 def test_trajectory_follows_the_majority_of_changes(
     qualities: tuple[float, ...], trajectory: Trajectory | None
 ) -> None:
-    assert find_trajectory(qualities) is trajectory
+    assert classify_trajectory(qualities) is trajectory
 
 
 @pytest.mark.parametrize(

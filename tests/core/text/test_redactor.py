@@ -104,7 +104,7 @@ def test_value_with_undecodable_bytes_is_redacted() -> None:
 
 def test_without_secrets_nothing_changes() -> None:
     assert Redactor({})("anything") == "anything"
-    assert Redactor({}).measure_open_end("anything") == 0
+    assert Redactor({}).measure_partial_secret("anything") == 0
 
 
 # -- how they may look
@@ -197,7 +197,7 @@ def test_all_texts_of_a_value_are_redacted() -> None:
 )
 def test_open_end_is_the_possible_beginning_of_a_secret(text: str, length: int) -> None:
     redactor = Redactor({"A_TOKEN": "first-value"})
-    assert redactor.measure_open_end(text) == length
+    assert redactor.measure_partial_secret(text) == length
 
 
 # -- how fast
