@@ -14,7 +14,7 @@ from pytest_loop.core.events.run_payloads import ArtifactCreated, PlanCreated, R
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Status
-from pytest_loop.inference.clarity import Confirm
+from pytest_loop.inference.gates import Confirm
 from pytest_loop.run.driver import Driver
 from pytest_loop.run.questions import Gates
 from pytest_loop.run.steps import RunSteps
