@@ -1,4 +1,4 @@
-"""Finds the run that a command is about, and describes its state."""
+"""Find the run that a command is about, and describe its state."""
 
 from __future__ import annotations
 

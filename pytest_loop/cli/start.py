@@ -172,7 +172,7 @@ class Start:
         """Start an experiment: the cases of the workload judge, and its manifest names what may be edited."""
         experiment = NewExperiment(self.settings)
         self.runner.check_agents()
-        files = self._reserve_run(experiment.name)
+        files = self._reserve_run(experiment.workload_id)
         try:
             session = self.sessions.make(experiment.build_arguments(), time.time())
             agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
@@ -230,7 +230,7 @@ class Start:
 
     def _begin(self, state: RunState, files: RunFiles, payload: RunStarted) -> tuple[RunState, RunFiles]:
         """Write the first event of a run that this process now owns."""
-        self.store.admit(files, is_new=True, force=self.settings.start.force)
+        self.store.acquire_run(files, is_new=True, force=self.settings.start.force)
         worktree.refuse_overlap(self.store, files, state)
         event = Event.create(state, payload, state.created_at)
         self.store.set_current_run(state)

@@ -1,4 +1,4 @@
-"""Reads the task, what the project says about it, and what can be inferred from both."""
+"""Read the task and the project's context, and infer criteria from both."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def _try_candidates(
         context.make_evaluator().evaluate_rules,
         run.live.write,
     )
-    best, candidates = candidate_round.choose()
+    best, candidates = candidate_round.choose_best()
     for candidate in candidates:
         context.costs.add(candidate.agent.name, candidate.reply.usage)
     return best.reply, tuple(candidate.summarise(is_kept=candidate is best) for candidate in candidates)

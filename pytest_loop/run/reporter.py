@@ -1,4 +1,4 @@
-"""Shows a run while it works: events, questions, its end, and what a build server displays."""
+"""Show a run in progress: events, questions, its end, and the output for build servers."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ MAX_CASES = 40
 MAX_NAMES = 200
 MAX_CASE_LENGTH = 1_500
 MAX_FILE_LENGTH = 60_000
-_DIFFERENT = "The last edit made cases worse. Try a different approach, or mend what it broke."
+_TRY_DIFFERENT_APPROACH = "The last edit made cases worse. Try a different approach, or mend what it broke."
 
 
 def render_compose_prompt(
@@ -35,7 +35,7 @@ def render_compose_prompt(
     mode = MODES[experiment.policy.mode]
     last = experiment.last or Measurement(iteration=0, results=())
     values = {
-        "trouble": shorten(state.error_of(Step.CRITIQUE), 2_000),
+        "trouble": shorten(state.get_error(Step.CRITIQUE), 2_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
@@ -67,7 +67,9 @@ def _join_files(files: Mapping[str, str]) -> str:
 
 def _render_feedback(experiment: Experiment) -> str:
     feedback = experiment.decision.feedback if experiment.decision and not experiment.is_edited else ""
-    return "\n".join(filter(None, (feedback, _DIFFERENT if experiment.regression is OnRegression.DIFFERENT else "")))
+    return "\n".join(
+        filter(None, (feedback, _TRY_DIFFERENT_APPROACH if experiment.regression is OnRegression.DIFFERENT else ""))
+    )
 
 
 def _list_outcomes(experiment: Experiment, last: Measurement) -> Iterator[str]:

@@ -15,7 +15,7 @@ _TRUTHS = {
     Truth.UNTESTED: "Untested",
     Truth.CONFIRMED: "Confirmed",
     Truth.REJECTED: "Rejected",
-    Truth.PARTIALLY: "Partially Confirmed",
+    Truth.PARTIALLY_CONFIRMED: "Partially Confirmed",
 }
 
 
@@ -67,7 +67,7 @@ def _list_summary(history: ExperimentHistory) -> Iterator[str]:
         yield f"- Net: {len(history.final.passing) - len(history.baseline.passing):+d}"
     if history.held_out:
         yield f"- Held out, and seen by no composer: {history.held_out[0]}/{history.held_out[1]} passing"
-    yield f"- Ended: {escape(history.reason or 'not yet')}"
+    yield f"- Ended: {escape(history.stop_reason or 'not yet')}"
     if history.calibration and not history.calibration.passed:
         errors = history.calibration.errors or ("unknown",)
         yield f"- Calibration failed {len(errors)} times, the last time with: {escape(errors[-1])}"

@@ -76,7 +76,7 @@ def _read_score(command: str, data: dict[str, Any]) -> float | None:
 
 
 def _read_remarks(data: dict[str, Any]) -> tuple[Remark, ...]:
-    """Return the critiques as remarks, whatever their form is."""
+    """Return the critiques as remarks; accept a list or one critique, objects or texts."""
     critiques = data.get("critiques") or []
     return tuple(map(_build_remark, critiques if isinstance(critiques, list) else [critiques]))
 

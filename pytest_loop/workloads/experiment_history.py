@@ -27,10 +27,10 @@ from pytest_loop.core.workload.measurement import Measurement
 
 @dataclass
 class ExperimentHistory:
-    """The results of each iteration; the first measurement is the baseline.
+    """The records of an experiment; dictionaries have iterations as keys.
 
-    Held-out cases are not in them: `held_out` counts how many of those pass at the end, and of how many. `settings` are
-    those of the manifest, under its own keys.
+    The first of the `measurements` is the baseline. They do not contain the `hidden` cases: `held_out` is how many of
+    those pass at the end, and their number. `settings` has the keys of the manifest.
     """
 
     settings: dict[str, object] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class ExperimentHistory:
     decisions: dict[int, Decision] = field(default_factory=dict)
     edits: dict[int, Option] = field(default_factory=dict)
     regressions: dict[int, RegressionDetected] = field(default_factory=dict)
-    reason: str = ""
+    stop_reason: str = ""
 
     @property
     def workload_id(self) -> str:
@@ -86,7 +86,7 @@ def _add_event(history: ExperimentHistory, event: Event) -> None:
         case MeasurementDone() as payload:
             _add_measurement(history, payload.measurement)
         case EndPayload() as payload:
-            history.reason = payload.reason or ""
+            history.stop_reason = payload.reason or ""
         case _:
             _add_iteration_event(history, event)
 

@@ -21,7 +21,7 @@ from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.analysis import Analysis, AnalysisContext, Option, apply_edit, review_answer
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
-from pytest_loop.core.workload.hypotheses import RECOMMENDED, Decide, Decision
+from pytest_loop.core.workload.hypotheses import RECOMMENDED, Decision, OptionChoice
 from pytest_loop.core.workload.measurement import CaseResult, Measurement, read_case_result
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError
@@ -216,7 +216,7 @@ class ExperimentStep:
         )
 
     def _decide(self) -> Decision:
-        if self.ask is None or self.experiment.policy.decide is Decide.RECOMMENDED:
+        if self.ask is None or self.experiment.policy.decide is OptionChoice.RECOMMENDED:
             return RECOMMENDED
         return ask_for_option(self.ask)
 

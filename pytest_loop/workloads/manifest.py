@@ -21,10 +21,10 @@ from pytest_loop.rules.syntax import FORMATS, ContentError, read_text
 from pytest_loop.rules.validation_messages import describe_errors
 
 Model = TypeVar("Model", bound=BaseModel)
-NAMES = tuple(f"loop.manifest{suffix}" for suffix in FORMATS)
+MANIFEST_NAMES = tuple(f"loop.manifest{suffix}" for suffix in FORMATS)
 _NO_SHELL = "put it into a script, or say sh -c '...'"
 # At least one of these has to decide whether an output is right.
-_JUDGES = ("evaluateCommand", "reviewCommand", "expectedPaths", "agents")
+_JUDGE_KEYS = ("evaluateCommand", "reviewCommand", "expectedPaths", "agents")
 CASE_PLACEHOLDERS = ("case", "case_name", "case_stem", "case_dir")
 PLACEHOLDERS = (*CASE_PLACEHOLDERS, "output", "expected")
 # A word in braces; doubled braces are literal, as in `awk {{print}}`.
@@ -73,30 +73,30 @@ Command = Annotated[Text, AfterValidator(_check_command)]
 Paths = list[Text]
 
 
-class _Form(BaseModel):
+class _ManifestModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
 
 
-class AgentPrompt(_Form):
+class AgentPrompt(_ManifestModel):
     """A prompt of the workload's own for one of its agents."""
 
     prompt_file: Text = Field(default_factory=str)
 
 
-class Agents(_Form):
+class Agents(_ManifestModel):
     """Who composes fixes, and who reviews outputs."""
 
     composer: AgentPrompt = Field(default_factory=AgentPrompt)
     reviewer: AgentPrompt = Field(default_factory=AgentPrompt)
 
 
-class Manifest(_Form):
+class Manifest(_ManifestModel):
     """A workload: what may be edited, which cases are run, how, and who judges what comes out.
 
     What is left out is empty.
     """
 
-    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": [name]} for name in _JUDGES]})
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": [name]} for name in _JUDGE_KEYS]})
 
     workload_id: Text
     artifact_paths: Annotated[Paths, Field(min_length=1, description="the files that may be edited (globs)")]
@@ -133,7 +133,7 @@ class LoadedManifest:
     """A manifest and its file; its paths are relative to the folder of the file."""
 
     path: Path
-    shown: str
+    display_name: str
     manifest: Manifest
     locate: LineLookup
 
@@ -143,7 +143,7 @@ class LoadedManifest:
 
     def build_problem(self, text: str, *path: str | int) -> Problem:
         """Build a problem with the value at `path` in the file."""
-        return Problem(self.shown, self.locate(path), text)
+        return Problem(self.display_name, self.locate(path), text)
 
 
 def load_manifest(path: Path, root: Path) -> LoadedManifest:

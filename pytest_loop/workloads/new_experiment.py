@@ -72,13 +72,13 @@ class NewExperiment:
         )
 
     @property
-    def manifest(self) -> str:
-        """The manifest's path from the root, as node ids begin with it."""
+    def manifest_path(self) -> str:
+        """The manifest's path from the root, with which the node ids of cases begin."""
         return self.workload.source.path.relative_to(self.root).as_posix()
 
     @property
-    def name(self) -> str:
-        return self.workload.source.manifest.workload_id
+    def workload_id(self) -> str:
+        return self.workload.manifest.workload_id
 
     def _resolve_path(self, option: str, name: str) -> Path:
         path = (self.settings.folder / name).resolve()
@@ -96,22 +96,22 @@ class NewExperiment:
         return (*arguments, *self.settings.location_arguments, *cases)
 
     def begin(self, files: RunFiles, session: Session, agents: tuple[str, ...]) -> tuple[ExperimentState, SealedFiles]:
-        """Return the state that the experiment begins with, and the files as they are before the first edit."""
+        """Return the first state of the experiment, and the sealed files of the project."""
         self._check_prompt()
-        judgement = self._collect_cases(session)
-        seal = self._make_seal(judgement)
+        result = self._collect_cases(session)
+        seal = self._make_seal(result)
         project = SealedFiles(self.root, files.folder, seal.patterns, (), seal.outputs)
         seal = seal.model_copy(update={"files": project.record_start()})
-        state = self._make_state(files, judgement.plan or SessionPlan())
+        state = self._make_state(files, result.plan or SessionPlan())
         return state.replace(agents=agents, seal=seal, artifact_hash=project.digest), project
 
     def _make_state(self, files: RunFiles, plan: SessionPlan) -> ExperimentState:
-        """Make every case a rule; the policies of an experiment take the place of breakers."""
+        """Make the state of the run; all breakers are off, because the policies of the experiment replace them."""
         settings, created = self.settings, read_clock()
         return ExperimentState(
             run_id=f"{files.alias}-{datetime.now(timezone.utc).strftime('%Y%m%d-%H%M%S')}",
             task_alias=files.alias,
-            task=Task(prompt=settings.start.task or f"make all cases of {self.name} pass"),
+            task=Task(prompt=settings.start.task or f"make all cases of {self.workload_id} pass"),
             max_iterations=self._max_iterations,
             max_completed_phase_seconds=settings.limits.max_seconds,
             criteria=self._make_criteria(plan),
@@ -130,7 +130,7 @@ class NewExperiment:
 
     def _check_prompt(self) -> None:
         """Raise an error for an invalid prompt of the manifest before it is needed."""
-        prompt_file = self.workload.source.manifest.agents.composer.prompt_file
+        prompt_file = self.workload.manifest.agents.composer.prompt_file
         if prompt_file:
             values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
             prompts.render_template(COMPOSE, values, template=self.workload.folder / prompt_file)
@@ -140,19 +140,18 @@ class NewExperiment:
         return (
             self.settings.limits.max_iterations
             if "--loop-max-iterations" in self.settings.flags
-            else self.workload.source.manifest.max_iterations
+            else self.workload.manifest.max_iterations
         )
 
     def _collect_cases(self, session: Session) -> SessionResult:
         """Collect the tests of a session; raise an error if a case is missing."""
         try:
-            order = SessionOrder(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
+            order = SessionOrder(phase=Phase.B, manifest=self.manifest_path, canary=secrets.token_hex(8))
             result = session.evaluate(order, "--collect-only", "-q")
         except SessionError as error:
             raise StateError(f"the cases cannot be collected: {error}") from None
-        missing = [
-            case for case in self.roles.run if f"{self.manifest}::{case}" not in (result.plan or SessionPlan()).items
-        ]
+        items = (result.plan or SessionPlan()).items
+        missing = [case for case in self.roles.run if f"{self.manifest_path}::{case}" not in items]
         if missing:
             reason = "; ".join(result.problems.values()) or "something in pytest's configuration leaves them out"
             raise LoopError(f"expected {len(self.roles.run)} cases, and {missing[0]} is not collected: {reason}")
@@ -160,7 +159,7 @@ class NewExperiment:
 
     def _make_criteria(self, plan: SessionPlan) -> RunCriteria:
         """Return the cases as rules; hidden ones are held out."""
-        case_names = {f"{self.manifest}::{case}": case for case in self.roles.run}
+        case_names = {f"{self.manifest_path}::{case}": case for case in self.roles.run}
         criteria = build_run_criteria(plan, {}, {})
         rules = tuple(
             rule.model_copy(
@@ -172,7 +171,7 @@ class NewExperiment:
             for rule in criteria.rules
             if rule.id in case_names
         )
-        return RunCriteria(name=self.name, phase=criteria.phase, rules=rules)
+        return RunCriteria(name=self.workload_id, phase=criteria.phase, rules=rules)
 
     def _make_experiment(self) -> Experiment:
         settings, roles = self.settings, self.roles
@@ -183,8 +182,8 @@ class NewExperiment:
             "decide": settings.workload.decide,
         }
         return Experiment(
-            manifest=self.manifest,
-            workload=self.name,
+            manifest=self.manifest_path,
+            workload=self.workload_id,
             cases=roles.run,
             artifacts=self.workload.artifacts,
             policy=Policy.model_validate(policy),
@@ -195,9 +194,9 @@ class NewExperiment:
             plan=str(self.plan),
         )
 
-    def _make_seal(self, judgement: SessionResult) -> Seal:
-        """Seal the files that judge, but not the artifacts."""
-        plugins = tuple(sorted(judgement.plugins))
+    def _make_seal(self, result: SessionResult) -> Seal:
+        """Seal the files that decide the outcome of cases, but not the artifacts."""
+        plugins = tuple(sorted(result.plugins))
         return Seal(
             patterns=self._build_patterns(), site=hash_site_files(), plugins=plugins, outputs=self._list_outputs()
         )
@@ -207,16 +206,15 @@ class NewExperiment:
             *(f"/{self._make_relative(path)}" for path in self.workload.artifacts),
             *self.settings.workspace.unseal,
         )
-        judging = [self.manifest, *(self._make_relative(path) for path in self._list_judging_files())]
-        return build_seal_patterns(judging, self.settings.workspace.seal, unseal)
+        paths = [self.manifest_path, *map(self._make_relative, self._list_judging_files())]
+        return build_seal_patterns(paths, self.settings.workspace.seal, unseal)
 
     def _list_judging_files(self) -> Iterator[str]:
         """Yield the files of the workload that must not be edited: cases, expected outputs and programs."""
-        manifest = self.workload.source.manifest
+        manifest = self.workload.manifest
         for case in self.workload.cases:
             yield from filter(None, (case.id, case.expected))
-        commands = (manifest.build_command, manifest.run_command, manifest.evaluate_command, manifest.review_command)
-        words = {word for command in commands if command for word in split_manifest_command(command)}
+        words = {word for command in manifest.commands for word in split_manifest_command(command)}
         names = (*sorted(words), manifest.reviewer)
         yield from (word for word in names if word and (self.workload.folder / word).is_file())
 
@@ -225,7 +223,7 @@ class NewExperiment:
 
     def _list_outputs(self) -> tuple[str, ...]:
         """Return the outputs of sessions: their folder if it contains nothing else, or each of them."""
-        pattern = self.workload.source.manifest.output_path
+        pattern = self.workload.manifest.output_path
         folder = os.path.normpath(pattern.partition("{")[0].rpartition("/")[0] or ".")
         other_files = (
             *self.workload.artifacts,
@@ -252,5 +250,5 @@ class NewExperiment:
             plan_written=bool(self.settings.workload.plan),
             user_approved=approved,
         )
-        manifest = self.workload.source.manifest.model_dump(by_alias=True, exclude_defaults=True)
+        manifest = self.workload.manifest.model_dump(by_alias=True, exclude_defaults=True)
         return ExperimentStarted.model_validate({**manifest, "state": state, "mode": mode, "proof": proof})

@@ -291,7 +291,7 @@ class RunState(Value):
         """The reason of the last error that no success has followed."""
         return next((errors.reason for errors in reversed(self.progress.step_errors.values())), "")
 
-    def error_of(self, step: Step) -> str:
+    def get_error(self, step: Step) -> str:
         """Return the reason of the last error of a step that no success has followed."""
         errors = self.progress.step_errors.get(step.value)
         return errors.reason if errors else ""

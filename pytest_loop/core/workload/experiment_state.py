@@ -1,4 +1,4 @@
-"""The state of an experiment: a run over a workload, and what it has measured, believed and decided."""
+"""The state of an experiment: the state of a run, with measurements, hypotheses and decisions."""
 
 from __future__ import annotations
 

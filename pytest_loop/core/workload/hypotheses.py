@@ -1,4 +1,4 @@
-"""Hypotheses about a workload: what is predicted, whether it came true, and whether to go on."""
+"""Hypotheses of an experiment, their judgement, and the policies that decide how to continue."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pytest_loop.core.model.rules import Value
-from pytest_loop.core.workload.analysis import OPTIONS, Analysis, Option
+from pytest_loop.core.workload.analysis import OPTION_COUNT, Analysis, Option
 from pytest_loop.core.workload.measurement import Measurement, compare_measurements, find_best
 
+# Both count measurements: without a new best one, and before exploration has to pay off.
 PLATEAU_LENGTH = 2
-PATIENCE = 3
+EXPLORATION_LENGTH = 3
 
 
 class Truth(str, Enum):
@@ -22,7 +23,7 @@ class Truth(str, Enum):
     UNTESTED = "untested"
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
-    PARTIALLY = "partially_confirmed"
+    PARTIALLY_CONFIRMED = "partially_confirmed"
 
 
 class Hypothesis(Value):
@@ -37,7 +38,11 @@ class Hypothesis(Value):
 
 
 class Judgement(Value):
-    """The verdict of a measurement on a hypothesis; regressions are listed whatever the verdict is."""
+    """The verdict of a measurement on a hypothesis.
+
+    `improved` and `missed` divide its prediction. `regressions` are all of them: `guards` are those of guards, and
+    `unexpected` those that the hypothesis did not name.
+    """
 
     iteration: int
     truth: Truth
@@ -51,7 +56,10 @@ class Judgement(Value):
 def judge_hypothesis(
     hypothesis: Hypothesis, before: Measurement, after: Measurement, guards: Collection[str] = ()
 ) -> Judgement:
-    """Compare a prediction with what changed: confirmed if all cases improved and no guard regressed."""
+    """Compare a prediction with the change between two measurements.
+
+    It is confirmed if all its cases improved and no guard regressed.
+    """
     change = compare_measurements(before, after)
     improved = tuple(case for case in hypothesis.prediction if case in change.fixed)
     broken = tuple(case for case in change.regressions if case in guards)
@@ -71,19 +79,19 @@ def _decide_truth(improved: int, predicted: int, is_guard_broken: bool) -> Truth
         return Truth.UNTESTED
     if not improved:
         return Truth.REJECTED
-    return Truth.CONFIRMED if improved == predicted and not is_guard_broken else Truth.PARTIALLY
+    return Truth.CONFIRMED if improved == predicted and not is_guard_broken else Truth.PARTIALLY_CONFIRMED
 
 
 class Decision(Value):
-    """Which option is taken, by its number; None skips the iteration, perhaps with a word to the composer."""
+    """The number of the chosen option, or None to skip the iteration; `feedback` is for the composer."""
 
-    chosen: Annotated[int, Field(ge=1, le=OPTIONS)] | None
+    chosen: Annotated[int, Field(ge=1, le=OPTION_COUNT)] | None
     reason: str = ""
     feedback: str = ""
 
     @property
-    def overrides(self) -> bool:
-        """Whether a person wanted something else than the composer."""
+    def is_override(self) -> bool:
+        """Whether an option other than the recommended one was chosen."""
         return self.chosen is not None and self.chosen != 1
 
     def get_option(self, analysis: Analysis) -> Option | None:
@@ -94,7 +102,7 @@ RECOMMENDED = Decision(chosen=1, reason="recommended")
 
 
 def form_hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> Hypothesis | None:
-    """Return what the chosen edit should do; None without an edit."""
+    """Return the hypothesis behind the chosen option; None if no option was chosen."""
     option = decision.get_option(analysis)
     if option is None:
         return None
@@ -110,8 +118,8 @@ def form_hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> H
     )
 
 
-class Mode(Value):
-    """How to experiment; the texts are for a composer."""
+class ExperimentMode(Value):
+    """A style of experimenting; its texts are parts of the composer's prompt."""
 
     role: str
     focus: str
@@ -120,21 +128,21 @@ class Mode(Value):
     tolerates_regressions: bool = False
 
 
-MODES: dict[str, Mode] = {
-    "precision": Mode(
+MODES: dict[str, ExperimentMode] = {
+    "precision": ExperimentMode(
         role="You mend one pattern of failures at a time, with the smallest edit that does it.",
         focus="One failure pattern and one variable in each iteration.",
         hypothesis="The artifact lacks X at L, which makes cases C fail as F; adding M mends exactly those.",
         success="The cases aimed at improve, and no other case becomes worse.",
     ),
-    "exploration": Mode(
+    "exploration": ExperimentMode(
         role="You question how the artifact is built, and try another structure.",
         focus="Bold changes; cases may break on the way.",
         hypothesis="The artifact assumes X; with Y instead, P may break and Q may become possible.",
         success="More cases pass at the end of the whole arc than at its beginning.",
         tolerates_regressions=True,
     ),
-    "convergence": Mode(
+    "convergence": ExperimentMode(
         role="You finish what is nearly done.",
         focus="Only the cases that still fail: edge cases and tolerances.",
         hypothesis="Case C still fails because of the edge X; M covers it and leaves the rest alone.",
@@ -166,54 +174,59 @@ class OnRegression(str, Enum):
     STOP = "stop"
 
 
-class Decide(str, Enum):
-    """How the edit is chosen among the options."""
+class OptionChoice(str, Enum):
+    """How an option is chosen: ask the user, or take the recommended one."""
 
     ASK = "ask"
     RECOMMENDED = "recommended"
 
 
 class Policy(Value):
-    """The user's choices; open ones depend on the mode, and on whether a person can be asked."""
+    """The user's choices for an experiment; without `on_regression`, the mode decides.
+
+    If there is no user to ask, ASK means STOP for plateaus and regressions.
+    """
 
     mode: Literal["precision", "exploration", "convergence", "custom"] = "precision"
     on_plateau: OnPlateau = OnPlateau.ASK
     on_regression: OnRegression | None = None
-    decide: Decide = Decide.ASK
+    decide: OptionChoice = OptionChoice.ASK
 
 
 def decide_on_regression(
     measurements: Sequence[Measurement], policy: Policy, *, is_attended: bool
 ) -> OnRegression | None:
-    """Return what to do about cases that became worse; None if there are none.
+    """Return the action for cases that became worse; None if there are none.
 
-    Exploration accepts them until fewer cases pass than at first for a while.
+    Exploration accepts them, unless fewer cases pass than at the baseline after EXPLORATION_LENGTH measurements.
     """
     if len(measurements) < 2 or not compare_measurements(measurements[-2], measurements[-1]).regressions:
         return None
     if policy.on_regression is None and MODES[policy.mode].tolerates_regressions:
-        is_too_much = len(measurements) > PATIENCE and len(measurements[-1].passing) < len(measurements[0].passing)
-        if not is_too_much:
+        is_too_long = len(measurements) > EXPLORATION_LENGTH and len(measurements[-1].passing) < len(
+            measurements[0].passing
+        )
+        if not is_too_long:
             return OnRegression.ACCEPT
     action = policy.on_regression or OnRegression.ASK
     return OnRegression.STOP if action is OnRegression.ASK and not is_attended else action
 
 
 def decide_on_plateau(
-    measurements: Sequence[Measurement], policy: Policy, settled: int = -1, *, is_attended: bool
+    measurements: Sequence[Measurement], policy: Policy, continued_after: int = -1, *, is_attended: bool
 ) -> OnPlateau | None:
-    """Return what to do without progress; None if there is some.
+    """Return the action at a plateau; None if there is progress.
 
-    `settled` is the iteration after which it was last decided to continue.
+    `continued_after` is the iteration of the last plateau at which it was decided to continue.
     """
-    if count_flat_measurements(measurements, settled) < PLATEAU_LENGTH:
+    if count_flat_measurements(measurements, continued_after) < PLATEAU_LENGTH:
         return None
     return OnPlateau.STOP if policy.on_plateau is OnPlateau.ASK and not is_attended else policy.on_plateau
 
 
-def count_flat_measurements(measurements: Sequence[Measurement], settled: int = -1) -> int:
-    """Count the measurements since the best one, or since it was decided to continue."""
-    since = max(find_best(measurements).iteration, settled) if measurements else settled
+def count_flat_measurements(measurements: Sequence[Measurement], continued_after: int = -1) -> int:
+    """Count the measurements since the best one, or since the iteration `continued_after`."""
+    since = max(find_best(measurements).iteration, continued_after) if measurements else continued_after
     return sum(measurement.iteration > since for measurement in measurements)
 
 
@@ -226,6 +239,6 @@ class Trend(str, Enum):
 
 
 def classify_trend(before: Measurement, after: Measurement) -> Trend:
-    """Return the direction of a change."""
+    """Compare the numbers of passing cases."""
     gained = len(after.passing) - len(before.passing)
     return Trend.IMPROVED if gained > 0 else Trend.DEGRADED if gained < 0 else Trend.NEUTRAL

@@ -260,7 +260,7 @@ def test_failed_step_is_retried_once() -> None:
         ScriptedRun().advance_to(Kind.ARTIFACT_CREATED).record(Kind.PHASE_ERROR, step="PRODUCE", reason="it was empty")
     )
     assert (run.due_kinds, run.state.last_error) == ([Kind.ARTIFACT_CREATED], "it was empty")
-    assert (run.state.error_of(Step.PRODUCE), run.state.error_of(Step.PREPARE)) == ("it was empty", "")
+    assert (run.state.get_error(Step.PRODUCE), run.state.get_error(Step.PREPARE)) == ("it was empty", "")
     run.complete(Kind.ARTIFACT_CREATED)
     assert (run.due_kinds, run.state.last_error, run.state.progress.step_errors) == ([Kind.EVALUATION_DONE], "", {})
 
@@ -288,7 +288,7 @@ def test_parallel_steps_have_one_retry_each() -> None:
     run.record(Kind.PHASE_ERROR, step="PRODUCE", reason="one").record(Kind.PHASE_ERROR, step="PREPARE", reason="two")
     assert run.due_kinds == [Kind.ARTIFACT_CREATED, Kind.CHECKS_PREPARED]
     run.complete(Kind.CHECKS_PREPARED)
-    assert run.state.error_of(Step.PRODUCE) == "one", "its success makes good nothing of the other"
+    assert run.state.get_error(Step.PRODUCE) == "one", "its success makes good nothing of the other"
     assert run.record(Kind.PHASE_ERROR, step="PRODUCE", reason="three").due_kinds == [Kind.FAILED]
 
 

@@ -34,13 +34,13 @@ def make_series(*letters: str) -> list[Measurement]:
     [
         ("FF..", "....", "ab", "", Truth.CONFIRMED),
         ("FF..", "..F.", "ab", "", Truth.CONFIRMED),
-        ("FF..", "..F.", "ab", "c", Truth.PARTIALLY),
-        ("FF..", ".F..", "ab", "", Truth.PARTIALLY),
+        ("FF..", "..F.", "ab", "c", Truth.PARTIALLY_CONFIRMED),
+        ("FF..", ".F..", "ab", "", Truth.PARTIALLY_CONFIRMED),
         ("FF..", "FF..", "ab", "", Truth.REJECTED),
         ("FF..", "F.F.", "a", "c", Truth.REJECTED),
         ("FF..", "EE..", "ab", "", Truth.REJECTED),
         ("FF..", "....", "", "", Truth.UNTESTED),
-        ("FF..", "....", "abc", "", Truth.PARTIALLY),
+        ("FF..", "....", "abc", "", Truth.PARTIALLY_CONFIRMED),
     ],
 )
 def test_hypothesis_is_judged_by_its_cases_and_the_guards(
@@ -56,7 +56,7 @@ def test_regressions_are_listed_whatever_the_verdict() -> None:
     hypothesis = Hypothesis(iteration=1, theory="t", prediction=("a", "b"), regresses=("c",))
     assert judge_hypothesis(hypothesis, make_measurement("FF.."), make_measurement(".FFF", 1), {"d"}) == Judgement(
         iteration=1,
-        truth=Truth.PARTIALLY,
+        truth=Truth.PARTIALLY_CONFIRMED,
         improved=("a",),
         missed=("b",),
         regressions=("c", "d"),
@@ -85,7 +85,7 @@ def test_composer_predicts_only_for_its_recommended_option() -> None:
     answer = make_analysis(prediction=["1", "2"], observation="o")
     hypotheses = [form_hypothesis(answer, Decision(chosen=number), 1) for number in (1, 2)]
     assert [hypothesis.prediction for hypothesis in hypotheses if hypothesis] == [("1", "2"), ("2",)]
-    assert [Decision(chosen=number).overrides for number in (1, 2, None)] == [False, True, False]
+    assert [Decision(chosen=number).is_override for number in (1, 2, None)] == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,9 @@ def test_policy_decides_on_a_plateau(
 
 def test_plateau_count_restarts_after_a_decision_to_continue() -> None:
     measurements = make_series("F.", "F.", "F.", "F.", "F.")
-    decisions = [decide_on_plateau(measurements[:count], Policy(), settled=2, is_attended=False) for count in (3, 4, 5)]
+    decisions = [
+        decide_on_plateau(measurements[:count], Policy(), continued_after=2, is_attended=False) for count in (3, 4, 5)
+    ]
     assert decisions == [None, None, OnPlateau.STOP]
 
 
