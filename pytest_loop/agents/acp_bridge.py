@@ -1,4 +1,4 @@
-"""`acp:WORDS`: the process between us and an agent that speaks the Agent Client Protocol.
+"""Connect to an agent that speaks the Agent Client Protocol (`acp:WORDS`), as a process of its own.
 
 Every request starts a new one, so that deadlines end both processes. It reads the prompt from standard input, and
 prints what the agent does as JSON lines (see `transcripts.read_acp`).

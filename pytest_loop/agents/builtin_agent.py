@@ -1,4 +1,4 @@
-"""`builtin`: the agent without a model. It runs the fix commands of failing rules, then searches for small edits."""
+"""The agent without a model (`builtin`): it runs fix commands of failing rules, then searches for small edits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the clients that are installed, and what can be known about them."""
+"""Find the installed clients, their versions and their abilities."""
 
 from __future__ import annotations
 

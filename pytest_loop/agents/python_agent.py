@@ -1,4 +1,4 @@
-"""`python:module:callable`: a function of the project, in a process that lives as long as the run."""
+"""Use a function of the project as an agent (`python:module:callable`), in a process that lasts as long as the run."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class _ServerProcess:
         return self._process.wait()
 
     def finish(self) -> None:
-        """Let the process end by itself, but not for long."""
+        """Wait a short time for the process to end by itself, then end it."""
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
         with contextlib.suppress(subprocess.TimeoutExpired):

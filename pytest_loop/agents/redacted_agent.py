@@ -1,4 +1,4 @@
-"""Keep the secrets of the environment out of what an agent reads and writes."""
+"""Remove the secrets of the environment from the input and output of an agent."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def make_draft(settings: Settings, context: TaskContext, files: RunFiles, sessio
 
 
 def collect_rules(session: Session, artifact: Path) -> SessionPlan:
-    """Return the rules that a session collects, if any; raises `StateError` if a rule file cannot be read."""
+    """Return the rules that a session collects, if any; raise `StateError` if a rule file cannot be read."""
     try:
         order = SessionOrder(artifact=str(artifact), phase=Phase.B)
         result = session.evaluate(order, "--collect-only", "-q")

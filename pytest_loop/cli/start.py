@@ -211,7 +211,7 @@ class Start:
         return take_baseline(state, self.project, draft.session)
 
     def _confirm(self, state: State, question: str) -> State:
-        """Return the state with what confirmed it; raises `KeyboardInterrupt` if the user declines."""
+        """Return the state with what confirmed it; raise `KeyboardInterrupt` if the user declines."""
         self.console.print_lines(list_unobservable_limits(state.setup.agents, state.setup.limits))
         if self.is_detached:
             self.console.print_line("works       in the background")

@@ -105,7 +105,7 @@ class StopHook:
         return BlockCounter(Store(self.settings.root, self.settings.start.dir).root, self.message.session)
 
     def answer(self) -> str:
-        """Return the answer that blocks, with what is to be fixed; raises `AllowedError` if the agent may stop.
+        """Return the answer that blocks, with what is to be fixed; raise `AllowedError` if the agent may stop.
 
         Only rules block: errors while judging, counting or reading let the agent stop.
         """
@@ -150,7 +150,7 @@ class StopHook:
         raise AllowedError("the rules pass" if criteria.rules else f"there is nothing to judge ({agent_state.reason})")
 
     def _read_agent_state(self) -> stop_check.StopAnswer:
-        """Return what the agent's own state file says; raises `AllowedError` if its loop is over."""
+        """Return what the agent's own state file says; raise `AllowedError` if its loop is over."""
         try:
             text = (self.settings.root / _AGENT_STATE).read_text(encoding="utf-8", errors="replace")
         except OSError:

@@ -140,7 +140,7 @@ def infer_rules(context: TaskContext, root: Path) -> TaskContext:
 
 
 def check_measurable(context: TaskContext, root: Path) -> Proposal:
-    """Return what can be inferred; raises `UnclearError` for a task that names nothing that could be measured."""
+    """Return what can be inferred; raise `UnclearError` for a task that names nothing that could be measured."""
     proposal = infer_criteria(context.task, read_project(root))
     if isinstance(proposal, Refusal):
         raise UnclearError(str(proposal))

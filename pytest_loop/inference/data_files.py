@@ -70,7 +70,7 @@ _Loader.add_multi_constructor("!", _Loader.construct_nothing)
 
 
 def parse_data(path: str, text: str) -> dict[Hashable, Any]:
-    """Return the mapping in a data file, empty if it holds no mapping; raises `UnreadableFile`."""
+    """Return the mapping in a data file, empty if it holds no mapping, or raise `UnreadableFile`."""
     name = PurePosixPath(path)
     parse = _PARSERS.get(name.suffix.lower() or name.name)
     try:

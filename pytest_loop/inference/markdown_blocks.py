@@ -1,4 +1,4 @@
-"""Markdown text as a sequence of blocks, each with its line and the headings above it."""
+"""Parse Markdown into blocks, each with its line and the headings above it."""
 
 from __future__ import annotations
 

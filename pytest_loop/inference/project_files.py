@@ -1,4 +1,4 @@
-"""Read the files of a project that say how it is verified, and the names of all others."""
+"""Read the files that tell how a project is verified, and list the names of all others."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class _Inference:
             return self._propose_use_cases(use_cases)
         if gaps := find_gaps(self.task, self.intent):
             return self.advisor.refuse_unclear(gaps)
-        return self._propose_class()
+        return self._propose_project_commands()
 
     def _propose_commands(self) -> Proposal:
         """Propose the commands that the task spells out."""
@@ -121,8 +121,8 @@ class _Inference:
         description = f"the tests of {', '.join(case.id for case in use_cases)} pass (`{command}`)"
         return replace(criterion, description=description, command=command, check={"tests": list(paths)}, targets=paths)
 
-    def _propose_class(self) -> Proposal | Refusal:
-        """Propose commands of the project for the class of the task."""
+    def _propose_project_commands(self) -> Proposal | Refusal:
+        """Propose commands of the project for the goal of the task."""
         purposes, reasons = self._find_purposes()
         choices = self._choose(purposes)
         if self.intent.goal is Goal.REGRESSION_GATE:

@@ -86,7 +86,7 @@ class Document:
             raise ContentError(start + error.line - 1, error.expected, error.found) from None
 
     def find_blocks(self, selector: str | int) -> list[FencedBlock]:
-        """Return the fenced blocks of a language, or the n-th block; raises `ContentError` if there is none."""
+        """Return the fenced blocks of a language, or the n-th block; raise `ContentError` if there is none."""
         blocks = self.markdown.blocks
         if isinstance(selector, int):
             selected = list(blocks[selector - 1 : selector])

@@ -86,7 +86,7 @@ class Evaluator:
     def _run_session(self, artifact_hash: str, *, reuse: bool) -> Assessment:
         state = self.state
         judge = self._make_judge()
-        service = JudgeService(judge.answer, judge.dismiss) if judge else None
+        service = JudgeService(judge.answer, judge.cancel) if judge else None
         try:
             session_result = self.session_result = self.context.session.evaluate(self._build_order(service, reuse))
         finally:

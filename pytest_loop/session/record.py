@@ -1,4 +1,4 @@
-"""The reports of a session turned into evaluations: joined by node id, counted from the plan."""
+"""Turn the reports of a session into evaluations: join them by node id, and count them by the plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session whose results contain no secret of the environment, whatever its tests print."""
+"""Remove the secrets of the environment from the results of a session."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Session(Protocol):
     """Evaluate what an order names."""
 
     def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
-        """Run one session with `extra` arguments; raises `SessionError` if nothing was judged."""
+        """Run one session with `extra` arguments; raise `SessionError` if nothing was judged."""
 
 
 class Launcher(Protocol):

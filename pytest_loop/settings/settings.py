@@ -85,7 +85,7 @@ def make_default_settings(root: Path, **values: Any) -> Settings:
 
 
 def read_settings(config: pytest.Config, values: argparse.Namespace) -> Settings:
-    """Read all settings; raises `UsageError` for a value that cannot be used."""
+    """Read all settings; raise `UsageError` for a value that cannot be used."""
     groups: dict[str, Any] = {name: read_group(group, config, values) for name, group in GROUPS.items()}
     settings = Settings(
         **groups,

@@ -42,7 +42,7 @@ def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
 
 
 def check_placeholders(text: str, field: str, allowed: Collection[str] = PLACEHOLDERS) -> str:
-    """Return the text; raises `ValueError` if it has a placeholder that the field does not allow."""
+    """Return the text; raise `ValueError` if it has a placeholder that the field does not allow."""
     unknown = next((name for name in find_placeholders(text) if name not in allowed), None)
     if unknown is None:
         return text
@@ -147,7 +147,7 @@ class LoadedManifest:
 
 
 def load_manifest(path: Path, root: Path) -> LoadedManifest:
-    """Load a manifest; raises `ManifestError` with every problem of its form."""
+    """Load a manifest; raise `ManifestError` with every problem of its form."""
     file = load_file(path, root, Manifest, "workloadId")
     loaded = LoadedManifest(path, file.name, file.model, file.locate)
     if problems := list(_find_conflicts(loaded)):
@@ -165,7 +165,7 @@ class LoadedFile(Generic[Model]):
 
 
 def load_file(path: Path, root: Path, model: type[Model], first: str) -> LoadedFile[Model]:
-    """Load a file as a model whose first key is usually `first`; raises `ManifestError` with every problem."""
+    """Load a file as a model whose first key is usually `first`; raise `ManifestError` with every problem."""
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
     kind = FORMATS.get(path.suffix.lower())
     if kind is None:

@@ -43,7 +43,7 @@ class Pipeline:
         self._root = os.path.realpath(workload.root)
 
     def build(self) -> None:
-        """Run the build command, once before the cases; raises `CheckError`."""
+        """Run the build command, once before the cases, or raise `CheckError`."""
         self._run_successfully(self.manifest.build_command)
 
     def evaluate_case(self, case: Case) -> CaseResult:

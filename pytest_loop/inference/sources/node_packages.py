@@ -1,4 +1,4 @@
-"""Scripts and dependencies of package.json."""
+"""Find verification commands in package.json: its scripts, and the tools among its dependencies."""
 
 from __future__ import annotations
 
