@@ -131,7 +131,7 @@ def test_candidate_that_changes_sealed_files_is_never_kept(run: Pytest, project:
     assert (project / "product.py").read_text() == "ONE = 5\n"
 
 
-@pytest.mark.measured
+@pytest.mark.thorough
 def test_failed_candidate_is_reported_and_the_others_count(run: Pytest, project: Path) -> None:
     process = run(*START, "2", "--loop-agent", "python:agents:fails")
     assert process.returncode == 0, process
@@ -157,6 +157,7 @@ def test_run_killed_while_a_candidate_is_evaluated_resumes_from_the_files_before
     assert is_tidy(project)
 
 
+@pytest.mark.thorough
 def test_step_fails_if_all_candidates_fail(run: Pytest, project: Path) -> None:
     process = run(*START, "2", "--loop-agent", "python:agents:never")
     assert process.returncode == pytest.ExitCode.TESTS_FAILED
@@ -169,6 +170,7 @@ def test_builtin_agent_has_one_candidate(run: Pytest, project: Path) -> None:
     assert "candidate" not in process.stdout.replace("--loop-candidates", "")
 
 
+@pytest.mark.thorough
 def test_candidates_need_a_workspace_and_a_repository(run: Pytest, project: Path) -> None:
     (project / "it.rules.yaml").write_text("rules: [{id: a.x.y, description: It is good, check: {contains: good}}]")
     agent = ("--loop-agent", "python:agents:work")

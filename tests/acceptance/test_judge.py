@@ -164,7 +164,7 @@ SIDE_BY_SIDE = """
 """
 
 
-@pytest.mark.measured
+@pytest.mark.thorough
 def test_checks_are_prepared_in_parallel_with_the_document(
     pytester: pytest.Pytester, write_rule_file: Write, loop: Loop
 ) -> None:

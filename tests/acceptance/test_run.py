@@ -126,14 +126,6 @@ def test_passing_artifact_needs_no_agent(project: pytest.Pytester) -> None:
     ]
 
 
-@pytest.mark.thorough
-def test_agent_may_edit_the_document_in_place(project: pytest.Pytester) -> None:
-    answers = f'{{"PRODUCE": lambda request: request.artifact.write_text("{GOOD}") and None}}'
-    result = run_loop(project, answers)
-    assert result.ret == 0, result.stdout.str() + result.stderr.str()
-    assert (project.path / ".loop/write-a-guide/artifact.md").read_text() == GOOD.replace("\\n", "\n")
-
-
 def test_run_stops_at_the_iteration_limit_and_resumes_with_a_higher_one(project: pytest.Pytester) -> None:
     answers = f'{{"PRODUCE": "# Guide\\n", "REFINE": ["# Guide two\\n", "{GOOD}"]}}'
     result = run_loop(project, answers, "--loop-max-iterations", "2")
@@ -158,6 +150,7 @@ def test_run_stops_at_the_iteration_limit_and_resumes_with_a_higher_one(project:
     assert read_state(project)["iteration"] == 3
 
 
+@pytest.mark.thorough
 def test_agent_can_report_a_rule_as_blocked(project: pytest.Pytester) -> None:
     result = run_loop(project, '{"PRODUCE": "# Guide\\n", "REFINE": "BLOCKED a.content.usage: nobody knows how"}')
     assert result.ret == 1
@@ -166,6 +159,7 @@ def test_agent_can_report_a_rule_as_blocked(project: pytest.Pytester) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_false_exit_signal_prevents_success(project: pytest.Pytester) -> None:
     answers = f'{{"PRODUCE": AgentReply(text="{GOOD}", exit_signal=False), "REFINE": AgentReply(text="{GOOD} ", exit_signal=True)}}'
     result = run_loop(project, answers)
@@ -291,6 +285,7 @@ def test_sessions_of_a_run_do_not_start_another_run(project: pytest.Pytester) ->
 HALF_SCORE = "def pytest_loop_score(rules, verdicts):\n    return 0.5 if len(rules) == {count} else None\n"
 
 
+@pytest.mark.thorough
 def test_plugin_hook_computes_the_score_of_a_run(project: pytest.Pytester) -> None:
     (project.path / "scoring.py").write_text(HALF_SCORE.format(count=3))
     args = ("-p", "scoring", "--loop-max-iterations", "1", "-o", "pythonpath=.")

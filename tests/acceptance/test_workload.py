@@ -89,6 +89,7 @@ def test_three_edits_with_an_accepted_regression_make_all_cases_pass(project: Pa
     assert "Labels: `Total`\n" in (project / "prompt.md").read_text()
 
 
+@pytest.mark.thorough
 def test_regression_stops_the_run_until_it_is_accepted(project: Path, run: Pytest) -> None:
     process = run(*START, "--loop-yes")
     assert process.returncode == 1
@@ -264,6 +265,7 @@ def run_at_terminal(project: Path, arguments: tuple[str, ...], answers: dict[str
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), output
 
 
+@pytest.mark.thorough
 def test_user_chooses_options_at_a_terminal(project: Path) -> None:
     answers = {"start? [y/N] ": "y", "which edit? [1 is recommended": "2", "accept it, try something": "s"}
     code, output = run_at_terminal(project, (*START, "--loop-max-iterations", "3"), answers)

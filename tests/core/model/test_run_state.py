@@ -113,3 +113,8 @@ def test_session_order_survives_json() -> None:
 
 def test_task_survives_json() -> None:
     assert Task.model_validate_json(Task(prompt="{a}\n$b %s").model_dump_json()).prompt == "{a}\n$b %s"
+
+
+def test_unknown_field_cannot_be_replaced() -> None:
+    with pytest.raises(TypeError, match="a run has no mood"):
+        make_state().replace(iteration=2, mood="good")
