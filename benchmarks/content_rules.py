@@ -1,4 +1,4 @@
-"""2,000 content rules in one rule file against 2,000 parametrised tests that look for the same in the same artifact."""
+"""Compare 2,000 content rules in one rule file with 2,000 parametrised tests of the same texts and patterns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from side_by_side import Candidate, arguments, comparison, measure, pytest_command
+from side_by_side import Candidate, make_parser, make_pytest_command, measure, render_comparison
 
 TARGET = 1.0
 RULES = 2_000
@@ -34,41 +34,44 @@ def test_matches(pattern):
 """
 
 
-def artifact() -> str:
-    """50 kB of lines that differ in their numbers."""
+def make_artifact() -> str:
+    """Return 50 kB of lines that differ in their numbers."""
     return "\n".join(f"- entry {number:06}: ready".ljust(WIDTH - 2, ".") + ";" for number in range(LINES)) + "\n"
 
 
-def texts(count: int) -> list[str]:
-    """Texts that stand in the artifact."""
-    return [f"entry {_line(number):06}: ready" for number in range(count)]
+def make_texts(count: int) -> list[str]:
+    """Return texts that are in the artifact."""
+    return [f"entry {_select_line(number):06}: ready" for number in range(count)]
 
 
-def patterns(count: int) -> list[str]:
-    """Patterns that match in the artifact; no two are the same, so that nothing is gained by remembering them."""
-    return [rf"entry {_line(number):06}: \w{{1,{5 + number // LINES}}}\.+;$" for number in range(count)]
+def make_patterns(count: int) -> list[str]:
+    """Return patterns that match in the artifact, all different, so that no cache of patterns helps."""
+    return [rf"entry {_select_line(number):06}: \w{{1,{5 + number // LINES}}}\.+;$" for number in range(count)]
 
 
-def _line(number: int) -> int:
-    """Another line for each number, all over the artifact however few there are."""
+def _select_line(number: int) -> int:
+    """Map numbers to lines that are spread over the artifact."""
     return number * 617 % LINES
 
 
 def write_artifact(folder: Path) -> None:
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
-    (folder / "artifact.md").write_text(artifact(), encoding="utf-8")
+    (folder / "artifact.md").write_text(make_artifact(), encoding="utf-8")
 
 
 def write_rules(path: Path, count: int) -> None:
-    """A rule file with `count` rules, every other one a pattern; a scalar in quotes of JSON is one of YAML too."""
-    lines = "\n".join(_rules(count))
+    """Write a rule file with `count` rules, half of them patterns."""
+    lines = "\n".join(_render_rules(count))
     path.write_text(f"criteria: {path.name.split('.')[0]}\nartifact: artifact.md\nrules:\n{lines}\n", encoding="utf-8")
 
 
-def _rules(count: int) -> Iterator[str]:
+def _render_rules(count: int) -> Iterator[str]:
     half = count // 2
-    wanted = [("contains", text) for text in texts(count - half)], [("matches", pattern) for pattern in patterns(half)]
-    for number, (kind, value) in enumerate([*wanted[0], *wanted[1]]):
+    checks = (
+        [("contains", text) for text in make_texts(count - half)],
+        [("matches", pattern) for pattern in make_patterns(half)],
+    )
+    for number, (kind, value) in enumerate([*checks[0], *checks[1]]):
         yield f"  - id: a.content.{kind}-{number:05}"
         yield f"    description: The entry {number} is ready"
         yield f"    check: {{{kind}: {json.dumps(value)}}}"
@@ -76,25 +79,25 @@ def _rules(count: int) -> Iterator[str]:
 
 def write_tests(path: Path, count: int) -> None:
     half = count // 2
-    path.write_text(TESTS.format(texts=texts(count - half), patterns=patterns(half)), encoding="utf-8")
+    path.write_text(TESTS.format(texts=make_texts(count - half), patterns=make_patterns(half)), encoding="utf-8")
 
 
-def session(folder: Path, write: Callable[[Path, int], None], name: str) -> Candidate:
-    """A folder with one file of checks; pytest looks at all files in a folder, so that each has its own."""
+def make_candidate(folder: Path, write: Callable[[Path, int], None], name: str) -> Candidate:
+    """Write one file of checks into a new folder, because pytest collects every file of a folder."""
     folder.mkdir()
     write_artifact(folder)
     write(folder / name, RULES)
-    return Candidate(folder.name, folder, pytest_command("-n0", "-p", "no:cacheprovider"), f"{RULES} passed")
+    return Candidate(folder.name, folder, make_pytest_command("-n0", "-p", "no:cacheprovider"), f"{RULES} passed")
 
 
 def main() -> None:
-    asked = arguments(__doc__, rounds=9).parse_args()
+    options = make_parser(__doc__, rounds=9).parse_args()
     with tempfile.TemporaryDirectory() as name:
-        rules = session(Path(name) / "rules", write_rules, "content.rules.yaml")
-        tests = session(Path(name) / "parametrised tests", write_tests, "test_content.py")
-        costs = measure([rules, tests], asked.rounds)
-    print(f"{RULES:,} content checks of one artifact of {LINES * WIDTH // 1000} kB, {asked.rounds} rounds")
-    print(comparison(costs, rules.name, tests.name, TARGET))
+        rules = make_candidate(Path(name) / "rules", write_rules, "content.rules.yaml")
+        tests = make_candidate(Path(name) / "parametrised tests", write_tests, "test_content.py")
+        costs = measure([rules, tests], options.rounds)
+    print(f"{RULES:,} content checks of one artifact of {LINES * WIDTH // 1000} kB, {options.rounds} rounds")
+    print(render_comparison(costs, rules.name, tests.name, TARGET))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""200 failing tests of five causes: what `pytest -q` prints about them, against the critique that an agent reads."""
+"""Compare the critique of 200 failing tests of five causes with the output of `pytest -q`, in tokens."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from side_by_side import pytest_command, table
+from side_by_side import make_pytest_command, render_table
 
 from pytest_loop.agents import prompts
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.critique import build_critique, render_critique
-from pytest_loop.core.judging.draft import build_run_criteria
+from pytest_loop.core.judging.run_draft import build_run_criteria
 from pytest_loop.core.model.evaluation import Critique
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState, Task
@@ -67,7 +67,7 @@ def stock(tmp_path):
     return shop.connect(tmp_path)
 """
 
-# One test of each cause; {n} is another number in each. Files have the tests of one cause, as they have in life.
+# One test per cause with a number {n}. Each file has the tests of one cause, as in real projects.
 TESTS = {
     "labels": """
 def test_label_{n}():
@@ -99,7 +99,7 @@ def test_total_{n}():
 """,
 }
 
-# What has to stand in the critique for a cause to be named.
+# The text that names a cause in the critique.
 CAUSES = {
     "a wrong rate": "tax(",
     "a wrong text": "TEA",
@@ -110,75 +110,75 @@ CAUSES = {
 
 
 def write_suite(folder: Path) -> None:
-    """A package, a fixture, and 200 tests in 20 files that fail for one of five reasons."""
+    """Write a module, a fixture, and 200 tests in 20 files that fail for one of five causes."""
     (folder / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
     (folder / "shop.py").write_text(SHOP.lstrip(), encoding="utf-8")
     (folder / "conftest.py").write_text(CONFTEST.lstrip(), encoding="utf-8")
     each = FAILING // FILES
     for number in range(FILES):
         name = list(TESTS)[number * len(TESTS) // FILES]
-        tests = (TESTS[name].format(n=number * each + one) for one in range(each))
+        tests = (TESTS[name].format(n=number * each + offset) for offset in range(each))
         text = "import shop\n\n" + "\n".join(tests)
         (folder / f"test_{name}_{number:02}.py").write_text(text, encoding="utf-8")
 
 
-def printed(folder: Path) -> str:
-    """What a person, or an agent without this plugin, has to read."""
-    words = pytest_command("-p", "no:agent_loop", "-p", "no:cacheprovider")
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-    if f"{FAILING * 4 // 5} failed, {FAILING // 5} errors" not in done.stdout:
-        raise SystemExit(f"expected {FAILING} failures, found:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
-    return done.stdout
+def run_pytest(folder: Path) -> str:
+    """Return the output of pytest without this plugin."""
+    arguments = make_pytest_command("-p", "no:agent_loop", "-p", "no:cacheprovider")
+    process = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+    if f"{FAILING * 4 // 5} failed, {FAILING // 5} errors" not in process.stdout:
+        raise SystemExit(f"expected {FAILING} failures, found:\n{process.stdout[-4000:]}{process.stderr[-4000:]}")
+    return process.stdout
 
 
-def criticised(folder: Path) -> tuple[Critique, RunState]:
-    """The critique of the same suite, judged as in a run, and the run that would ask for its repair."""
-    words = pytest_command("-p", "no:cacheprovider")[3:]
-    session = SubprocessSession(words, folder, 600, dict(os.environ), lambda _data: None)
+def build_suite_critique(folder: Path) -> tuple[Critique, RunState]:
+    """Evaluate the suite as in a run; return its critique and the state of the run."""
+    arguments = make_pytest_command("-p", "no:cacheprovider")[3:]
+    session = SubprocessSession(arguments, folder, 600, dict(os.environ), lambda _data: None)
     judgement = session.evaluate(SessionOrder())
     if judgement.plan is None or len(judgement.evidence) != FAILING:
         raise SystemExit(f"expected {FAILING} reports, found {len(judgement.evidence)}:\n{judgement.output[-4000:]}")
     criteria = build_run_criteria(judgement.plan, {}, {})
-    one = assess(criteria, Phase.A, judgement.group_by_rule(), "")
-    made = build_critique(criteria, one)
+    evaluation = assess(criteria, Phase.A, judgement.group_by_rule(), "")
+    critique = build_critique(criteria, evaluation)
     state = RunState(
         run_id="green-1",
         task_alias="green",
         task=Task(prompt="fix until green"),
         target=Target.WORKSPACE,
         criteria=criteria,
-        evaluation=one,
-        critique=made,
+        evaluation=evaluation,
+        critique=critique,
     )
-    return made, state
+    return critique, state
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--show", action="store_true", help="print the critique too")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_suite(folder)
-        said = estimate_tokens(printed(folder))
-        made, state = criticised(folder)
-    text = fence_text(render_critique(made), NONCE)
-    whole = prompts.build_prompt(Step.REFINE, state, NONCE)
-    if asked.show:
+        pytest_tokens = estimate_tokens(run_pytest(folder))
+        critique, state = build_suite_critique(folder)
+    text = fence_text(render_critique(critique), NONCE)
+    prompt = prompts.build_prompt(Step.REFINE, state, NONCE)
+    if options.show:
         print(text, end="\n\n")
     rows = [
-        [what, f"{count:,}", f"{100 * count / said:.2f}"]
-        for what, count in (
-            ("pytest -q", said),
+        [name, f"{count:,}", f"{100 * count / pytest_tokens:.2f}"]
+        for name, count in (
+            ("pytest -q", pytest_tokens),
             ("critique", estimate_tokens(text)),
-            ("whole REFINE prompt", estimate_tokens(whole)),
+            ("whole REFINE prompt", estimate_tokens(prompt)),
         )
     ]
     print(f"{FAILING} failing tests of {len(CAUSES)} causes, in tokens")
-    print(table(["", "tokens", "per cent"], rows))
-    named = [cause for cause, words in CAUSES.items() if words in text]
-    missing = ", ".join(cause for cause in CAUSES if cause not in named)
-    print(f"causes named: {len(named)} of {len(CAUSES)}" + (f"; not named: {missing}" if missing else ""))
+    print(render_table(["", "tokens", "per cent"], rows))
+    named_causes = [cause for cause, evidence in CAUSES.items() if evidence in text]
+    missing = ", ".join(cause for cause in CAUSES if cause not in named_causes)
+    print(f"causes named: {len(named_causes)} of {len(CAUSES)}" + (f"; not named: {missing}" if missing else ""))
     print(f"targets: a critique of at most {100 * TARGET:g} per cent, and every cause named")
 
 

@@ -1,7 +1,6 @@
-"""What the driver itself costs per iteration: everything but the agent and the session, with 1,000 rules.
+"""Measure the cost of the driver per iteration with 1,000 rules, without agent and session.
 
-The agent and the session answer at once and inside this process, so that all that is left is the machine, the critique
-and the files.
+The agent and the session answer at once in this process, so that only the machine, the critique and the files remain.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ import tempfile
 import time
 from pathlib import Path
 from statistics import median
-from types import SimpleNamespace
-from typing import Any
 
-from side_by_side import arguments, spread, table
+import pytest
+from side_by_side import format_spread, make_parser, render_table
 
+from pytest_loop import hookspecs
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, Watch
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import RunStarted
-from pytest_loop.core.judging.draft import build_run_criteria
+from pytest_loop.core.judging.run_draft import build_run_criteria
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Criteria, Evidence, Finding, Outcome, Rule, SessionPlan
 from pytest_loop.core.model.run_state import Breakers, RunState, Setup, Task
@@ -42,10 +41,10 @@ PLACES = (10, 100, 300)
 WINDOW = 16
 
 
-class AtOnce:
+class InstantAgent:
     """An agent that answers with a new document each time."""
 
-    name = "at-once"
+    name = "instant"
     is_serial = True
 
     def answer(self, request: AgentRequest, _watch: Watch) -> AgentReply:
@@ -55,14 +54,18 @@ class AtOnce:
         pass
 
 
-class Still:
-    """A session whose judgement was made before; another rule fails each time."""
+class InstantSession:
+    """A session with a prepared result; other rules fail each time."""
 
     def __init__(self, rules: int) -> None:
         ids = [f"a.rule.n{number}" for number in range(rules)]
         self.plan = SessionPlan(
-            criteria=(Criteria(name="many", source="many", rules=tuple(Rule(id=one, description=one) for one in ids)),),
-            items={f"many::{one}": (f"many::{one}",) for one in ids},
+            criteria=(
+                Criteria(
+                    name="many", source="many", rules=tuple(Rule(id=rule_id, description=rule_id) for rule_id in ids)
+                ),
+            ),
+            items={f"many::{rule_id}": (f"many::{rule_id}",) for rule_id in ids},
         )
         self.passed = {nodeid: Evidence(outcome=Outcome.PASSED) for nodeid in self.plan.items}
         self.calls = 0
@@ -70,17 +73,17 @@ class Still:
     def evaluate(self, _order: SessionOrder, *_extra: str) -> SessionResult:
         self.calls += 1
         failing = list(self.plan.items)[self.calls % 50 : self.calls % 50 + FAILING]
-        wrong = {one: _failed(one, self.calls) for one in failing}
-        return SessionResult(plan=self.plan, evidence=self.passed | wrong, exit_status=1)
+        failures = {nodeid: _make_failure(nodeid, self.calls) for nodeid in failing}
+        return SessionResult(plan=self.plan, evidence=self.passed | failures, exit_status=1)
 
 
-def _failed(nodeid: str, call: int) -> Evidence:
+def _make_failure(nodeid: str, call: int) -> Evidence:
     finding = Finding(expected="the text 'x'", found=f"it nowhere ({call})", where="doc.md:3", detail="a line\n" * 10)
     return Evidence(outcome=Outcome.FAILED, findings=(finding,), text=nodeid)
 
 
-def measured(folder: Path, rules: int, iterations: int) -> list[float]:
-    session = Still(rules)
+def measure_iterations(folder: Path, rules: int, iterations: int) -> list[float]:
+    session = InstantSession(rules)
     store = Store(folder)
     files = store.get_run("bench")
     files.acquire()
@@ -100,41 +103,39 @@ def measured(folder: Path, rules: int, iterations: int) -> list[float]:
         if event.event == Kind.ITERATION_ADVANCED.value:
             ticks.append(time.perf_counter())
 
-    quiet: Any = SimpleNamespace(
-        pytest_loop_event=lambda **_: None,
-        pytest_loop_critique=lambda **_: None,
-        pytest_loop_make_prompt=lambda **_: None,
-        pytest_loop_should_stop=lambda **_: None,
-    )
+    plugins = pytest.PytestPluginManager()
+    plugins.add_hookspecs(hookspecs)
     settings = make_default_settings(folder)
     artifact = Artifact(files.artifact)
-    tools = RunContext(settings, files, artifact, session, [AtOnce()], None, quiet, LiveView(io.StringIO()))
+    tools = RunContext(
+        settings, files, artifact, session, [InstantAgent()], None, plugins.hook, LiveView(io.StringIO())
+    )
     Driver(state, RUN_MACHINE, RunSteps(), store, tools, listen).run()
     files.release()
     return [1000 * (later - earlier) for earlier, later in itertools.pairwise(ticks)]
 
 
 def main() -> None:
-    parser = arguments(__doc__, rounds=3)
+    parser = make_parser(__doc__, rounds=3)
     parser.add_argument("--rules", type=int, default=1_000, metavar="N", help="rules (default: 1,000)")
     parser.add_argument("--iterations", type=int, default=1_000, metavar="N", help="iterations (default: 1,000)")
-    asked = parser.parse_args()
-    places = [at for at in PLACES if at < asked.iterations] + [asked.iterations]
-    found: dict[int, list[list[float]]] = {at: [] for at in places}
-    for _ in range(asked.rounds):
+    options = parser.parse_args()
+    places = [at for at in PLACES if at < options.iterations] + [options.iterations]
+    windows: dict[int, list[list[float]]] = {at: [] for at in places}
+    for _ in range(options.rounds):
         with tempfile.TemporaryDirectory() as folder:
-            costs = measured(Path(folder), asked.rules, asked.iterations)
+            costs = measure_iterations(Path(folder), options.rules, options.iterations)
         for at in places:
-            found[at].append(costs[max(0, at - WINDOW // 2) :][:WINDOW] or costs[-WINDOW:])
+            windows[at].append(costs[max(0, at - WINDOW // 2) :][:WINDOW] or costs[-WINDOW:])
     rows = []
     for at in places:
-        typical = [median(window) for window in found[at]]
-        growth = [one / median(first) for one, first in zip(typical, found[places[0]], strict=True)]
-        best = min(map(min, found[at]))
-        rows.append([f"{at:,}", f"{median(typical):.2f}", spread(growth), f"{best:.2f}"])
-    print(f"The driver alone, {asked.rules:,} rules of which {FAILING} fail, {asked.rounds} rounds")
+        typical = [median(window) for window in windows[at]]
+        growth = [value / median(first) for value, first in zip(typical, windows[places[0]], strict=True)]
+        best = min(map(min, windows[at]))
+        rows.append([f"{at:,}", f"{median(typical):.2f}", format_spread(growth), f"{best:.2f}"])
+    print(f"The driver alone, {options.rules:,} rules of which {FAILING} fail, {options.rounds} rounds")
     print(f"each figure: the median of {WINDOW} iterations around the one named, and the quickest of all rounds")
-    print(table(["iteration", "ms", f"ratio to iteration {places[0]}", "best ms"], rows))
+    print(render_table(["iteration", "ms", f"ratio to iteration {places[0]}", "best ms"], rows))
     print(f"targets: below {TARGET} ms at iteration 10, a ratio of at most {GROWTH} at iteration 1,000")
 
 

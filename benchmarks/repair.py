@@ -1,9 +1,9 @@
-"""The engine of the built-in repair on a public set of small bugs: green, right on held-out tests, and how fast.
+"""Run the built-in repair engine on a public set of small bugs: count green and correct results, and measure its speed.
 
-Each `check` of the set is split: every `assert` becomes a test of its own, with the imports and assignments around it;
-a loop stays one test. With `--held-out` the engine is given two thirds of the tests, and its first patch is checked
-against all of them. The set is a file of JSON lines as HumanEvalFix has them, and is no part of the repository:
-`python benchmarks/repair.py PATH`, or PYTEST_LOOP_BUGS.
+Each `check` function of the set is split: every `assert` becomes a test with the imports and assignments around it;
+a loop stays one test. With `--held-out` the engine gets two thirds of the tests, and its patch is checked against all.
+The set is a file of JSON lines as in HumanEvalFix and not part of the repository: `python benchmarks/repair.py PATH`,
+or PYTEST_LOOP_BUGS.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from side_by_side import clean_environment, pytest_command, table
+from side_by_side import make_environment, make_pytest_command, render_table
 
 ROOT = Path(__file__).resolve().parents[1]
 BUGS = os.environ.get("PYTEST_LOOP_BUGS")
-FIRST = 5
+TOP_LINES = 5
 GRACE = 30
 
 
 @dataclass(frozen=True)
 class Bug:
-    """One function with a bug in it, as it should be, and the tests that tell them apart."""
+    """A function with a bug, its correct version, and their tests."""
 
     name: str
     entry: str
@@ -42,27 +42,27 @@ class Bug:
     tests: tuple[str, ...]
 
     @property
-    def faulty(self) -> set[int]:
-        """The lines that differ; where lines are missing, those around the gap."""
+    def faulty_lines(self) -> set[int]:
+        """The lines that differ, or the lines around a gap."""
         old = [(at, line) for at, line in enumerate(self.buggy.splitlines(), 1) if line.strip()]
         new = [line for line in self.canonical.splitlines() if line.strip()]
-        found = set()
+        lines = set()
         for tag, start, end, _, _ in difflib.SequenceMatcher(None, [line for _, line in old], new, False).get_opcodes():
             if tag == "insert":
-                found |= {old[at][0] for at in (start - 1, start) if 0 <= at < len(old)}
+                lines |= {old[at][0] for at in (start - 1, start) if 0 <= at < len(old)}
             elif tag != "equal":
-                found |= {old[at][0] for at in range(start, end)}
-        return found
+                lines |= {old[at][0] for at in range(start, end)}
+        return lines
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the engine made of a bug."""
+    """The result of the engine for one bug."""
 
     bug: Bug
     result: dict[str, Any]
     is_right: bool | None
-    place: int | None
+    rank: int | None
 
     @property
     def is_green(self) -> bool:
@@ -70,143 +70,159 @@ class Outcome:
 
 
 def is_green(result: dict[str, Any]) -> bool:
-    """Whether all tests pass after the first patch, or after several steps."""
+    """Return whether all tests pass after the first patch or after several steps."""
     return bool(result["steps"]) and not result["remaining"]
 
 
-def split(check: str, entry: str) -> tuple[str, ...]:
-    """The tests of a `check` function, one for each statement that asserts something."""
-    function = next(one for one in ast.parse(check).body if isinstance(one, ast.FunctionDef) and one.name == "check")
+def split_tests(check: str, entry: str) -> tuple[str, ...]:
+    """Split a `check` function into tests, one for each statement that asserts something."""
+    function = next(
+        node for node in ast.parse(check).body if isinstance(node, ast.FunctionDef) and node.name == "check"
+    )
     name = function.args.args[0].arg
-    around = [one for one in function.body if isinstance(one, ast.Import | ast.ImportFrom | ast.Assign)]
-    found: list[str] = []
-    for stmt in function.body:
-        if stmt not in around:
-            head = [ast.unparse(one) for one in around]
-            lines = "\n".join([*head, ast.unparse(stmt)]).splitlines()
+    context = [node for node in function.body if isinstance(node, ast.Import | ast.ImportFrom | ast.Assign)]
+    tests: list[str] = []
+    for node in function.body:
+        if node not in context:
+            lines = "\n".join(ast.unparse(part) for part in [*context, node]).splitlines()
             alias = [] if name == entry else [f"{name} = {entry}"]
             body = "\n".join(f"    {line}" for line in [*alias, *lines])
-            found.append(f"def test_{len(found):02}():\n{body}\n")
-    return tuple(found)
+            tests.append(f"def test_{len(tests):02}():\n{body}\n")
+    return tuple(tests)
 
 
-def read(path: Path) -> list[Bug]:
+def read_bugs(path: Path) -> list[Bug]:
     rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
     return [
-        Bug(row["id"], row["entry_point"], row["buggy"], row["canonical"], split(row["test"], row["entry_point"]))
+        Bug(row["id"], row["entry_point"], row["buggy"], row["canonical"], split_tests(row["test"], row["entry_point"]))
         for row in rows
     ]
 
 
-def write(folder: Path, code: str, tests: tuple[str, ...]) -> None:
+def write_project(folder: Path, code: str, tests: tuple[str, ...]) -> None:
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     (folder / "solution.py").write_text(code, encoding="utf-8")
     # Some checks use other functions of the module.
     (folder / "test_solution.py").write_text("from solution import *\n\n\n" + "\n\n".join(tests), encoding="utf-8")
 
 
-def given(bug: Bug, failing: set[int]) -> tuple[str, ...]:
-    """Two thirds of the tests, one that fails among them."""
-    kept = [at for at in range(len(bug.tests)) if at % 3 != 2]
-    if failing and not failing & set(kept):
-        kept.append(min(failing))
-    return tuple(bug.tests[at] for at in kept)
+def select_tests(bug: Bug, failing: set[int]) -> tuple[str, ...]:
+    """Select two thirds of the tests, with at least one failing test."""
+    selection = [at for at in range(len(bug.tests)) if at % 3 != 2]
+    if failing and not failing & set(selection):
+        selection.append(min(failing))
+    return tuple(bug.tests[at] for at in selection)
 
 
-WORDS = ("-p", "no:agent_loop", "-p", "no:asyncio", "-p", "no:hypothesispytest", "-p", "no:cov", "-p", "no:timeout")
+PYTEST_ARGUMENTS = (
+    "-p",
+    "no:agent_loop",
+    "-p",
+    "no:asyncio",
+    "-p",
+    "no:hypothesispytest",
+    "-p",
+    "no:cov",
+    "-p",
+    "no:timeout",
+)
 
 
-def failing(folder: Path) -> set[int]:
-    """The tests that fail in an ordinary session, by their number."""
-    command = pytest_command("-p", "no:cacheprovider", "-q", "--tb=no", "-rf")
+def find_failing_tests(folder: Path) -> set[int]:
+    """Return the numbers of the tests that fail in an ordinary session."""
+    command = make_pytest_command("-p", "no:cacheprovider", "-q", "--tb=no", "-rf")
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=20, env=clean_environment())
+        process = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=20, env=make_environment()
+        )
     except subprocess.TimeoutExpired:
         return {-1}
-    return {int(line.split("::test_")[1][:2]) for line in done.stdout.splitlines() if line.startswith("FAILED")}
+    return {int(line.split("::test_")[1][:2]) for line in process.stdout.splitlines() if line.startswith("FAILED")}
 
 
-def engine(folder: Path, seconds: float, seed: int, workers: int | None) -> dict[str, Any]:
+def run_engine(folder: Path, seconds: float, seed: int, workers: int | None) -> dict[str, Any]:
     request = {
         "folder": str(folder),
-        "pytest_arguments": WORDS,
+        "pytest_arguments": PYTEST_ARGUMENTS,
         "seconds": seconds,
         "seed": seed,
         "allow": ["solution.py"],
     }
     if workers is not None:
         request["workers"] = workers
-    (folder / "order.json").write_text(json.dumps(request), encoding="utf-8")
+    (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
     out = folder / "result.jsonl"
     subprocess.run(
-        [sys.executable, "-m", "pytest_loop.repair", str(folder / "order.json"), str(out)],
-        cwd=folder, env={**clean_environment(), "PYTHONPATH": str(ROOT)}, timeout=seconds + GRACE,
+        [sys.executable, "-m", "pytest_loop.repair", str(folder / "request.json"), str(out)],
+        cwd=folder, env={**make_environment(), "PYTHONPATH": str(ROOT)}, timeout=seconds + GRACE,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
     )  # fmt: skip
     lines = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
-    nothing: dict[str, Any] = {name: [] for name in ("localised", "patches", "steps", "remaining")}
-    empty = {**nothing, "tried": 0, "seconds": 0.0, "end_reason": "crashed"}
-    return next((one for line in lines if (one := json.loads(line))["kind"] == "result"), empty)
+    no_lines: dict[str, Any] = {name: [] for name in ("localised", "patches", "steps", "remaining")}
+    empty = {**no_lines, "tried": 0, "seconds": 0.0, "end_reason": "crashed"}
+    return next((message for message in map(json.loads, lines) if message["kind"] == "result"), empty)
 
 
-def outcome(bug: Bug, asked: argparse.Namespace) -> Outcome:
+def repair_bug(bug: Bug, options: argparse.Namespace) -> Outcome:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         tests = bug.tests
-        if asked.held_out:
-            write(folder, bug.buggy, tests)
-            tests = given(bug, failing(folder))
-        write(folder, bug.buggy, tests)
-        result = engine(folder, asked.seconds, asked.seed, 1 if asked.jobs > 1 else None)
+        if options.held_out:
+            write_project(folder, bug.buggy, tests)
+            tests = select_tests(bug, find_failing_tests(folder))
+        write_project(folder, bug.buggy, tests)
+        result = run_engine(folder, options.seconds, options.seed, 1 if options.jobs > 1 else None)
         is_right = None
-        if asked.held_out and is_green(result):
-            write(folder, result["steps"][-1]["after"], bug.tests)
-            is_right = not failing(folder)
-        lines = [one["line"] for one in result["localised"]]
-        place = next((at for at, line in enumerate(lines, 1) if line in bug.faulty), None)
-        return Outcome(bug, result, is_right, place)
+        if options.held_out and is_green(result):
+            write_project(folder, result["steps"][-1]["after"], bug.tests)
+            is_right = not find_failing_tests(folder)
+        lines = [location["line"] for location in result["localised"]]
+        rank = next((at for at, line in enumerate(lines, 1) if line in bug.faulty_lines), None)
+        return Outcome(bug, result, is_right, rank)
 
 
-def per_second_cold(bug: Bug, rounds: int = 5) -> float:
-    """How many candidates a loop reaches that starts pytest for each of them."""
+def measure_cold_rate(bug: Bug, rounds: int = 5) -> float:
+    """Return the candidates per second of a loop that starts pytest for each."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
-        write(folder, bug.buggy, bug.tests)
-        command = pytest_command("-p", "no:cacheprovider", "-q", "-x", *WORDS)
+        write_project(folder, bug.buggy, bug.tests)
+        command = make_pytest_command("-p", "no:cacheprovider", "-q", "-x", *PYTEST_ARGUMENTS)
         started = time.perf_counter()
         for _ in range(rounds):
-            subprocess.run(command, cwd=folder, env=clean_environment(), stdout=subprocess.DEVNULL, check=False)
+            subprocess.run(command, cwd=folder, env=make_environment(), stdout=subprocess.DEVNULL, check=False)
         return rounds / (time.perf_counter() - started)
 
 
-def line(one: Outcome) -> str:
-    steps = one.result["steps"]
-    word = "green" if one.is_green else ("partly" if steps else "-")
-    right = {None: "", True: " right", False: " WRONG"}[one.is_right]
-    what = ", then ".join(f"{step['template']}: {step['description']}" for step in steps) or one.result["end_reason"]
+def render_outcome(outcome: Outcome) -> str:
+    steps = outcome.result["steps"]
+    status = "green" if outcome.is_green else ("partly" if steps else "-")
+    right = {None: "", True: " right", False: " WRONG"}[outcome.is_right]
+    summary = ", then ".join(f"{step['template']}: {step['description']}" for step in steps)
     return (
-        f"{one.bug.name:11} {word:6}{right} line {one.place or '-':>2}  tried {one.result['tried']:5} "
-        f"in {one.result['seconds']:5.1f} s  {what[:110]}"
+        f"{outcome.bug.name:11} {status:6}{right} line {outcome.rank or '-':>2}  tried {outcome.result['tried']:5} "
+        f"in {outcome.result['seconds']:5.1f} s  {(summary or outcome.result['end_reason'])[:110]}"
     )
 
 
-def summary(outcomes: list[Outcome], asked: argparse.Namespace) -> str:
-    green = [one for one in outcomes if one.is_green]
-    tried = sum(one.result["tried"] for one in outcomes)
-    seconds = sum(one.result["seconds"] for one in outcomes)
-    first = sum(one.place is not None and one.place <= FIRST for one in outcomes)
+def render_summary(outcomes: list[Outcome], options: argparse.Namespace) -> str:
+    green = [outcome for outcome in outcomes if outcome.is_green]
+    tried = sum(outcome.result["tried"] for outcome in outcomes)
+    seconds = sum(outcome.result["seconds"] for outcome in outcomes)
+    first = sum(outcome.rank is not None and outcome.rank <= TOP_LINES for outcome in outcomes)
     rows = [
         ["bugs", str(len(outcomes))],
         ["green", str(len(green))],
         ["faulty line among the first five", f"{first} ({first / len(outcomes):.0%})"],
         ["candidates, seconds", f"{tried:,}, {seconds:.0f}"],
         ["candidates per second", f"{tried / seconds if seconds else 0:.0f}"],
-        ["  starting pytest for each", f"{per_second_cold(outcomes[0].bug):.1f}"],
-        ["seconds to green, median", f"{median(one.result['seconds'] for one in green) if green else 0:.1f}"],
+        ["  starting pytest for each", f"{measure_cold_rate(outcomes[0].bug):.1f}"],
+        ["seconds to green, median", f"{median(outcome.result['seconds'] for outcome in green) if green else 0:.1f}"],
     ]
-    if asked.held_out:
-        rows.insert(2, ["  of these right on the held-out tests", str(sum(one.is_right is True for one in green))])
-    return table(["", ""], rows)
+    if options.held_out:
+        rows.insert(
+            2, ["  of these right on the held-out tests", str(sum(outcome.is_right is True for outcome in green))]
+        )
+    return render_table(["", ""], rows)
 
 
 def main() -> None:
@@ -218,15 +234,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--held-out", action="store_true")
-    asked = parser.parse_args()
-    only = set(asked.only.split(",")) if asked.only else set()
-    bugs = [one for one in read(asked.bugs) if not only or one.name in only or one.entry in only][: asked.limit]
+    options = parser.parse_args()
+    only = set(options.only.split(",")) if options.only else set()
+    bugs = [bug for bug in read_bugs(options.bugs) if not only or bug.name in only or bug.entry in only][
+        : options.limit
+    ]
     outcomes = []
-    with ThreadPoolExecutor(asked.jobs) as pool:
-        for one in pool.map(lambda bug: outcome(bug, asked), bugs):
-            outcomes.append(one)
-            print(line(one), flush=True)
-    print(summary(outcomes, asked))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for outcome in pool.map(lambda bug: repair_bug(bug, options), bugs):
+            outcomes.append(outcome)
+            print(render_outcome(outcome), flush=True)
+    print(render_summary(outcomes, options))
 
 
 if __name__ == "__main__":

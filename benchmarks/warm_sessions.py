@@ -1,4 +1,4 @@
-"""An EVALUATE that is forked from the server against a cold `python -m pytest -q` of the same project, just edited."""
+"""Compare warm sessions with a cold `python -m pytest -q` of the same project, edited before each round."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 from statistics import median
 
 from content_rules import write_artifact, write_rules
-from side_by_side import arguments, clean_environment, pytest_command, spread, table
+from side_by_side import format_spread, make_environment, make_parser, make_pytest_command, render_table
 
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.session.runner import SubprocessSession
 from pytest_loop.session.warm.launcher import WarmLauncher
 
-LEARNING = 8.0
+LEARNING_SECONDS = 8.0
 MODULES = 20
 TESTS = 10
 LIBRARIES = (
@@ -37,16 +37,16 @@ LIBRARIES = (
 
 @dataclass(frozen=True)
 class Case:
-    """A project, how it is edited between sessions, and the part of a cold session that a warm one may take."""
+    """A project, the edit between sessions, and the target ratio of warm to cold sessions."""
 
     name: str
     target: float
     write: Callable[[Path], None]
     edit: Callable[[Path, int], None]
-    words: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
 
 
-def one_test(folder: Path) -> None:
+def write_one_test(folder: Path) -> None:
     edit_source(folder, 0)
     (folder / "test_shop.py").write_text("import shop\ndef test_it(): assert shop.total() >= 0\n", encoding="utf-8")
 
@@ -55,7 +55,7 @@ def edit_source(folder: Path, number: int) -> None:
     (folder / "shop.py").write_text(f"def total():\n    return {number}\n", encoding="utf-8")
 
 
-def many_tests(folder: Path) -> None:
+def write_many_tests(folder: Path) -> None:
     edit_source(folder, 0)
     for number in range(MODULES):
         first, second = (LIBRARIES[(number + step) % len(LIBRARIES)] for step in (0, 1))
@@ -64,7 +64,7 @@ def many_tests(folder: Path) -> None:
         (folder / f"test_part_{number:02}.py").write_text("\n".join(lines), encoding="utf-8")
 
 
-def rules(folder: Path) -> None:
+def write_many_rules(folder: Path) -> None:
     write_artifact(folder)
     write_rules(folder / "content.rules.yaml", 2_000)
 
@@ -76,15 +76,15 @@ def edit_artifact(folder: Path, number: int) -> None:
 
 
 CASES = (
-    Case("one test, source edited", 0.22, one_test, edit_source),
-    Case("200 tests, third-party imports", 0.40, many_tests, edit_source),
-    Case("2,000 rules, artifact edited", 0.50, rules, edit_artifact),
-    Case("one test, -n 2", 0.25, one_test, edit_source, ("-n2",)),
+    Case("one test, source edited", 0.22, write_one_test, edit_source),
+    Case("200 tests, third-party imports", 0.40, write_many_tests, edit_source),
+    Case("2,000 rules, artifact edited", 0.50, write_many_rules, edit_artifact),
+    Case("one test, -n 2", 0.25, write_one_test, edit_source, ("-n2",)),
 )
 
 
 @contextmanager
-def project(case: Case) -> Iterator[Path]:
+def make_project(case: Case) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
@@ -92,54 +92,56 @@ def project(case: Case) -> Iterator[Path]:
         yield folder
 
 
-def measured(case: Case, rounds: int) -> tuple[list[float], list[float]]:
-    """Seconds of warm and of cold sessions, in rounds; the first two teach the server what sessions import."""
-    environment = clean_environment()
-    with project(case) as folder:
-        command = pytest_command("-p", "no:cacheprovider", *case.words)
-        words = (*command[3:], "--rootdir", str(folder), "-c", str(folder / "pytest.ini"))
-        server = WarmLauncher(words, folder, time.time(), is_required=True)
-        session = SubprocessSession(words, folder, 600.0, environment, lambda _data: None, launcher=server)
+def measure_case(case: Case, rounds: int) -> tuple[list[float], list[float]]:
+    """Return the seconds of warm and cold sessions by round, after two rounds that teach the server its imports."""
+    environment = make_environment()
+    with make_project(case) as folder:
+        command = make_pytest_command("-p", "no:cacheprovider", *case.arguments)
+        arguments = (*command[3:], "--rootdir", str(folder), "-c", str(folder / "pytest.ini"))
+        server = WarmLauncher(arguments, folder, time.time(), is_required=True)
+        session = SubprocessSession(arguments, folder, 600.0, environment, lambda _data: None, launcher=server)
 
-        def warm() -> None:
-            found = session.evaluate(SessionOrder())
-            assert found.exit_status == 0, found.output
+        def run_warm() -> None:
+            result = session.evaluate(SessionOrder())
+            assert result.exit_status == 0, result.output
 
-        def cold() -> None:
+        def run_cold() -> None:
             subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
 
         try:
             for _ in range(2):
-                warm()
-                cold()
-                time.sleep(LEARNING / 2)
+                run_warm()
+                run_cold()
+                time.sleep(LEARNING_SECONDS / 2)
             times = []
             for number in range(rounds):
                 case.edit(folder, number + 1)
-                times.append((_seconds(warm), _seconds(cold)))
+                times.append((_measure(run_warm), _measure(run_cold)))
         finally:
             server.close()
-    return [one for one, _ in times], [other for _, other in times]
+    return [warm for warm, _ in times], [cold for _, cold in times]
 
 
-def _seconds(action: Callable[[], None]) -> float:
+def _measure(action: Callable[[], None]) -> float:
     started = time.perf_counter()
     action()
     return time.perf_counter() - started
 
 
 def main() -> None:
-    parser = arguments(__doc__, rounds=15)
+    parser = make_parser(__doc__, rounds=15)
     parser.add_argument("--only", default="", metavar="TEXT", help="the cases whose name has this in it")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     rows = []
     for case in CASES:
-        if asked.only in case.name:
-            warm, cold = measured(case, asked.rounds)
-            ratio = spread([one / other for one, other in zip(warm, cold, strict=True)], 3)
+        if options.only in case.name:
+            warm, cold = measure_case(case, options.rounds)
+            ratio = format_spread(
+                [warm_seconds / cold_seconds for warm_seconds, cold_seconds in zip(warm, cold, strict=True)], 3
+            )
             rows.append([case.name, f"{median(warm):.3f}", f"{median(cold):.3f}", ratio, f"{case.target:.2f}"])
-    print(f"Sessions, {asked.rounds} rounds on {os.cpu_count()} cores, wall time")
-    print(table(["", "warm s", "cold s", "ratio (quartiles)", "target"], rows))
+    print(f"Sessions, {options.rounds} rounds on {os.cpu_count()} cores, wall time")
+    print(render_table(["", "warm s", "cold s", "ratio (quartiles)", "target"], rows))
 
 
 if __name__ == "__main__":

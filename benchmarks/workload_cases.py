@@ -1,4 +1,4 @@
-"""1,000 cases of a workload against 1,000 tests that run the same quick command."""
+"""Compare 1,000 cases of a workload with 1,000 tests that run the same quick command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from side_by_side import Candidate, arguments, comparison, measure, pytest_command
+from side_by_side import Candidate, make_parser, make_pytest_command, measure, render_comparison
 
 TARGET = 1.5
 CASES = 1_000
@@ -51,19 +51,19 @@ def write_project(folder: Path, count: int) -> None:
 
 
 def main() -> None:
-    parser = arguments(__doc__, rounds=15)
+    parser = make_parser(__doc__, rounds=15)
     parser.add_argument("--cases", type=int, default=CASES, metavar="N", help=f"how many cases (default: {CASES})")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_project(folder, options.cases)
         candidates = [
-            Candidate(kind, folder, pytest_command("-n0", "--cache-clear", file), f"{options.cases} passed")
+            Candidate(kind, folder, make_pytest_command("-n0", "--cache-clear", file), f"{options.cases} passed")
             for kind, file in (("cases", "loop.manifest.json"), ("tests", "test_cases.py"))
         ]
         costs = measure(candidates, options.rounds)
     print(f"{options.cases} cases, {options.rounds} rounds\n")
-    print(comparison(costs, "cases", "tests", TARGET))
+    print(render_comparison(costs, "cases", "tests", TARGET))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ pytest_plugins = ["pytester"]
 # The time of an example depends on the load of the machine.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
-# Disable plugins that are installed for other tests and disable optimizations of sessions.
+# Disable plugins that are installed for other tests, because sessions with them take a slower path.
 ONLY_XDIST = ("-p", "no:randomly", "-p", "no:asyncio", "-p", "no:timeout", "-p", "no:anyio", "-p", "no:cov", "-q")
 # For tests whose behaviour with xdist is covered elsewhere: use workers only with the mark `thorough`.
 WORKERS_IF_THOROUGH = pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def pytester(pytester: pytest.Pytester, caller: PytestCaller, monkeypatch: pytes
 
 
 @pytest.fixture
-def rule_file(pytester: pytest.Pytester) -> Callable[..., Path]:
+def write_rule_file(pytester: pytest.Pytester) -> Callable[..., Path]:
     """Write a rule file from indented text."""
 
     def write(text: str, name: str = "it.rules.yaml") -> Path:

@@ -6,7 +6,7 @@ from pytest_loop import Check, Context, Finding
 
 
 class LongestLine(Check):
-    """No line of the artifact is longer than so many characters."""
+    """Check that no line of the artifact is longer than `longest_line` characters."""
 
     reads_artifact = True
 

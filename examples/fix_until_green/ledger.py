@@ -1,4 +1,4 @@
-"""A small ledger: amounts from text, a running balance, sums by month, and a statement."""
+"""A small ledger: parse amounts, and compute balances, sums by month and a statement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Entry:
 
 
 def amount(text: str) -> Decimal:
-    """`1,234.50`, `-3` and `(12.00)`, which means the same as `-12.00`."""
+    """Parse `1,234.50`, `-3` or `(12.00)`, which means `-12.00`."""
     text = text.strip()
     if text.startswith("("):
         return Decimal(text[1:-1])
@@ -23,13 +23,13 @@ def amount(text: str) -> Decimal:
 
 
 def entry(line: str) -> Entry:
-    """`2026-01-31; Rent; -800`"""
+    """Parse a line such as `2026-01-31; Rent; -800`."""
     day, text, money = line.split(";")
     return Entry(date.fromisoformat(day), text, amount(money))
 
 
 def balance(entries: list[Entry]) -> list[Decimal]:
-    """What is left after each entry."""
+    """Return the balance after each entry."""
     found = [Decimal(0)]
     for one in entries:
         found.append(found[-1] + one.amount)
@@ -37,7 +37,7 @@ def balance(entries: list[Entry]) -> list[Decimal]:
 
 
 def by_month(entries: list[Entry]) -> dict[str, Decimal]:
-    """The sum of each month, in the order of months."""
+    """Return the sum of each month, in the order of months."""
     sums: dict[str, Decimal] = {}
     for one in entries:
         sums[f"{one.day:%Y-%m}"] = one.amount
@@ -45,10 +45,10 @@ def by_month(entries: list[Entry]) -> dict[str, Decimal]:
 
 
 def largest(entries: list[Entry]) -> Entry:
-    """The entry that moved the most money, whichever way."""
+    """Return the entry that moved the most money in either direction."""
     return max(entries, key=lambda one: one.amount)
 
 
 def statement(entries: list[Entry]) -> str:
-    """One line for each entry, the amounts below each other."""
+    """Render one line for each entry, with aligned amounts."""
     return "\n".join(f"{one.day} {one.amount:>10} {one.text}" for one in entries)

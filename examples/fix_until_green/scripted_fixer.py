@@ -1,4 +1,4 @@
-"""An agent that follows a script: it mends half of the ledger, sees what is left, and mends the rest."""
+"""A scripted agent that fixes half of the ledger in its first iteration and the rest in the next."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECOND = (
 
 
 def work(request: AgentRequest) -> str:
-    """Edits in place; the words are for the person who watches."""
+    """Edit the ledger in place, and return a message for the log."""
     text = LEDGER.read_text(encoding="utf-8")
     for old, new in FIRST if request.iteration == 1 else SECOND:
         text = text.replace(old, new)

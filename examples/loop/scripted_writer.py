@@ -1,4 +1,4 @@
-"""An agent without a model: it writes a draft, and mends it twice, as the critique asks."""
+"""An agent without a model that writes a draft and fixes it twice, as the critique asks."""
 
 from pytest_loop import ScriptedAgent
 

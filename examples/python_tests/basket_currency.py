@@ -1,4 +1,4 @@
-"""A function that a rule calls."""
+"""A check that a rule calls."""
 
 from __future__ import annotations
 

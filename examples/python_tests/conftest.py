@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # so that tests find `basket`, whatever the import mode
+sys.path.insert(0, str(Path(__file__).parent))  # tests import `basket` in any import mode
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "basket_total: tests of what a basket costs")
+    config.addinivalue_line("markers", "basket_total: tests of the price of a basket")
 
 
 @pytest.fixture

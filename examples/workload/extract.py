@@ -1,4 +1,4 @@
-"""A stand-in for a model: reads a receipt exactly as the prompt says, and no better."""
+"""Read a receipt exactly as the prompt says, in place of a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DATE = r"(\d{4}-\d\d-\d\d)"
 
 
 def asked(prompt: str, word: str) -> list[str]:
-    """What the prompt lists behind a word: texts in backticks, or anywhere."""
+    """Return what the prompt lists after a word: texts in backticks, or `anywhere`."""
     line = re.search(rf"^{word}:(.*)$", prompt, re.MULTILINE)
     found = re.findall(r"`([^`]+)`|(anywhere)", line[1] if line else "")
     return [text or other for text, other in found]

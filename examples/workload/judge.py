@@ -1,4 +1,4 @@
-"""Compares what was read with what should have been, field by field."""
+"""Compare an output with the expected one, field by field."""
 
 from __future__ import annotations
 

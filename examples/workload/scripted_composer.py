@@ -1,6 +1,6 @@
-"""A composer without a model: three analyses of the receipts, each with three ways to mend the prompt.
+"""A composer without a model: three analyses of the receipts, each with three options to fix the prompt.
 
-The second one is a trap: what it recommends mends three receipts and breaks one.
+The option that the second analysis recommends fixes three receipts and breaks one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BROKEN = ["cases/gym.txt"]
 
 
 def option(name: str, mechanism: str, current: str, proposed: str, improves: list[str], **more: Any) -> dict[str, Any]:
-    """One way to mend the prompt; what is left out carries no risk."""
+    """Return one option to fix the prompt; without further fields it has a low risk."""
     section = "Total" if current.startswith("Labels") else "Date"
     edit = {"file": "prompt.md", "section": section, "current": current, "proposed": proposed}
     likely = {"improves": improves, "regresses": [], "risk": "low: only adds to a list", "confidence": "high"}
@@ -112,5 +112,5 @@ ANALYSES = (
 
 
 def compose(request: AgentRequest) -> AgentReply:
-    """The analysis of this iteration; the last one where there is no other."""
+    """Return the analysis of this iteration, or the last one."""
     return AgentReply(data=ANALYSES[min(request.iteration, len(ANALYSES)) - 1])

@@ -1,4 +1,4 @@
-"""`acp:WORDS`: the process between us and an agent that speaks the Agent Client Protocol.
+"""Connect to an agent that speaks the Agent Client Protocol (`acp:WORDS`), as a process of its own.
 
 Every request starts a new one, so that deadlines end both processes. It reads the prompt from standard input, and
 prints what the agent does as JSON lines (see `transcripts.read_acp`).
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pytest_loop.agents.presets import Mode, Preset
+from pytest_loop.agents.presets import AccessMode, Preset
 
 Data = dict[str, Any]
 PROTOCOL = 1
@@ -38,7 +38,7 @@ def make_preset() -> Preset:
         format="acp",
         start=("-c", _BRIDGE),
         resume=("-c", _BRIDGE, "--session", "{session}"),
-        edit=Mode(arguments=("--edit",)),
+        edit=AccessMode(arguments=("--edit",)),
         model=("--", "{model}"),
     )
 

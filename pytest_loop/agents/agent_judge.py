@@ -1,4 +1,4 @@
-"""The judge: ask an agent the questions of rules, and accept only plain answers."""
+"""Ask an agent the questions of rules, and accept only valid answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Judge:
     phase: str = "A"
     usage: Usage = field(default_factory=Usage)
     was_asked: bool = False
-    is_dismissed: bool = False
+    is_cancelled: bool = False
     _last_errors: dict[str, str] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -47,9 +47,9 @@ class Judge:
             copy.write_bytes(artifact.read_bytes())
             return self._ask(question, copy)
 
-    def dismiss(self) -> None:
-        """End requests in progress: their answers are not needed any more."""
-        self.is_dismissed = True
+    def cancel(self) -> None:
+        """Cancel the requests in progress."""
+        self.is_cancelled = True
 
     def _ask(self, question: str, copy: Path | None) -> JudgeAnswer:
         request = self._make_request(question, copy)
@@ -85,4 +85,4 @@ class Judge:
 
     def _make_watch(self) -> Watch:
         watch = self.watch()
-        return replace(watch, should_continue=lambda: not self.is_dismissed and watch.should_continue())
+        return replace(watch, should_continue=lambda: not self.is_cancelled and watch.should_continue())

@@ -1,4 +1,4 @@
-"""Structured answers of agents: find them in a text, validate them, or refuse them with a reason."""
+"""Answers of agents: JSON in a text and its models, fenced documents, and claims that a rule cannot be met."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pytest_loop.agents.protocol import AgentError, AgentReply
 from pytest_loop.core.text.lengths import shorten
 
 Model = TypeVar("Model", bound=BaseModel)
-Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
+PlanStep = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
 _JSON_BLOCK = re.compile(r"^[ \t]*```(?:json)?[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.DOTALL | re.MULTILINE)
 _FENCE = re.compile(r"(?P<marks>`{3,}|~{3,})(?P<info>[^`]*)")
 _BLOCKED = re.compile(r"\A\s*BLOCKED\s+(\S+?):\s+(.+?)\s*\Z", re.DOTALL)
 _MAX_CLAIM_LENGTH = 4_000
-_MAX_OBJECTS = 50
+_MAX_BRACES = 50
 
 
 class PlanAnswer(BaseModel):
@@ -26,7 +26,7 @@ class PlanAnswer(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    plan: list[Words] = Field(min_length=3, max_length=5)
+    plan: list[PlanStep] = Field(min_length=3, max_length=5)
 
 
 class PreparedCheck(BaseModel):
@@ -57,7 +57,7 @@ class JudgeAnswer(BaseModel):
 
 
 def extract_data(reply: AgentReply) -> Any:
-    """Return the data of a reply, or the one JSON object in its text."""
+    """Return the data of a reply, or the JSON object in its text."""
     return reply.data if reply.data is not None else _find_object(reply.text or "")
 
 
@@ -73,12 +73,12 @@ def validate_answer(reply: AgentReply, model: type[Model]) -> Model:
 
 
 def _find_object(text: str) -> Any:
-    """Return the one JSON object in a text: all of it, a fenced block, or an object between words.
+    """Return the JSON object in a text: the whole text, a fenced block, or an object within prose.
 
-    Objects that differ contradict each other, so none of them is taken.
+    Raise `AgentError` if there is none, or if there are several that differ.
     """
     for parts in ([text], _JSON_BLOCK.findall(text)):
-        if objects := [value for part in parts if isinstance(value := _parse(part), dict)]:
+        if objects := [value for part in parts if isinstance(value := _parse_json(part), dict)]:
             break
     else:
         objects = list(_iterate_objects(text))
@@ -89,7 +89,7 @@ def _find_object(text: str) -> Any:
     return objects[0]
 
 
-def _parse(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return _DECODER.decode(text.strip())
     except (ValueError, RecursionError):
@@ -97,9 +97,9 @@ def _parse(text: str) -> Any:
 
 
 def _iterate_objects(text: str) -> Iterator[Any]:
-    """Return the objects between words, of a limited number of opening braces."""
+    """Yield the JSON objects in a text; only the first _MAX_BRACES opening braces are tried."""
     position = text.find("{")
-    for _ in range(_MAX_OBJECTS):
+    for _ in range(_MAX_BRACES):
         if position < 0:
             return
         try:
@@ -125,10 +125,10 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant
 
 
 def strip_fence(text: str) -> str:
-    """Return a document without a fence around the whole of it."""
+    """Remove a fence that encloses a whole document."""
     lines = text.strip().splitlines()
     opening = _FENCE.fullmatch(lines[0]) if len(lines) > 1 else None
-    if opening is None or not _is_closing(lines[-1], opening["marks"]):
+    if opening is None or not _is_closing_fence(lines[-1], opening["marks"]):
         return text
     inner = lines[1:-1]
     is_markdown = opening["info"].strip().lower() in ("md", "markdown") and not _has_open_fence(inner)
@@ -137,7 +137,7 @@ def strip_fence(text: str) -> str:
     return text
 
 
-def _is_closing(line: str, marks: str) -> bool:
+def _is_closing_fence(line: str, marks: str) -> bool:
     line = line.rstrip()
     return len(line) >= len(marks) and set(line) == {marks[0]}
 
@@ -146,13 +146,13 @@ def _has_open_fence(lines: list[str]) -> bool:
     marks = ""
     for line in lines:
         if marks:
-            marks = "" if _is_closing(line, marks) else marks
+            marks = "" if _is_closing_fence(line, marks) else marks
         elif opening := _FENCE.match(line):
             marks = opening["marks"]
     return bool(marks)
 
 
 def parse_blocked_claim(text: str) -> tuple[str, str] | None:
-    """Return the rule and the reason of an answer that only claims that the rule cannot be met."""
+    """Return the rule and the reason if an answer is nothing but `BLOCKED RULE: REASON`."""
     match = _BLOCKED.match(text) if len(text) < _MAX_CLAIM_LENGTH else None
     return (match[1], match[2]) if match else None

@@ -1,4 +1,4 @@
-"""`builtin`: the agent without a model. It runs the fix commands of failing rules, then searches for small edits."""
+"""The agent without a model (`builtin`): it runs fix commands of failing rules, then searches for small edits."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ def search_edits(
         request_file, result_file = folder / "request.json", folder / "result.jsonl"
         request_file.write_text(repair_request.model_dump_json(), encoding="utf-8")
         command = [sys.executable, "-m", ENGINE, str(request_file), str(result_file)]
-        done = run_agent_command(Command(command, folder, seconds + _OVERHEAD), name, watch)
+        command_result = run_agent_command(Command(command, folder, seconds + _OVERHEAD), name, watch)
         lines = result_file.read_text(encoding="utf-8").splitlines() if result_file.exists() else []
     try:
         return RepairResult.model_validate_json(lines[-1] if lines else "")
     except ValidationError:
-        output = shorten(done.output[-400:], 300)
+        output = shorten(command_result.output[-400:], 300)
         raise AgentError(
-            f"the search for an edit ended without a result (exit code {done.exit_code}): {output}"
+            f"the search for an edit ended without a result (exit code {command_result.exit_code}): {output}"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""An agent behind a command-line client, called as its preset says."""
+"""Use a command-line client as an agent, called according to its preset."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from pytest_loop.agents.command_agent import describe_exit, make_environment, read_content, run_agent_command
 from pytest_loop.agents.output_filter import OutputFilter
-from pytest_loop.agents.presets import Mode, Preset, Scope, Words, fill_placeholders
+from pytest_loop.agents.presets import AccessMode, Arguments, Preset, UsageScope, fill_placeholders
 from pytest_loop.agents.protocol import (
     AgentError,
     AgentReply,
@@ -30,29 +30,38 @@ from pytest_loop.agents.transcripts import READERS, ClientReport, Failure, Trans
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.processes.child import POLL_INTERVAL, Command, CommandResult, Deadline, Ending
 
-WAITS = (15.0, 30.0, 60.0, 120.0, 240.0)
-_EDITING = ("PRODUCE", "REFINE")
-_REFUSED = (401, 403)
-_RATE_LIMITED = (429, 529)
+# Seconds before each retry of a rate-limited client that does not say how long to wait.
+RETRY_DELAYS = (15.0, 30.0, 60.0, 120.0, 240.0)
+_EDITING_STEPS = ("PRODUCE", "REFINE")
+_REFUSED_STATUSES = (401, 403)
+_RATE_LIMIT_STATUSES = (429, 529)
 
 
 class ClientAgent:
-    """Run a client for every request, in the workspace; only PRODUCE and REFINE may edit.
+    """Run a client in the workspace for every request; only PRODUCE and REFINE may edit.
 
-    PRODUCE starts a conversation, which REFINE continues if the client can. A rate-limited client is called again after
-    a wait, as long as the deadline allows. `words` are a model and further arguments.
+    PRODUCE starts a conversation, and REFINE continues it if the client can. A rate-limited client is called again
+    after a delay if the deadline allows. `model_and_arguments` is `[MODEL] [ARGUMENT ...]`.
     """
 
     is_serial = False
 
-    def __init__(self, preset: Preset, words: str = "", name: str = "", waits: Sequence[float] = WAITS) -> None:
+    def __init__(
+        self,
+        preset: Preset,
+        model_and_arguments: str = "",
+        name: str = "",
+        retry_delays: Sequence[float] = RETRY_DELAYS,
+    ) -> None:
         self.name = name or preset.program
         self.preset = preset
-        self.waits = waits
+        self.retry_delays = retry_delays
         try:
-            arguments = shlex.split(words)
+            arguments = shlex.split(model_and_arguments)
         except ValueError as error:
-            raise AgentUnavailableError(f"expected a model and arguments, found {words!r} ({error})") from None
+            raise AgentUnavailableError(
+                f"expected a model and arguments, found {model_and_arguments!r} ({error})"
+            ) from None
         self._model = arguments.pop(0) if arguments and not arguments[0].startswith("-") else ""
         self._arguments = arguments
         self._sessions: dict[Path, str] = {}
@@ -66,19 +75,19 @@ class ClientAgent:
 
     def answer(self, request: AgentRequest, watch: Watch) -> AgentReply:
         deadline = time.monotonic() + watch.timeout
-        waits = iter(self.waits)
+        delays = iter(self.retry_delays)
         while True:
             try:
                 return self._call_client(request, watch, deadline - time.monotonic())
             except RateLimitedError as error:
-                wait = next(waits, None)
-                if wait is None:
+                delay = next(delays, None)
+                if delay is None:
                     raise
-                wait = wait if error.seconds is None else error.seconds
-                if time.monotonic() + wait >= deadline:
+                delay = delay if error.seconds is None else error.seconds
+                if time.monotonic() + delay >= deadline:
                     raise
-                watch.on_output(f"{error}; trying again in {wait:g} s\n".encode())
-                self._pause(wait, watch)
+                watch.on_output(f"{error}; trying again in {delay:g} s\n".encode())
+                self._pause(delay, watch)
 
     def close(self) -> None:
         """Forget all conversations."""
@@ -96,11 +105,11 @@ class ClientAgent:
             raise watch.make_error(self.name, ending)
 
     def _call_client(self, request: AgentRequest, watch: Watch, seconds: float) -> AgentReply:
-        """Call the client once; after an error other than a rate limit, the conversation is not continued."""
+        """Call the client once; after an error other than a rate limit, REFINE starts a new conversation."""
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             call = self._prepare_call(request, Path(folder))
             try:
-                return self._make_reply(call, self._run(call, watch, seconds), watch)
+                return self._make_reply(call, self._run_client(call, watch, seconds), watch)
             except RateLimitedError:
                 raise
             except AgentError:
@@ -120,16 +129,16 @@ class ClientAgent:
             schema = make_strict(schema)
         return _Call(request, folder, session, is_resumed, schema, read_content(request.artifact))
 
-    def _run(self, call: _Call, watch: Watch, seconds: float) -> CommandResult:
+    def _run_client(self, call: _Call, watch: Watch, seconds: float) -> CommandResult:
         request, prompt = call.request, call.request.prompt.encode("utf-8", "replace")
         is_file = self.preset.prompt == "file"
         if is_file:
-            call.get_file("prompt_file").write_bytes(prompt)
+            call.get_path("prompt_file").write_bytes(prompt)
         if call.schema is not None:
-            call.get_file("schema_file").write_text(json.dumps(call.schema), encoding="utf-8")
+            call.get_path("schema_file").write_text(json.dumps(call.schema), encoding="utf-8")
         output = OutputFilter(watch.on_output)
         command = Command(
-            self._make_words(call),
+            self._build_command_line(call),
             request.workspace,
             max(seconds, POLL_INTERVAL),
             None if self.preset.is_silent else watch.silence,
@@ -141,17 +150,17 @@ class ClientAgent:
         output.end()
         return result
 
-    def _get_mode(self, call: _Call) -> Mode:
+    def _get_mode(self, call: _Call) -> AccessMode:
         return self.preset.edit if call.is_edit else self.preset.read_only
 
-    def _make_words(self, call: _Call) -> list[str]:
+    def _build_command_line(self, call: _Call) -> list[str]:
         preset = self.preset
-        words: Words = (preset.resume or ()) if call.is_resumed else preset.start
+        words: Arguments = (preset.resume or ()) if call.is_resumed else preset.start
         words += preset.arguments + self._get_mode(call).arguments
         words += preset.model if self._model else ()
         words += preset.artifact if call.is_edit and call.request.artifact else ()
         words += preset.form.arguments if preset.form and call.schema is not None else ()
-        words += preset.outside_git if preset.outside_git and not _is_git(call.request.workspace) else ()
+        words += preset.outside_git if preset.outside_git and not _is_in_git(call.request.workspace) else ()
         uses_state = any("{state}" in word for word in words)
         values = {**call.placeholders, "model": self._model, "state": self._get_state_folder() if uses_state else ""}
         return [preset.find_program() or preset.program, *fill_placeholders(words, values), *self._arguments]
@@ -164,14 +173,14 @@ class ClientAgent:
             return self._state_folder
 
     def _make_reply(self, call: _Call, result: CommandResult, watch: Watch) -> AgentReply:
-        report_text = (read_content(call.get_file("report_file")) or b"").decode("utf-8", "replace")
+        report_text = (read_content(call.get_path("report_file")) or b"").decode("utf-8", "replace")
         transcript = Transcript(result.stdout, report_text, result.exit_code, not result.lost_bytes)
         report = READERS[self.preset.format](transcript)
         session = report.session or call.session
         usage = self._compute_usage(call, session, report)
         if failure := _find_failure(report, usage, result):
             error = self._make_error(failure, result)
-            if type(error) is not AgentError or read_content(call.request.artifact) == call.before:
+            if type(error) is not AgentError or read_content(call.request.artifact) == call.artifact_before:
                 raise error
             watch.on_output(f"{error}; what it edited is judged all the same\n".encode())
             self._sessions.pop(call.request.workspace, None)
@@ -196,12 +205,12 @@ class ClientAgent:
     def _make_error(self, failure: Failure, result: CommandResult) -> AgentError:
         message = shorten(failure.message or result.stderr.strip().rpartition("\n")[2], 300)
         reason = f": {message}" if message else ""
-        if failure.status in _REFUSED:
+        if failure.status in _REFUSED_STATUSES:
             return AgentUnavailableError(
                 f"{self.name} was refused by its model's server (status {failure.status}){reason}"
             )
-        if failure.status in _RATE_LIMITED:
-            return RateLimitedError(f"{self.name} has to wait (status {failure.status}){reason}", failure.wait)
+        if failure.status in _RATE_LIMIT_STATUSES:
+            return RateLimitedError(f"{self.name} has to wait (status {failure.status}){reason}", failure.retry_after)
         if result.exit_code:
             return AgentError(f"{self.name} {describe_exit(result.exit_code)}{reason}")
         return AgentError(f"{self.name} gave no answer of its model{reason}")
@@ -209,27 +218,27 @@ class ClientAgent:
 
 @dataclass(frozen=True)
 class _Call:
-    """One call of the client; `before` is the content of the artifact before it."""
+    """One call of the client; `artifact_before` is the content of the artifact before it."""
 
     request: AgentRequest
     folder: Path
     session: str
     is_resumed: bool
     schema: Mapping[str, Any] | None
-    before: bytes | None
+    artifact_before: bytes | None
 
     @property
     def is_edit(self) -> bool:
-        return self.request.step in _EDITING
+        return self.request.step in _EDITING_STEPS
 
-    def get_file(self, name: str) -> Path:
+    def get_path(self, name: str) -> Path:
         return self.folder / name
 
     @property
     def placeholders(self) -> dict[str, object]:
         artifact = self.request.artifact
         return {
-            **{name: self.get_file(name) for name in ("prompt_file", "schema_file", "report_file")},
+            **{name: self.get_path(name) for name in ("prompt_file", "schema_file", "report_file")},
             "schema": json.dumps(self.schema),
             "session": self.session,
             "workspace": self.request.workspace,
@@ -238,12 +247,12 @@ class _Call:
         }
 
 
-def _is_git(folder: Path) -> bool:
+def _is_in_git(folder: Path) -> bool:
     return any((parent / ".git").exists() for parent in (folder, *folder.resolve().parents))
 
 
 def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: CommandResult) -> Failure | None:
-    """Return what went wrong, if anything: without tokens no model has answered, whatever the exit code says."""
+    """Return the failure of a call, or None; without tokens no model has answered, even with exit code 0."""
     if report.failure is not None:
         return report.failure
     if usage["tokens"] == 0:
@@ -251,15 +260,18 @@ def _find_failure(report: ClientReport, usage: Mapping[str, Any], result: Comman
     return Failure() if result.exit_code else None
 
 
-def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport) -> Scope | None:
-    """Return what the cost counts: some versions of a client price one run, and then fewer tokens have a price."""
-    if preset.cost is None or None in (report.priced, report.tokens, before.priced):
+def _find_cost_scope(preset: Preset, report: ClientReport, before: ClientReport) -> UsageScope | None:
+    """Return whether the reported cost is of the run or of the session.
+
+    Some versions of a client report only the run: then fewer tokens are priced than the session must have used.
+    """
+    if preset.cost is None or None in (report.priced_tokens, report.tokens, before.priced_tokens):
         return preset.cost
-    return "run" if (report.priced or 0) < (report.tokens or 0) + (before.priced or 0) else preset.cost
+    return "run" if (report.priced_tokens or 0) < (report.tokens or 0) + (before.priced_tokens or 0) else preset.cost
 
 
-def _compute_increase(now: Any, before: Any, scope: Scope | None) -> Any:
-    """Return what this run added to a number; one that fell did not count the whole session."""
+def _compute_increase(now: Any, before: Any, scope: UsageScope | None) -> Any:
+    """Return the part of a number that belongs to this run; a number that fell does not count the whole session."""
     if scope is None or now is None:
         return None
     return now if scope == "run" or before is None or now < before else now - before

@@ -1,4 +1,4 @@
-"""`command:WORDS`: any program as an agent, through its standard streams or files."""
+"""Use any program as an agent (`command:WORDS`), through its standard streams or files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pytest_loop.processes.child import (
 
 
 class CommandAgent:
-    """Run a command for every request, in the workspace and without a shell; `root` is where it is checked."""
+    """Run a command for every request, in the workspace and without a shell; check in `root` that it exists."""
 
     is_serial = False
 
@@ -50,7 +50,7 @@ class CommandAgent:
         before = read_content(request.artifact)
         with tempfile.TemporaryDirectory(prefix="pytest-loop-") as folder:
             prompt_file, output_file = Path(folder) / "prompt.md", Path(folder) / "answer"
-            result = self._run(request, watch, prompt_file, output_file)
+            result = self._run_command(request, watch, prompt_file, output_file)
             if result.exit_code:
                 error = self._make_error(result)
                 if read_content(request.artifact) == before:
@@ -62,7 +62,7 @@ class CommandAgent:
     def close(self) -> None:
         """Do nothing: no state outlives an answer."""
 
-    def _run(self, request: AgentRequest, watch: Watch, prompt_file: Path, output_file: Path) -> CommandResult:
+    def _run_command(self, request: AgentRequest, watch: Watch, prompt_file: Path, output_file: Path) -> CommandResult:
         prompt = request.prompt.encode("utf-8", "replace")
         if "prompt_file" in self._placeholders:
             prompt_file.write_bytes(prompt)
@@ -104,7 +104,7 @@ class CommandAgent:
 
 
 def run_agent_command(command: Command, name: str, watch: Watch) -> CommandResult:
-    """Run the command of an agent to its own end, or raise the `AgentError` of another ending."""
+    """Run the command of an agent; raise an `AgentError` if it did not end by itself."""
     command = replace(command, output_limit=MAX_ANSWER_BYTES, is_thorough=True)
     try:
         result = run_command(replace(command, should_continue=watch.should_continue))
@@ -116,7 +116,7 @@ def run_agent_command(command: Command, name: str, watch: Watch) -> CommandResul
 
 
 def describe_exit(code: int) -> str:
-    """Say how a process ended, as the predicate of a sentence."""
+    """Describe an exit code as the predicate of a sentence."""
     return f"ended with exit code {code}" if code >= 0 else f"ended with signal {-code}"
 
 
@@ -133,7 +133,7 @@ def make_environment(request: AgentRequest) -> dict[str, str]:
 
 
 def read_content(path: Path | None) -> bytes | None:
-    """Return the bytes of a regular file of acceptable size; a pipe or device would block."""
+    """Return the bytes of a file; None if it is missing, too large, or a pipe or device that could block."""
     if path is None or not path.is_file() or path.stat().st_size > MAX_ANSWER_BYTES:
         return None
     return path.read_bytes()

@@ -17,7 +17,7 @@ from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.agents.python_agent import PythonAgent
 from pytest_loop.agents.redacted_agent import RedactedAgent
 from pytest_loop.agents.replay_agent import RecordedAgent, ReplayAgent
-from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.redactor import Redactor
 
 if sys.version_info >= (3, 11):
     import tomllib

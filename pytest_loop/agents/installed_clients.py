@@ -1,4 +1,4 @@
-"""Find the clients that are installed, and what can be known about them."""
+"""Find the installed clients, their versions and their abilities."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def _find_client(name: str, preset: Preset, folder: Path, timeout: float) -> Cli
 def _read_version(words: list[str], folder: Path, timeout: float) -> str | None:
     """Return the first number with a dot in the output of a client."""
     try:
-        done = child.run_command(child.Command(words, folder, timeout))
+        result = child.run_command(child.Command(words, folder, timeout))
     except child.CannotStartError:
         return None
-    match = None if done.exit_code else _VERSION.search(done.stdout or done.stderr)
+    match = None if result.exit_code else _VERSION.search(result.stdout or result.stderr)
     return match[0] if match else None

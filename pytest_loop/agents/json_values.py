@@ -1,4 +1,4 @@
-"""Read JSON of unknown shape: what is missing, or of another type, is empty or None."""
+"""Read JSON of unknown structure: values that are missing or of another type are empty or None."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read_events(text: str) -> list[Event]:
 
 
 def parse_object(text: str | None) -> Event | None:
-    """Return the JSON object that the whole text is."""
+    """Parse a text that is a single JSON object."""
     try:
         value = json.loads(text or "")
     except (ValueError, RecursionError):

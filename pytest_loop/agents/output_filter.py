@@ -1,4 +1,4 @@
-"""Show the output of a client at work: its text and the tools that it uses, without the JSON around them."""
+"""Turn the JSON events that a client prints while it works into lines for people: its texts and tool calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_LINE_BYTES = 1024 * 1024
 
 
 class OutputFilter:
-    """Turn pieces of output into readable lines: plain lines stay, events are shortened, others are dropped."""
+    """Forward plain lines unchanged, known JSON events as short texts, and no other JSON."""
 
     def __init__(self, on_output: Callable[[bytes], None]) -> None:
         self._on_output = on_output
@@ -22,15 +22,15 @@ class OutputFilter:
         *lines, rest = (self._rest + data).split(b"\n")
         self._rest = rest if len(rest) <= MAX_LINE_BYTES else b"{"  # too long to show: dropped as invalid JSON
         for line in lines:
-            self._show(line)
+            self._show_line(line)
 
     def end(self) -> None:
         """Show a last line without a line break."""
         rest, self._rest = self._rest, b""
         if rest:
-            self._show(rest)
+            self._show_line(rest)
 
-    def _show(self, line: bytes) -> None:
+    def _show_line(self, line: bytes) -> None:
         if not line.lstrip().startswith(b"{"):
             self._on_output(line + b"\n")
             return
@@ -39,7 +39,7 @@ class OutputFilter:
 
 
 def render_event(event: Event) -> Iterator[str]:
-    """Return the text and the tools of an event; prompts and the results of tools are left out."""
+    """Yield the texts and tool calls of an event; prompts and results of tools are left out."""
     kind = get_text(event, "type")
     if "user" in (kind.partition(".")[0], event.get("role"), get_at(event, "message", "role")):
         return

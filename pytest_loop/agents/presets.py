@@ -1,4 +1,4 @@
-"""Presets: how the clients of well-known agents are called, as data in `presets.json`."""
+"""Presets: the data in `presets.json` that describes how to call the clients of well-known agents."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from pydantic import Field
 
 from pytest_loop.core.model.rules import Value
 
-Words = tuple[str, ...]
-Scope = Literal["run", "session"]
+Arguments = tuple[str, ...]
+UsageScope = Literal["run", "session"]
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
-class Mode(Value):
-    """Arguments and variables for requests that may edit, or for those that may not."""
+class AccessMode(Value):
+    """Arguments and variables of one kind of requests: those that may edit, or those that may only read."""
 
-    arguments: Words = ()
+    arguments: Arguments = ()
     environment: dict[str, str] = Field(default_factory=dict)
 
 
-class Form(Value):
-    """Arguments that pass the schema of the answer; a strict client accepts only schemas without open parts."""
+class SchemaArguments(Value):
+    """Arguments that pass the schema of the answer; a strict client requires every property and allows no other."""
 
-    arguments: Words
+    arguments: Arguments
     is_strict: bool = False
 
 
@@ -44,6 +44,7 @@ class Preset(Value):
     - `is_silent`: the client prints nothing before its end.
     - `is_report`: the text of the client while it edits reports its work, and is not the document.
     - `outside_git`: arguments that keep the client from making a repository.
+    - `form`: how to pass the schema of the answer; without it, only the prompt asks for the schema.
     - `environment`: defaults for variables that are not set.
     - `tokens`, `cost`: whether the reported numbers count this run of the client or the whole session; null if unknown.
     """
@@ -51,23 +52,23 @@ class Preset(Value):
     program: str
     bundled: str = ""
     checked: str
-    version: Words = ("--version",)
+    version: Arguments = ("--version",)
     format: str
     prompt: Literal["stdin", "file"] = "stdin"
-    start: Words = ()
-    resume: Words | None = None
-    arguments: Words = ()
+    start: Arguments = ()
+    resume: Arguments | None = None
+    arguments: Arguments = ()
     is_silent: bool = False
     is_report: bool = False
-    edit: Mode = Mode()
-    read_only: Mode = Mode()
-    model: Words = ()
-    artifact: Words = ()
-    outside_git: Words = ()
-    form: Form | None = None
+    edit: AccessMode = AccessMode()
+    read_only: AccessMode = AccessMode()
+    model: Arguments = ()
+    artifact: Arguments = ()
+    outside_git: Arguments = ()
+    form: SchemaArguments | None = None
     environment: dict[str, str] = Field(default_factory=dict)
-    tokens: Scope | None = None
-    cost: Scope | None = None
+    tokens: UsageScope | None = None
+    cost: UsageScope | None = None
 
     def find_program(self) -> str | None:
         """Return the path of the program, or None if it is not installed."""

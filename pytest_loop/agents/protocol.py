@@ -1,4 +1,4 @@
-"""The protocol of agents: a request, a reply, and the errors instead of one."""
+"""The protocol of agents: requests, replies and errors."""
 
 from __future__ import annotations
 

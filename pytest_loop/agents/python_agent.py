@@ -1,4 +1,4 @@
-"""`python:module:callable`: a function of the project, in a process that lives as long as the run."""
+"""Use a function of the project as an agent (`python:module:callable`), in a process that lasts as long as the run."""
 
 from __future__ import annotations
 
@@ -83,13 +83,15 @@ class PythonAgent:
         """Return the answer of the function; after any other error, end the process (the next request starts one)."""
         deadline = child.Deadline(watch.timeout, watch.silence, watch.should_continue)
         try:
-            return self._parse(server.ask(_encode_request(request), deadline, watch.on_output), server, watch)
+            return self._parse_answer(server.ask(_encode_request(request), deadline, watch.on_output), server, watch)
         except BaseException:
             self._server = None
             server.end()
             raise
 
-    def _parse(self, answer: bytes | child.Ending, server: _ServerProcess, watch: Watch) -> AgentReply | AgentError:
+    def _parse_answer(
+        self, answer: bytes | child.Ending, server: _ServerProcess, watch: Watch
+    ) -> AgentReply | AgentError:
         if isinstance(answer, child.Ending):
             raise watch.make_error(self.name, answer)
         if len(answer) > _MAX_LINE_BYTES:
@@ -152,7 +154,7 @@ class _ServerProcess:
         return self._process.wait()
 
     def finish(self) -> None:
-        """Let the process end by itself, but not for long."""
+        """Wait a short time for the process to end by itself, then end it."""
         with contextlib.suppress(OSError):
             self._process.stdin.close()  # type: ignore[union-attr]
         with contextlib.suppress(subprocess.TimeoutExpired):

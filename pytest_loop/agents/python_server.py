@@ -18,7 +18,7 @@ Function = Callable[[AgentRequest], Any]
 
 
 def main(module: str, name: str) -> None:
-    """Answer until standard input ends; answers have a pipe of their own, so that prints do no harm."""
+    """Answer until standard input ends; answers have a pipe of their own, because the function may print."""
     descriptor = int(os.environ.pop("PYTEST_LOOP_ANSWERS"))
     os.set_inheritable(descriptor, False)
     sys.path.insert(0, os.environ.pop("PYTEST_LOOP_ROOT"))

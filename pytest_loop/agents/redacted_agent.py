@@ -1,4 +1,4 @@
-"""Keep the secrets of the environment out of what an agent reads and writes."""
+"""Remove the secrets of the environment from the input and output of an agent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_loop.agents.protocol import MAX_ANSWER_BYTES, Agent, AgentError, AgentReply, AgentRequest, Watch
 from pytest_loop.core.model.evaluation import Issue
-from pytest_loop.core.text.redaction import RedactedStream, Redactor, redact_values
+from pytest_loop.core.text.redactor import RedactedStream, Redactor, redact_values
 
 
 class RedactedAgent:

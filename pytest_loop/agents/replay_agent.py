@@ -1,4 +1,4 @@
-"""`replay:FILE` replays the answers of a recorded run; `--loop-record FILE` records one."""
+"""Record the answers of an agent (`--loop-record FILE`), and replay them (`replay:FILE`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WRITE_LOCK = Lock()
 
 
 class ReplayAgent:
-    """Return the recorded answers in their order, each for its step and question.
+    """Return the recorded answers to each step and question in their order.
 
     A resumed run skips the answers of earlier iterations.
     """
@@ -39,13 +39,13 @@ class ReplayAgent:
         self._lock = Lock()
         try:
             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-                self._add(json.loads(line), path, number)
+                self._add_row(json.loads(line), path, number)
         except OSError as error:
             raise AgentUnavailableError(f"cannot read {path}: {error.strerror}") from None
         except (ValueError, RecursionError) as error:
             raise AgentUnavailableError(f"{path} is not a recording made by --loop-record ({error})") from None
 
-    def _add(self, row: Any, path: Path, number: int) -> None:
+    def _add_row(self, row: Any, path: Path, number: int) -> None:
         if not isinstance(row, dict) or not isinstance(row.get("step"), str):
             raise AgentUnavailableError(f"{path}:{number}: expected a recorded answer, found something else")
         self._answers.setdefault((row["step"], str(row.get("key", ""))), []).append(row)
@@ -100,17 +100,17 @@ class RecordedAgent:
         except StopRequestedError:
             raise
         except AgentError as error:
-            self._write(row | {"error": str(error), "final": isinstance(error, AgentUnavailableError)})
+            self._write_row(row | {"error": str(error), "final": isinstance(error, AgentUnavailableError)})
             raise
         after = _read_text(request.artifact)
         edited = {"artifact": after} if after is not None and after != before else {}
-        self._write(row | {"reply": reply.model_dump(mode="json", exclude_defaults=True)} | edited)
+        self._write_row(row | {"reply": reply.model_dump(mode="json", exclude_defaults=True)} | edited)
         return reply
 
     def close(self) -> None:
         self._agent.close()
 
-    def _write(self, row: Row) -> None:
+    def _write_row(self, row: Row) -> None:
         try:
             with _WRITE_LOCK, self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")

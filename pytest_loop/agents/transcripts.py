@@ -1,4 +1,4 @@
-"""Read the structured output of clients: one small reader for each format, and no fact is taken from prose."""
+"""Read the structured output of clients, with one reader for each format."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from pytest_loop.agents.json_values import (
 )
 
 _CODEX_STATUS = re.compile(r"(?:unexpected status|exceeded retry limit, last status:) (\d{3})\b")
-_CLAUDE_TOKENS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-_CLAUDE_PRICED = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens")
-_GEMINI_NO_LOGIN = 41
+_CLAUDE_TOKEN_KEYS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+_CLAUDE_PRICED_KEYS = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens", "outputTokens")
+_GEMINI_LOGIN_EXIT_CODE = 41
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """The output of one run of a client; `report` is the file that some of them write."""
+    """The output of one run of a client; `report` is the text of the report file that some clients write."""
 
     stdout: str
     report: str = ""
@@ -40,18 +40,18 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error of the client, with the HTTP status of the model's server and the seconds to wait, if reported."""
+    """An error of the client, with the HTTP status of the model's server and the seconds until a retry, if reported."""
 
     message: str = ""
     status: int | None = None
-    wait: float | None = None
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True)
 class ClientReport:
     """The facts of a transcript; the preset says whether the numbers count this run or the whole session.
 
-    `priced` is the number of tokens that `cost_usd` is for, if the client reports it.
+    `priced_tokens` is the number of tokens that `cost_usd` pays for, if the client reports it.
     """
 
     text: str | None = None
@@ -59,7 +59,7 @@ class ClientReport:
     session: str = ""
     tokens: int | None = None
     cost_usd: float | None = None
-    priced: int | None = None
+    priced_tokens: int | None = None
     failure: Failure | None = None
 
 
@@ -67,7 +67,7 @@ Reader = Callable[[Transcript], ClientReport]
 
 
 def read_codex(transcript: Transcript) -> ClientReport:
-    """Read JSON lines; a status is known only from the sentence with which Codex begins `turn.failed`."""
+    """Read JSON lines; the HTTP status is only in the first words of the message of `turn.failed`."""
     events = read_events(transcript.stdout)
     completed, failed = find_last(events, "turn.completed"), find_last(events, "turn.failed")
     items = [event.get("item") for event in select_type(events, "item.completed")]
@@ -97,9 +97,11 @@ def read_claude(transcript: Transcript) -> ClientReport:
         text=get_prose(result, "result"),
         data=result.get("structured_output"),
         session=get_text(result, "session_id"),
-        tokens=sum_at(result.get("usage"), *_CLAUDE_TOKENS),
+        tokens=sum_at(result.get("usage"), *_CLAUDE_TOKEN_KEYS),
         cost_usd=get_number(result, "total_cost_usd"),
-        priced=sum_known(sum_at(usage, *_CLAUDE_PRICED) for usage in list_members(result.get("modelUsage"))),
+        priced_tokens=sum_known(
+            sum_at(usage, *_CLAUDE_PRICED_KEYS) for usage in list_members(result.get("modelUsage"))
+        ),
         failure=failure,
     )
 
@@ -110,7 +112,7 @@ def read_gemini(transcript: Transcript) -> ClientReport:
     result = find_last(events, "result")
     failure = _fail_unless(result.get("status") == "success", get_text(result, "error", "message"))
     if failure and transcript.exit_code:
-        status = 401 if transcript.exit_code == _GEMINI_NO_LOGIN else transcript.exit_code + 256
+        status = 401 if transcript.exit_code == _GEMINI_LOGIN_EXIT_CODE else transcript.exit_code + 256
         failure = Failure(failure.message, status if 400 <= status < 500 else None)
     tools = ("tool_use", "tool_result")
     answers = [event for event in events if event.get("type") in tools or event.get("role") == "assistant"]
@@ -142,11 +144,11 @@ def read_opencode(transcript: Transcript) -> ClientReport:
 
 def _read_opencode_failure(error: Any) -> Failure:
     data = get_at(error, "data")
-    wait = get_text(data, "responseHeaders", "retry-after")
+    retry_after = get_text(data, "responseHeaders", "retry-after")
     return Failure(
         get_text(data, "message") or get_text(error, "name"),
         _get_status(data, "statusCode"),
-        float(wait) if wait.isdecimal() else None,
+        float(retry_after) if retry_after.isdecimal() else None,
     )
 
 
@@ -192,7 +194,7 @@ def read_copilot(transcript: Transcript) -> ClientReport:
 
 
 def read_qwen(transcript: Transcript) -> ClientReport:
-    """Read the JSON line of type `result`; it may report success without a model, so tokens have to prove one."""
+    """Read the JSON line of type `result`; it may report success without an answer, so a success needs tokens."""
     result = find_last(read_events(transcript.stdout), "result")
     tokens = sum_at(result.get("usage"), "input_tokens", "output_tokens")
     message = get_text(result, "error", "message") or get_text(result, "result")
@@ -206,7 +208,7 @@ def read_qwen(transcript: Transcript) -> ClientReport:
 
 
 def read_acp(transcript: Transcript) -> ClientReport:
-    """Read the JSON lines of `acp_bridge`; usage is unknown, because agents count different things there."""
+    """Read the JSON lines of `acp_bridge`; usage is left out, because agents count it differently."""
     events = read_events(transcript.stdout)
     failed = find_last(events, "failed")
     failure = _fail_unless(find_last(events, "done").get("reason") == "end_turn")
@@ -233,7 +235,7 @@ READERS: dict[str, Reader] = {
 
 
 def _join_after_tools(events: Iterable[Event], tools: tuple[str, ...], key: str) -> str | None:
-    """Return the texts at `key` after the last tool event, as one."""
+    """Join the texts at `key` after the last tool event."""
     texts: list[str] = []
     for event in events:
         texts = [] if event.get("type") in tools else [*texts, get_text(event, key)]
@@ -241,7 +243,7 @@ def _join_after_tools(events: Iterable[Event], tools: tuple[str, ...], key: str)
 
 
 def _fail_unless(proof: Any, message: str = "") -> Failure | None:
-    """Return a failure without a proof that a model answered."""
+    """Return a failure unless there is proof that a model answered."""
     return None if proof else Failure(message)
 
 

@@ -1,1 +1,1 @@
-"""What happens for each --loop-* flag."""
+"""Execute what each --loop-* flag asks for."""

@@ -1,4 +1,4 @@
-"""Runs a command line in another process: in a work tree, or in the background."""
+"""Run a command line in another process: in a worktree, or in the background."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from pytest_loop.cli.session_arguments import build_judging_arguments, find_artifact
+from pytest_loop.cli.session_arguments import build_judging_arguments, resolve_artifact
 from pytest_loop.cli.task import TaskContext, check_measurable, infer_rules
-from pytest_loop.core.judging.draft import add_module_rules, build_run_criteria
+from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria
 from pytest_loop.core.model.rules import TESTS_SOURCE, Criteria, Phase, SessionPlan
 from pytest_loop.core.model.run_state import Breakers, Limits, Progress, RunState, Setup, Task
 from pytest_loop.core.model.session_order import SessionOrder
@@ -107,7 +107,7 @@ def make_draft(settings: Settings, context: TaskContext, files: RunFiles, sessio
 
     Raises `NothingToJudgeError` without rules, and `UnclearError` for a task that cannot be measured.
     """
-    artifact = find_artifact(settings) or files.artifact
+    artifact = resolve_artifact(settings) or files.artifact
     session = sessions.make(build_judging_arguments(settings), time.time())
     plan = collect_rules(session, artifact)
     has_tests_only = all(criteria.source == TESTS_SOURCE for criteria in plan.criteria)
@@ -128,18 +128,16 @@ def make_draft(settings: Settings, context: TaskContext, files: RunFiles, sessio
 
 
 def collect_rules(session: Session, artifact: Path) -> SessionPlan:
-    """Return the rules that a session collects, if any; raises `StateError` if a rule file cannot be read."""
+    """Return the rules that a session collects, if any; raise `StateError` if a rule file cannot be read."""
     try:
         order = SessionOrder(artifact=str(artifact), phase=Phase.B)
-        judgement = session.evaluate(order, "--collect-only", "-q")
+        result = session.evaluate(order, "--collect-only", "-q")
     except SessionError as error:
         raise StateError(f"the rules cannot be collected: {error}") from None
-    problems = [text for path, text in judgement.problems.items() if path.endswith(tuple(FORMATS))]
+    problems = [text for path, text in result.problems.items() if path.endswith(tuple(FORMATS))]
     if problems:
         raise StateError("the rules cannot be collected:\n" + "\n".join(problems))
-    plan = add_module_rules(
-        judgement.plan or SessionPlan(), (path for path in judgement.problems if path.endswith(".py"))
-    )
+    plan = add_module_rules(result.plan or SessionPlan(), (path for path in result.problems if path.endswith(".py")))
     return plan if any(criteria.rules for criteria in plan.criteria) else SessionPlan()
 
 

@@ -14,7 +14,7 @@ from pytest_loop.cli.runs import describe_condition
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.reporting import outcome
-from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import StateError

@@ -1,11 +1,11 @@
-"""How ready a draft is: how clear it is, what kind of work it is, and how hard to undo."""
+"""Assess the readiness of a draft: its clarity, its kind of work, and how hard it is to undo."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_loop.core.judging.draft import is_test_rule
+from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_criteria import RunRule
@@ -21,14 +21,9 @@ from pytest_loop.inference.clarity import (
     find_strictest_shape,
     score_clarity,
 )
-from pytest_loop.inference.project_context import Context
-from pytest_loop.inference.reversibility import (
-    Reversibility,
-    Workflow,
-    assess_reversibility,
-    classify_workflow,
-    find_open_pre_checks,
-)
+from pytest_loop.inference.project_context import ProjectContext
+from pytest_loop.inference.reversibility import Reversibility, assess_reversibility, find_open_pre_checks
+from pytest_loop.inference.workflow import Workflow, classify_workflow
 
 _WORKFLOWS = {Workflow.BUILD: "build", Workflow.DEBUG: "debug", Workflow.REFACTOR: "refactor"}
 # Names of proofs in the draft that differ from those of the model.
@@ -87,7 +82,7 @@ class Readiness:
 
 
 def assess_readiness(
-    state: RunState, allow: Sequence[str] = (), project: Context | None = None, *, says_when_done: bool = True
+    state: RunState, allow: Sequence[str] = (), project: ProjectContext | None = None, *, says_when_done: bool = True
 ) -> Readiness:
     """Assess the draft of a run; of its own clarity and that of the project the stricter one counts."""
     limits = {name: limit for name, (_, limit) in get_budgets(state).items() if limit is not None}

@@ -1,4 +1,4 @@
-"""Resumes a run: after a pause, after a crash, or after a limit was raised."""
+"""Resume a run: after a pause, after a crash, or after a limit was raised."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def resume_run(store: Store, settings: Settings, console: Console) -> tuple[RunS
     files = find_run(store, settings.start.alias or settings.commands.resume)
     attempt = background.count_attempt(files, force=settings.start.force)
     try:
-        store.admit(files, is_new=False, force=settings.start.force)
+        store.acquire_run(files, is_new=False, force=settings.start.force)
     except BusyError as error:
         raise StateError(f"{error}: watch it with --loop-status={files.alias}, or end it with --loop-stop") from None
     process_marks.end_marked_processes(process_marks.compute_folder_mark(files.folder))  # left by a killed run

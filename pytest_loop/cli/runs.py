@@ -1,4 +1,4 @@
-"""Finds the run that a command is about, and describes its state."""
+"""Find the run that a command is about, and describe its state."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _clear_stale_pointer(files: RunFiles, store: Store) -> bool:
 
 
 def find_active_run(store: Store, alias: str | None, purpose: str) -> RunFiles:
-    """Return the named run, else the only active one; raises `StateError` if there are several or none."""
+    """Return the named run, else the only active one; raise `StateError` if there are several or none."""
     if alias and alias != NO_VALUE:
         return store.find_run(alias)
     busy = store.list_busy_runs()

@@ -1,4 +1,4 @@
-"""Seals what judges before the first edit, and takes the baseline."""
+"""Seal the files that decide verdicts, and take the baseline, before the first edit."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import secrets
 from typing import NamedTuple
 
 from pytest_loop.cli.draft import Draft
-from pytest_loop.core.judging.draft import apply_baseline, is_module_rule, is_test_rule
-from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.judging.run_draft import apply_baseline, is_module_rule, is_test_rule
+from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.rules import Outcome, Phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.session_order import SessionOrder
@@ -20,9 +20,10 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 
 def seal_project(draft: Draft, state: RunState, files: RunFiles) -> SealedFiles:
-    """Return the files of the project with everything sealed that judges.
+    """Return the files of the project, with those sealed that decide verdicts.
 
-    A command judges by more than it names: by tests of any language, and by the configuration of build tools.
+    If a rule runs a command, its verdict may depend on tests of any language and on files of build tools: they are
+    sealed too.
     """
     settings, rules = draft.settings, state.criteria.rules
     node_ids = (*draft.plan.items, *(rule.id for rule in rules))
@@ -38,11 +39,11 @@ def seal_project(draft: Draft, state: RunState, files: RunFiles) -> SealedFiles:
 
 
 def take_baseline(state: RunState, project: SealedFiles, session: Session) -> RunState:
-    """Return the state with the seal and with what two evaluations say before the first edit."""
+    """Return the state with the seal and the results of two evaluations: rules that differ are unstable."""
     digests = project.record_start()
-    baselines = [_evaluate(state, session) for _ in range(2)]
+    baselines = [_evaluate_baseline(state, session) for _ in range(2)]
     criteria, unstable, unjudged = apply_baseline(state.criteria, *(baseline.outcomes for baseline in baselines))
-    seal = Sealed(
+    seal = Seal(
         patterns=project.sealed.patterns,
         allow=project.allow.patterns,
         files=digests,
@@ -54,28 +55,28 @@ def take_baseline(state: RunState, project: SealedFiles, session: Session) -> Ru
     return state.replace(criteria=criteria, seal=seal, artifact_hash=project.digest)
 
 
-class Baseline(NamedTuple):
+class BaselineSession(NamedTuple):
     """The worst outcome of each rule in one session, and the session's plugins."""
 
     outcomes: dict[str, Outcome]
     plugins: frozenset[str]
 
 
-def _evaluate(state: RunState, session: Session) -> Baseline:
+def _evaluate_baseline(state: RunState, session: Session) -> BaselineSession:
     try:
-        judgement = session.evaluate(SessionOrder(phase=Phase.B, canary=secrets.token_hex(8)))
+        result = session.evaluate(SessionOrder(phase=Phase.B, canary=secrets.token_hex(8)))
     except SessionError as error:
         raise StateError(f"the tests cannot be run: {error}") from None
-    if judgement.canaries and not all(judgement.canaries):
+    if result.canaries and not all(result.canaries):
         raise StateError(
             "a test that must fail does not fail here: something patches pytest, and nothing can be judged"
         )
-    evidence = judgement.group_by_rule()
+    evidence = result.group_by_rule()
     modules = filter(is_module_rule, state.criteria.rules)
-    evidence |= {rule.key: judgement.find_module_evidence(rule.id) for rule in modules}
+    evidence |= {rule.key: result.find_module_evidence(rule.id) for rule in modules}
     outcomes = {
         key: max((piece.outcome for piece in pieces), key=lambda outcome: outcome.rank)
         for key, pieces in evidence.items()
         if pieces
     }
-    return Baseline(outcomes, judgement.plugins)
+    return BaselineSession(outcomes, result.plugins)

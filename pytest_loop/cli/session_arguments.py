@@ -1,4 +1,4 @@
-"""The arguments of sessions that judge, from the settings of the user."""
+"""Build the arguments of evaluation sessions from the settings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pytest_loop.settings.command_line import build_session_arguments
 from pytest_loop.settings.settings import Settings
 
 
-def find_artifact(settings: Settings) -> Path | None:
-    """Return the document of `--loop-artifact`; raises `UsageError` for one outside the project."""
+def resolve_artifact(settings: Settings) -> Path | None:
+    """Return the path of `--loop-artifact`, None without one; raise `UsageError` if it is outside the project."""
     name = settings.workspace.artifact
     if not name:
         return None
@@ -23,7 +23,7 @@ def find_artifact(settings: Settings) -> Path | None:
 
 
 def build_judging_arguments(settings: Settings, *inferred: str) -> tuple[str, ...]:
-    """Return the arguments of every session: those of the user, where named or inferred rules replace the paths."""
+    """Return the user's pytest arguments for a session; named, template or inferred rules replace the user's paths."""
     judging = settings.judging
     for name in judging.rules:
         if not (settings.folder / name.partition("::")[0]).exists():

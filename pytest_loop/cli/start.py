@@ -30,7 +30,7 @@ from pytest_loop.core.model.run_state import RunState, State
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import LoopError
-from pytest_loop.inference.clarity import Confirm
+from pytest_loop.inference.gates import Confirm
 from pytest_loop.inference.task_phrases import Route, parse_task
 from pytest_loop.processes.interrupts import interrupt_on_signals
 from pytest_loop.run import worktree
@@ -172,9 +172,9 @@ class Start:
         """Start an experiment: the cases of the workload judge, and its manifest names what may be edited."""
         experiment = NewExperiment(self.settings)
         self.runner.check_agents()
-        files = self._reserve_run(experiment.name)
+        files = self._reserve_run(experiment.workload_id)
         try:
-            session = self.sessions.make(experiment.arguments(), time.time())
+            session = self.sessions.make(experiment.build_arguments(), time.time())
             agents = self.settings.agents.agent or tuple(filter(None, (choose_default_agent(are_files_edited=False),)))
             state, self.project = experiment.begin(files, session, agents)
             self.sessions.cache_bytecode(is_new=True)
@@ -211,7 +211,7 @@ class Start:
         return take_baseline(state, self.project, draft.session)
 
     def _confirm(self, state: State, question: str) -> State:
-        """Return the state with what confirmed it; raises `KeyboardInterrupt` if the user declines."""
+        """Return the state with what confirmed it; raise `KeyboardInterrupt` if the user declines."""
         self.console.print_lines(list_unobservable_limits(state.setup.agents, state.setup.limits))
         if self.is_detached:
             self.console.print_line("works       in the background")
@@ -230,7 +230,7 @@ class Start:
 
     def _begin(self, state: RunState, files: RunFiles, payload: RunStarted) -> tuple[RunState, RunFiles]:
         """Write the first event of a run that this process now owns."""
-        self.store.admit(files, is_new=True, force=self.settings.start.force)
+        self.store.acquire_run(files, is_new=True, force=self.settings.start.force)
         worktree.refuse_overlap(self.store, files, state)
         event = Event.create(state, payload, state.created_at)
         self.store.set_current_run(state)

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_loop.cli.session_arguments import build_judging_arguments, find_artifact
+from pytest_loop.cli.session_arguments import build_judging_arguments, resolve_artifact
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.model import stop_message
 from pytest_loop.core.model.evaluation import Assessment
@@ -25,7 +25,7 @@ from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.lengths import shorten
-from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.core.text.sanitizer import fence_text
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.errors import LoopError, StateError
@@ -105,7 +105,7 @@ class StopHook:
         return BlockCounter(Store(self.settings.root, self.settings.start.dir).root, self.message.session)
 
     def answer(self) -> str:
-        """Return the answer that blocks, with what is to be fixed; raises `AllowedError` if the agent may stop.
+        """Return the answer that blocks, with what is to be fixed; raise `AllowedError` if the agent may stop.
 
         Only rules block: errors while judging, counting or reading let the agent stop.
         """
@@ -137,11 +137,11 @@ class StopHook:
     def _find_reason(self) -> str:
         """Return why the agent may not stop: by the rules first, then by the state file that it keeps itself."""
         agent_state = self._read_agent_state()
-        judgement = self._run_session()
-        problems = [text for path, text in judgement.problems.items() if path.endswith(tuple(FORMATS))]
+        result = self._run_session()
+        problems = [text for path, text in result.problems.items() if path.endswith(tuple(FORMATS))]
         score = self.config.hook.pytest_loop_score
-        criteria, assessment = assess_session(judgement, self.settings.judging.threshold, score)
-        if criteria.rules and (reason := self._find_objection(criteria, assessment, judgement)):
+        criteria, assessment = assess_session(result, self.settings.judging.threshold, score)
+        if criteria.rules and (reason := self._find_objection(criteria, assessment, result)):
             return reason
         if not agent_state.may_stop:
             return f"The loop in {_AGENT_STATE} is not done: {agent_state.reason}"
@@ -150,7 +150,7 @@ class StopHook:
         raise AllowedError("the rules pass" if criteria.rules else f"there is nothing to judge ({agent_state.reason})")
 
     def _read_agent_state(self) -> stop_check.StopAnswer:
-        """Return what the agent's own state file says; raises `AllowedError` if its loop is over."""
+        """Return what the agent's own state file says; raise `AllowedError` if its loop is over."""
         try:
             text = (self.settings.root / _AGENT_STATE).read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -162,7 +162,7 @@ class StopHook:
 
     def _run_session(self) -> SessionResult:
         settings, timeout = self.settings, self.settings.commands.gate_timeout
-        artifact = find_artifact(settings)
+        artifact = resolve_artifact(settings)
         is_warm = DirectLauncher.is_possible and settings.judging.session != "cold"
         session = SubprocessSession(
             build_judging_arguments(settings),
@@ -183,19 +183,19 @@ class StopHook:
         )
         too_late = f"the rules were not judged within {timeout:g} s (loop_gate_timeout)"
         try:
-            judgement = session.evaluate(order)
+            result = session.evaluate(order)
         except SessionError as error:
             raise AllowedError(too_late if f"({Ending.DEADLINE.value})" in str(error) else str(error)) from None
         finally:
             if judge:
                 judge.close()
-        if judgement.ending == Ending.DEADLINE.value:
+        if result.ending == Ending.DEADLINE.value:
             raise AllowedError(too_late)
-        return judgement
+        return result
 
-    def _find_objection(self, criteria: RunCriteria, assessment: Assessment, judgement: SessionResult) -> str:
+    def _find_objection(self, criteria: RunCriteria, assessment: Assessment, result: SessionResult) -> str:
         """Return what the rules object to, empty if they pass."""
-        if judgement.exit_status is not None and not (judgement.canaries and all(judgement.canaries)):
+        if result.exit_status is not None and not (result.canaries and all(result.canaries)):
             return "A test that must fail did not fail: something patches pytest, and nothing can be judged. Undo that."
         if not assessment.is_reached:
             return self._render_failure(criteria, assessment)

@@ -1,4 +1,4 @@
-"""Reads the task, what the project says about it, and what can be inferred from both."""
+"""Read the task and the project's context, and infer criteria from both."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from pytest_loop.cli.readiness import UnclearError
 from pytest_loop.core.text.wording import format_count
 from pytest_loop.inference.command_candidate import Confidence, Goal
-from pytest_loop.inference.project_context import FILES, Context, extract_context
+from pytest_loop.inference.project_context import FILES, ProjectContext, extract_context
 from pytest_loop.inference.project_files import read_files, read_project
 from pytest_loop.inference.proposal import Proposal, ProposedRule, build_rules, explain_uncertainty, render_rule_file
 from pytest_loop.inference.shape_file import PATH as SHAPE_FILE
@@ -59,7 +59,7 @@ class TaskContext:
     """
 
     task: ParsedTask
-    project: Context = field(default_factory=Context)
+    project: ProjectContext = field(default_factory=ProjectContext)
     unjudged: tuple[ProposedRule, ...] = ()
     proposal: Proposal | None = None
 
@@ -91,7 +91,7 @@ class TaskContext:
 
     @property
     def origins(self) -> dict[str, str]:
-        """Where each rule came from, by its id."""
+        """The sources of each rule by its id."""
         return {str(rule.entry["id"]): ", ".join(map(str, rule.sources)) or "the task" for rule in self._rules}
 
     def drop_project_rules(self) -> TaskContext:
@@ -140,7 +140,7 @@ def infer_rules(context: TaskContext, root: Path) -> TaskContext:
 
 
 def check_measurable(context: TaskContext, root: Path) -> Proposal:
-    """Return what can be inferred; raises `UnclearError` for a task that names nothing that could be measured."""
+    """Return what can be inferred; raise `UnclearError` for a task that names nothing that could be measured."""
     proposal = infer_criteria(context.task, read_project(root))
     if isinstance(proposal, Refusal):
         raise UnclearError(str(proposal))

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from pytest_loop.cli.session_arguments import build_judging_arguments, find_artifact
+from pytest_loop.cli.session_arguments import build_judging_arguments, resolve_artifact
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.core.text.wording import PrintLine, list_names
@@ -50,7 +50,7 @@ def _watch(config: pytest.Config, settings: Settings) -> int:
     session = sessions.make(build_judging_arguments(settings), time.time())
     session.bytecode = sessions.cache_bytecode(is_new=False)
     session.on_output = _write_output
-    artifact = find_artifact(settings)
+    artifact = resolve_artifact(settings)
     judge = judge_service.start_judge_for_run(config, settings)
     order = SessionOrder(
         phase=Phase.B,
@@ -88,7 +88,7 @@ def _write_output(data: bytes) -> None:
 
 @dataclass
 class Watcher:
-    """Watches the files of a project, and judges them with a session.
+    """Watch the files of a project, and evaluate them with a session.
 
     Files that the session writes itself are ignored: a path that changes during two sessions in a row, until it changes
     between sessions. `score` is the hook that may replace the score.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from pytest_loop.inference.command_candidate import TRUST_ORDER, Candidate, Confidence, Layer, Source
-from pytest_loop.inference.command_lines import is_part, normalize_command
+from pytest_loop.inference.command_lines import is_part_of, normalize_command
 from pytest_loop.inference.tool_purposes import Purpose, split_names
 
 TRIVIAL_REASON = "it comes out the same whatever the code does"
@@ -108,7 +108,7 @@ def _drop_parts(level: Sequence[Candidate], make_key: _Key) -> list[Candidate]:
     by_key: dict[tuple[str, ...], Candidate] = {}
     for candidate in closest:
         by_key.setdefault(make_key(candidate), candidate)
-    return [candidate for key, candidate in by_key.items() if not any(is_part(key, other) for other in by_key)]
+    return [candidate for key, candidate in by_key.items() if not any(is_part_of(key, other) for other in by_key)]
 
 
 def _find_closest(candidates: Sequence[Candidate]) -> list[Candidate]:

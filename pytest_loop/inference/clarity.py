@@ -1,4 +1,4 @@
-"""Score the clarity of a draft, derive the shape of the run, and decide when it asks for confirmation."""
+"""Score the clarity of a draft, and derive the shape of the run from it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from enum import Enum
 from pytest_loop.core.text.wording import format_count
 from pytest_loop.inference.task_intent import METRIC, PATH, find_concrete_objects, find_content_words
 
-RUNS_ALONE = 8
-IS_CLEAR = 5
+MIN_TOOL_SCORE = 8
+MIN_CLEAR_SCORE = 5
 # Kinds of checks that an agent or a person decides.
 _OPINIONS = ("judge", "sentence", "manual")
 _CONSTRAINT = re.compile(
@@ -22,7 +22,7 @@ _CONSTRAINT = re.compile(
 
 
 class Shape(str, Enum):
-    """How a run is carried out: alone, with questions, or not at all; the strictest last."""
+    """The mode of a run by the clarity of its draft: alone, with questions, or not at all; the strictest last."""
 
     TOOL = "tool"
     COLLEAGUE = "colleague"
@@ -110,7 +110,7 @@ def score_clarity(draft: Draft) -> Clarity:
 
 def choose_shape(total: int) -> Shape:
     """Return the shape for a total of ten points."""
-    return Shape.TOOL if total >= RUNS_ALONE else Shape.COLLEAGUE if total >= IS_CLEAR else Shape.UNCLEAR
+    return Shape.TOOL if total >= MIN_TOOL_SCORE else Shape.COLLEAGUE if total >= MIN_CLEAR_SCORE else Shape.UNCLEAR
 
 
 def find_strictest_shape(shapes: Iterable[Shape]) -> Shape:
@@ -162,57 +162,3 @@ def _score_done(draft: Draft) -> tuple[int, str]:
         gap = "no machine decides it" if draft.max_iterations else "nothing caps the iterations"
         return 1, f"a rule blocks until it passes, and {gap}"
     return 0, "no rule says when it is done"
-
-
-# -- gates
-
-
-class Confirm(str, Enum):
-    """When a person is asked: as the shape says, at every gate, or never."""
-
-    SHAPE = "shape"
-    ALWAYS = "always"
-    NEVER = "never"
-
-
-class GateDecision(str, Enum):
-    """The decision at a gate: pass, ask a person, or refuse."""
-
-    PASS = "pass"  # noqa: S105 - not a password
-    ASK = "ask"
-    REFUSE = "refuse"
-
-
-class Gate(str, Enum):
-    """A point at which a person may be asked: before the run, after an iteration, before success."""
-
-    DRAFT = "G1"
-    ITERATION = "G2"
-    SUCCESS = "G3"
-
-
-def render_iteration_question(iteration: int, max_iterations: int, open_rules: int) -> str:
-    """Return the question after an iteration."""
-    return f"iteration {iteration} of {max_iterations} is over, {format_count(open_rules, 'rule')} left: go on?"
-
-
-def render_success_question(rules: int) -> str:
-    """Return the question before success."""
-    return f"{format_count(rules, 'rule')} judged, and it passes: is it done?"
-
-
-def decide_gate(
-    gate: Gate, shape: Shape, confirm: Confirm, *, is_agreed: bool, is_terminal: bool, skips_gates: bool = False
-) -> GateDecision:
-    """Decide whether a run passes a gate, asks or stops; without a terminal only the draft is refused.
-
-    `skips_gates` comes from the words of the task: it skips questions during the run, never the one about the draft.
-    """
-    if shape is Shape.UNCLEAR:
-        return GateDecision.REFUSE
-    if is_agreed or confirm is Confirm.NEVER:
-        return GateDecision.PASS
-    if gate is Gate.DRAFT:
-        return GateDecision.ASK if is_terminal else GateDecision.REFUSE
-    runs_alone = confirm is Confirm.SHAPE and shape is Shape.TOOL
-    return GateDecision.PASS if runs_alone or skips_gates or not is_terminal else GateDecision.ASK

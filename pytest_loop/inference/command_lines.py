@@ -9,7 +9,7 @@ from itertools import dropwhile, pairwise
 from pytest_loop.inference.shell_script import ASSIGNMENT, split_words
 from pytest_loop.inference.tool_purposes import (
     CHECK_FLAGS,
-    LIFECYCLE,
+    LIFECYCLE_PATTERNS,
     SUBCOMMANDS,
     TOOLS,
     Purpose,
@@ -21,34 +21,37 @@ COVERAGE_PLUGIN = "pytest-cov"
 _PACKAGE_MANAGERS = split_names("npm pnpm yarn bun")
 _SCRIPT_RUNNERS = _PACKAGE_MANAGERS | split_names("make gmake just task mise poe invoke inv rake")
 # Subcommands of package managers that are not names of scripts.
-_MANAGING = split_names("ci install i add audit publish exec dlx init create link pack version x why outdated login")
+_MANAGER_SUBCOMMANDS = split_names(
+    "ci install i add audit publish exec dlx init create link pack version x why outdated login"
+)
 _ENVIRONMENT_FLAGS = {"tox": split_names("-e --env"), "nox": split_names("-s -e --session --sessions")}
 _PYTHONS = ("python", "python3", "py")
-# Programs that run the program after them, with the argument that makes them do so.
+# Programs that run the program after them, with the subcommand or flag for it.
 _WRAPPERS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("uv", "poetry", "pdm", "pipenv", "rye", "hatch"), split_names("run")),
     **dict.fromkeys(_PYTHONS, split_names("-m")),
     **dict.fromkeys(("pnpm", "yarn"), split_names("exec dlx")),
     "bundle": split_names("exec"),
 }
-_TRANSPARENT = split_names("time env xvfb-run")
-_PLAIN_WRAPPERS = _TRANSPARENT | split_names("npx bunx")
+# Programs that run an installed program; npx and bunx also install it.
+_LAUNCHERS = split_names("time env xvfb-run")
+_PLAIN_WRAPPERS = _LAUNCHERS | split_names("npx bunx")
 _WRAPPER_FLAGS_WITH_VALUE = split_names(
     "--python -p --extra --group --with --package --project --directory --env-file --only-group"
 )
 _INTERPRETERS = split_names("python python3 sh bash node")
 _ALIASES = {"gradlew": "gradle", "gradlew.bat": "gradle", "mvnw": "mvn", "py.test": "pytest"}
 # Flags that do not change what is verified: verbosity, colour, parallelism, reports.
-_COSMETIC = re.compile(
+_COSMETIC_FLAG = re.compile(
     r"-[qvsx]+|-r[a-zA-Z]+|-n(?:\d+|auto)?|-B|--(?:quiet|verbose|silent|colou?r|no-colou?r|tb|no-header|no-summary"
     r"|durations|maxfail|exitfirst|ci|locked|frozen|cov[\w-]*|no-cov\w*|junit-?xml|pretty|no-progress|output-format"
     r"|run-?in-?band|batch-mode|no-daemon|stacktrace|numprocesses)(?:=.*)?",
     re.IGNORECASE,
 )
-_COSMETIC_WITH_VALUE = split_names(
+_COSMETIC_FLAGS_WITH_VALUE = split_names(
     "-n --numprocesses --tb --durations --maxfail --color --cov --cov-report --cov-config --junitxml --junit-xml"
 )
-_EDITING = re.compile(r"--(?:fix|write|in-place|apply|auto-?correct(?:-all)?|watch(?:all)?)", re.IGNORECASE)
+_EDITING_FLAG = re.compile(r"--(?:fix|write|in-place|apply|auto-?correct(?:-all)?|watch(?:all)?)", re.IGNORECASE)
 
 
 def strip_wrappers(command: str) -> list[str]:
@@ -77,9 +80,9 @@ def _drop_wrappers(words: list[str]) -> list[str]:
 
 
 def list_requirements(command: str) -> Iterator[str]:
-    """Yield what a command needs: programs, paths of the project, modules as `python -m NAME`, pytest plugins.
+    """Yield the requirements of a command: programs, project paths, modules as `python -m NAME`, pytest plugins.
 
-    What a wrapper such as npx or uv runs is not listed: the wrapper finds or installs it.
+    Programs that a wrapper such as npx or uv runs are left out: the wrapper finds or installs them.
     """
     words = [word for word in split_words(command) if not ASSIGNMENT.fullmatch(word)]
     while words:
@@ -90,7 +93,7 @@ def list_requirements(command: str) -> Iterator[str]:
         called = words[2:] if is_module else words
         if called[:1] == ["pytest"] and any(re.match(r"--cov\b", word) for word in called):
             yield COVERAGE_PLUGIN
-        if words[0] not in _TRANSPARENT:
+        if words[0] not in _LAUNCHERS:
             return
         words = list(dropwhile(lambda word: word.startswith("-"), words[1:]))
 
@@ -103,7 +106,7 @@ def _find_script_name(words: Sequence[str]) -> str | None:
     if arguments[:1] in (["run"], ["run-script"]) and words[0] in (*_PACKAGE_MANAGERS, "mise"):
         arguments = arguments[1:]
     elif words[0] in _PACKAGE_MANAGERS:
-        if not arguments or arguments[0] in _MANAGING:
+        if not arguments or arguments[0] in _MANAGER_SUBCOMMANDS:
             return None
         arguments = ["test"] if arguments[0] == "t" else arguments
     return arguments[0] if arguments else "all"
@@ -112,7 +115,7 @@ def _find_script_name(words: Sequence[str]) -> str | None:
 def classify_command(command: str) -> Purpose | None:
     """Return what a command verifies; None if it installs, deploys, edits or does anything else."""
     words = strip_wrappers(command)
-    if not words or any(_EDITING.fullmatch(word) for word in words[1:]):
+    if not words or any(_EDITING_FLAG.fullmatch(word) for word in words[1:]):
         return None
     name, first = words[0], next((word for word in words[1:] if not word.startswith("-")), "")
     if flags := CHECK_FLAGS.get(name) or CHECK_FLAGS.get(f"{name} {first}"):
@@ -138,7 +141,7 @@ def _classify_ruff(words: list[str]) -> Purpose | None:
 
 
 def _classify_lifecycle(words: list[str]) -> Purpose | None:
-    matches = (purpose for pattern, purpose in LIFECYCLE if any(pattern.fullmatch(word) for word in words[1:]))
+    matches = (purpose for pattern, purpose in LIFECYCLE_PATTERNS if any(pattern.fullmatch(word) for word in words[1:]))
     return next(matches, None)
 
 
@@ -171,14 +174,14 @@ def normalize_command(command: str, whole_suite: Collection[str] = ()) -> tuple[
     if script is not None:
         return ("script" if words[0] in _PACKAGE_MANAGERS else words[0], *script.split(":"))
     is_pytest = words[:1] == ["pytest"]
-    values = {index + 1 for index, word in enumerate(words) if is_pytest and word in _COSMETIC_WITH_VALUE}
+    values = {index + 1 for index, word in enumerate(words) if is_pytest and word in _COSMETIC_FLAGS_WITH_VALUE}
     return tuple(
         word.rstrip("/")
         for index, word in enumerate(words)
-        if not (index in values or _COSMETIC.fullmatch(word) or word.rstrip("/") in (".", "", *whole_suite))
+        if not (index in values or _COSMETIC_FLAG.fullmatch(word) or word.rstrip("/") in (".", "", *whole_suite))
     )
 
 
-def is_part(narrow: Sequence[str], wide: Sequence[str]) -> bool:
-    """Return whether one normalized command does only a part of another."""
+def is_part_of(narrow: Sequence[str], wide: Sequence[str]) -> bool:
+    """Return whether a normalized command verifies only a part of another one."""
     return len(narrow) > len(wide) and tuple(narrow[: len(wide)]) == tuple(wide)

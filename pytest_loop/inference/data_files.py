@@ -18,8 +18,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-MOST_MERGED = 10_000
-DEEPEST = 50
+MAX_MERGED_KEYS = 10_000
+MAX_DEPTH = 50
 
 
 class UnreadableFile(Exception):  # noqa: N818 - reported as a warning, never as an error
@@ -44,8 +44,8 @@ class _Loader(_Safe):  # type: ignore[valid-type, misc]  # libyaml's loader if i
     # Called around every node: the C loader would crash the process on a deep document.
     def descend_resolver(self, _node: yaml.Node | None, _index: Any) -> None:
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise yaml.YAMLError(f"more than {DEEPEST} levels")
+        if self.depth > MAX_DEPTH:
+            raise yaml.YAMLError(f"more than {MAX_DEPTH} levels")
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
@@ -61,8 +61,8 @@ class _Loader(_Safe):  # type: ignore[valid-type, misc]  # libyaml's loader if i
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
-        if len(node.value) > MOST_MERGED:
-            raise yaml.YAMLError(f"more than {MOST_MERGED:,} keys in one mapping")
+        if len(node.value) > MAX_MERGED_KEYS:
+            raise yaml.YAMLError(f"more than {MAX_MERGED_KEYS:,} keys in one mapping")
 
 
 _Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_text)
@@ -70,7 +70,7 @@ _Loader.add_multi_constructor("!", _Loader.construct_nothing)
 
 
 def parse_data(path: str, text: str) -> dict[Hashable, Any]:
-    """Return the mapping in a data file, empty if it holds no mapping; raises `UnreadableFile`."""
+    """Return the mapping in a data file, empty if it holds no mapping, or raise `UnreadableFile`."""
     name = PurePosixPath(path)
     parse = _PARSERS.get(name.suffix.lower() or name.name)
     try:

@@ -1,4 +1,4 @@
-"""Markdown text as a sequence of blocks, each with its line and the headings above it."""
+"""Parse Markdown into blocks, each with its line and the headings above it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from pytest_loop.inference.shell_script import LONGEST_LINE
+from pytest_loop.inference.shell_script import MAX_LINE_LENGTH
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -53,7 +53,7 @@ def _get_parser() -> MarkdownIt:
 def parse_blocks(text: str) -> tuple[MarkdownBlock, ...]:
     """Return the blocks of a text in its order; front matter and fences that are never closed are skipped."""
     text = _FRONT_MATTER.sub(lambda match: "\n" * match[0].count("\n"), text)
-    lines = [line[:LONGEST_LINE] for line in re.split(r"\r\n?|\n", text)]
+    lines = [line[:MAX_LINE_LENGTH] for line in re.split(r"\r\n?|\n", text)]
     tokens = _get_parser().parse("\n".join(lines))
     headings: dict[int, str] = {}
     blocks: list[MarkdownBlock] = []

@@ -1,4 +1,4 @@
-"""Read what a project keeps for its agents as rules and notes for prompts: its shape file and `.ai-factory/`."""
+"""Extract rules and prompt notes from the files that a project keeps for agents: `SHAPE.md` and `.ai-factory/`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DESCRIPTION = ".ai-factory/DESCRIPTION.md"
 ARCHITECTURE = ".ai-factory/ARCHITECTURE.md"
 RULES = ".ai-factory/RULES.md"
 OVERRIDES = ".ai-factory/skill-context/aif-loop/SKILL.md"
-# The files in the order of prompts, with their titles.
+# The files in the order in which prompts show them, with their titles.
 _TITLES = {
     SHAPE: "What the work has to come to",
     DESCRIPTION: "What this project is",
@@ -35,8 +35,8 @@ _TITLES = {
     OVERRIDES: "Rules of this project for loops; they win over everything above",
 }
 FILES = tuple(_TITLES)
-MOST_RULES = 40
-MOST_TOKENS = 2_000
+MAX_RULES = 40
+MAX_TOKENS = 2_000
 
 _FORBIDDING = re.compile(r"\b(?:must[ -]?not|never|forbidden|don'?ts?|do not|anti-?patterns?)\b", re.IGNORECASE)
 _NO_RULES = re.compile(r"\b(?:examples?|notes?|references?|history)\b", re.IGNORECASE)
@@ -45,14 +45,14 @@ _RULE = re.compile(r"\*\*Rule\*\*[^\S\n]*:?", re.IGNORECASE)
 _ITERATIONS = re.compile(r"\bmax[_ ]iterations\b\W{1,6}(\d{1,3})\b", re.IGNORECASE)
 _SHARE = r"[01](?:\.\d+)?"
 _PHASE = rf"\b([AB])\b\W{{1,4}}({_SHARE})"
-# Several phases in a list after the word, or one before it.
+# `thresholds: A 0.8, B 0.9`, or a single `phase A threshold: 0.8`.
 _THRESHOLDS = re.compile(rf"\b[Tt]hresholds?\b[^.]{{0,20}}?((?:(?:and |phase )*{_PHASE}\W{{0,9}})+)")
 _PHASE_FIRST = re.compile(rf"\b(?:phase )?([AB])\b[^.\n]{{0,20}}?\b[Tt]hreshold\W{{1,6}}({_SHARE})")
 
 
 @dataclass(frozen=True)
 class Note:
-    """A text for prompts, and its file."""
+    """A file to show in prompts, with its title."""
 
     title: str
     text: str
@@ -60,10 +60,10 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Context:
+class ProjectContext:
     """Rules and notes of a project.
 
-    `max_iterations` and `thresholds` override the defaults; `clarity` is the spec score of the shape file.
+    `max_iterations` and `thresholds` override the defaults; `clarity` is the spec score in `SHAPE.md`.
     """
 
     rules: tuple[ProposedRule, ...] = ()
@@ -73,14 +73,14 @@ class Context:
     clarity: int | None = None
 
 
-def extract_context(project: Project) -> Context:
-    """Return the context of a project; a rule of the overrides replaces another rule with its id."""
+def extract_context(project: Project) -> ProjectContext:
+    """Return the context of a project; rules in OVERRIDES replace other rules with the same id."""
     shape = parse_shape_file(project.texts.get(SHAPE, ""))
     overrides = project.texts.get(OVERRIDES, "")
     groups = (build_shape_rules(shape), _list_rules(project.texts.get(RULES, "")), _list_overriding_rules(overrides))
     iterations = _ITERATIONS.search(overrides)
-    return Context(
-        rules=tuple(_assign_ids(chain.from_iterable(islice(group, MOST_RULES) for group in groups))),
+    return ProjectContext(
+        rules=tuple(_assign_ids(chain.from_iterable(islice(group, MAX_RULES) for group in groups))),
         notes=tuple(Note(title, project.texts[path], path) for path, title in _TITLES.items() if path in project.texts),
         max_iterations=(int(iterations[1]) or None) if iterations else None,
         thresholds=_parse_thresholds(overrides),
@@ -88,8 +88,8 @@ def extract_context(project: Project) -> Context:
     )
 
 
-def render_notes(context: Context, limit: int = MOST_TOKENS) -> str:
-    """Render the notes for a prompt within a number of tokens; untrusted, so the caller marks them as data."""
+def render_notes(context: ProjectContext, limit: int = MAX_TOKENS) -> str:
+    """Render the notes in at most `limit` tokens; they are untrusted, so the caller marks them as data."""
     share = limit // max(1, len(context.notes))
     return "\n\n".join(
         fit_tokens(f"{note.title} ({note.path}):\n{clean_text(note.text).strip()}", share) for note in context.notes

@@ -1,4 +1,4 @@
-"""Read the files of a project that say how it is verified, and the names of all others."""
+"""Read the files that tell how a project is verified, and list the names of all others."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pytest_loop.inference.command_candidate import Source
 from pytest_loop.inference.data_files import UnreadableFile, parse_data
 from pytest_loop.inference.tool_purposes import split_names
 
-MOST_FILES = 20_000
-DEEPEST = 8
-LARGEST = 256 * 1024
-MOST_TEXTS = 500
-MOST_SCRIPTS = 200
-DEEPEST_MANIFEST = 3
+MAX_FILES = 20_000
+MAX_DEPTH = 8
+MAX_FILE_SIZE = 256 * 1024
+MAX_TEXTS = 500
+MAX_SCRIPTS = 200
+MAX_MANIFEST_DEPTH = 3
 
 _SKIPPED_FOLDERS = split_names(
     "node_modules venv env __pycache__ target dist build vendor third_party site-packages htmlcov bower_components"
@@ -121,7 +121,7 @@ def read_project(root: Path) -> Project:
     texts: dict[str, str] = {}
     others: list[str] = []
     for path in _walk_files(root):
-        text = _read_text(root / path) if len(texts) < MOST_TEXTS and is_relevant(path) else None
+        text = _read_text(root / path) if len(texts) < MAX_TEXTS and is_relevant(path) else None
         if text is None:
             others.append(path)
         else:
@@ -141,7 +141,7 @@ def is_relevant(path: str) -> bool:
     if _AT_ROOT.fullmatch(path):
         return True
     parts = PurePosixPath(path).parts
-    is_sample = len(parts) > DEEPEST_MANIFEST + 1 or bool(_SAMPLE_FOLDERS.intersection(parts[:-1]))
+    is_sample = len(parts) > MAX_MANIFEST_DEPTH + 1 or bool(_SAMPLE_FOLDERS.intersection(parts[:-1]))
     return not is_sample and not is_loop_file(path) and _MANIFEST.fullmatch(parts[-1]) is not None
 
 
@@ -151,12 +151,12 @@ def is_loop_file(path: str) -> bool:
 
 
 def _walk_files(root: Path) -> Iterator[str]:
-    remaining = MOST_FILES
+    remaining = MAX_FILES
     for absolute, subfolders, names in os.walk(root):
         folder = "/".join(Path(absolute).relative_to(root).parts)
         depth = folder.count("/") + 1 if folder else 0
         subfolders[:] = sorted(
-            name for name in subfolders if depth < DEEPEST and _is_entered(join_folder(folder, name))
+            name for name in subfolders if depth < MAX_DEPTH and _is_entered(join_folder(folder, name))
         )
         for name in sorted(names)[:remaining]:
             path = join_folder(folder, name)
@@ -177,7 +177,7 @@ def _is_entered(folder: str) -> bool:
 def _read_text(path: Path) -> str | None:
     """Read a regular file that is not too large; bytes that are not UTF-8 are replaced."""
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_FILE_SIZE:
             return None
         return path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Assess how hard a task is to undo, and classify its workflow."""
+"""Assess how hard a task is to undo."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pytest_loop.inference.task_intent import PATH
 MIN_MUST_NOT_RULES = 2
 
 
-class Reversal(str, Enum):
-    """How long an undo takes: under a minute, a few minutes, or hours and more."""
+class UndoEffort(str, Enum):
+    """The time that an undo takes: under a minute, a few minutes, or hours and more."""
 
     QUICK = "2A"
     SLOW = "2B"
@@ -23,9 +23,9 @@ class Reversal(str, Enum):
 
 @dataclass(frozen=True)
 class Reversibility:
-    """How hard a task is to undo, the reason, and the steps before it starts."""
+    """How hard a task is to undo, the reason, and the checks before a hard one starts."""
 
-    kind: Reversal
+    kind: UndoEffort
     reason: str
     pre_check: tuple[str, ...] = ()
 
@@ -64,12 +64,12 @@ def assess_reversibility(task: str, paths: Iterable[str] = ()) -> Reversibility:
     mentioned = [match[0] for match in PATH.finditer(task)]
     hard_path = next(filter(_HARD_PATH.search, (*allowed, *mentioned)), "")
     if hard := hard_path or _find_words(_HARD, task):
-        return Reversibility(Reversal.HARD, f"{hard}: others build on it", _PRE_CHECK)
+        return Reversibility(UndoEffort.HARD, f"{hard}: others build on it", _PRE_CHECK)
     quick, slow = _find_words(_QUICK, task), _find_words(_SLOW, task)
-    is_plain = bool(allowed) and all(_QUICK_PATH.search(path) for path in allowed)
-    if (quick or is_plain) and not slow:
-        return Reversibility(Reversal.QUICK, f"{quick or allowed[0]}: undone in a minute")
-    return Reversibility(Reversal.SLOW, f"{slow or 'code'}: undone from a checkpoint")
+    has_quick_paths = bool(allowed) and all(_QUICK_PATH.search(path) for path in allowed)
+    if (quick or has_quick_paths) and not slow:
+        return Reversibility(UndoEffort.QUICK, f"{quick or allowed[0]}: undone in a minute")
+    return Reversibility(UndoEffort.SLOW, f"{slow or 'code'}: undone from a checkpoint")
 
 
 def _find_words(pattern: re.Pattern[str], text: str) -> str:
@@ -77,9 +77,9 @@ def _find_words(pattern: re.Pattern[str], text: str) -> str:
     return match[0] if match else ""
 
 
-def find_open_pre_checks(kind: Reversal, rules: Sequence[DraftRule]) -> tuple[str, ...]:
-    """Return what a draft that is hard to undo still lacks, as far as it can be counted."""
-    if kind is not Reversal.HARD:
+def find_open_pre_checks(kind: UndoEffort, rules: Sequence[DraftRule]) -> tuple[str, ...]:
+    """Return the pre-checks that a draft does not meet, as far as its rules show; none unless it is hard to undo."""
+    if kind is not UndoEffort.HARD:
         return ()
     forbidden = sum(rule.must_not for rule in rules)
     assumed = [rule.id for rule in rules if rule.kind == "manual"]
@@ -87,47 +87,3 @@ def find_open_pre_checks(kind: Reversal, rules: Sequence[DraftRule]) -> tuple[st
         *((f"{MIN_MUST_NOT_RULES} must_not rules, found {forbidden}",) if forbidden < MIN_MUST_NOT_RULES else ()),
         *((f"something that runs instead of an assumption for {', '.join(assumed)}",) if assumed else ()),
     )
-
-
-# -- workflow
-
-
-class Workflow(str, Enum):
-    """The kind of work of a task."""
-
-    BUILD = "A"
-    DEBUG = "B"
-    REFACTOR = "C"
-
-    @property
-    def instruction(self) -> str:
-        """The first instruction to an agent in its prompt."""
-        return _INSTRUCTIONS[self]
-
-
-_INSTRUCTIONS = {
-    Workflow.BUILD: "Before you write something new, look for it: in this project, in its dependencies, in the "
-    "standard library. Say in one line what you looked at and why it does not do; then build the smallest thing that "
-    "makes the rules pass.",
-    Workflow.DEBUG: "Find the cause before you change anything: reproduce the failure, name the line that is wrong and "
-    "why. If you are less than 70 % sure, look further instead of trying something. Mend the cause; a workaround does "
-    "not count.",
-    Workflow.REFACTOR: "Delete before you redesign: what nobody uses goes first, what stands twice becomes one. Only "
-    "then change the shape of what is left, in steps after each of which everything still passes.",
-}
-_WORDS: dict[Workflow, str] = {
-    Workflow.BUILD: r"add|implement\w*|create|introduce|write|build an?|generate|new feature|support",
-    Workflow.DEBUG: r"fix\w*|debug\w*|broken|errors?|fail\w*|bugs?|crash\w*|repair|mend|resolve|green",
-    Workflow.REFACTOR: r"refactor\w*|clean(?:ing)? up|reorgani[sz]\w*|restructur\w*|migrat\w*|simplif\w*|rename|extract"
-    r"|upgrad\w*",
-}
-
-
-def classify_workflow(task: str) -> Workflow:
-    """Return the workflow of the first word that names one; REFACTOR if none does."""
-    matches = [
-        (match.start(), workflow)
-        for workflow, words in _WORDS.items()
-        if (match := re.search(rf"\b(?:{words})\b", task, re.IGNORECASE))
-    ]
-    return min(matches)[1] if matches else Workflow.REFACTOR

@@ -14,7 +14,7 @@ from typing import Any
 from pytest_loop.inference.command_candidate import Source
 from pytest_loop.inference.markdown_blocks import find_table_rows
 from pytest_loop.inference.proposal import ProposedRule, build_command_check
-from pytest_loop.inference.shell_script import LONGEST_LINE
+from pytest_loop.inference.shell_script import MAX_LINE_LENGTH
 from pytest_loop.inference.task_phrases import is_command
 from pytest_loop.inference.tool_purposes import split_names
 
@@ -100,7 +100,7 @@ def parse_shape_file(text: str) -> ShapeFile:
     pairs: dict[str, tuple[str, str]] = {}
     entry: _RawEntry | None = None
     section = ""
-    for number, line in enumerate((line[:LONGEST_LINE] for line in text.split("\n")), 1):
+    for number, line in enumerate((line[:MAX_LINE_LENGTH] for line in text.split("\n")), 1):
         item, pair = _ITEM.match(line), _PAIR.match(line)
         if entry and entry.has_line(line):
             entry.add_field(line)

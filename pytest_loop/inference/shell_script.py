@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pytest_loop.inference.tool_purposes import split_names
 
 # Longer lines are not written by people; skipping them bounds the cost of the patterns.
-LONGEST_LINE = 2_000
+MAX_LINE_LENGTH = 2_000
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _TRIVIAL = split_names("echo true false exit : printf sleep")
 _SILENCED = re.compile(r"\|\|\s*(?:true|:|exit\s+0|echo\b.*)\s*$")
@@ -77,7 +77,7 @@ def _join_lines(script: str) -> Iterator[tuple[int, str]]:
     """Yield lines with their numbers: continued lines joined, comments and prompts removed."""
     joined, start = "", 0
     for number, line in enumerate([*script.split("\n"), ""]):
-        if len(line) + len(joined) > LONGEST_LINE:
+        if len(line) + len(joined) > MAX_LINE_LENGTH:
             joined = ""
             continue
         text = _PROMPT.sub("", _COMMENT.sub("", line).strip())

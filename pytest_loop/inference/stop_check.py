@@ -10,8 +10,8 @@ from typing import Any
 
 from pytest_loop.inference.data_files import get_mapping
 
-STUCK = 5
-_ENDED = ("completed", "cancelled")
+MAX_STUCK_ROUNDS = 5
+_ENDED_STATUSES = ("completed", "cancelled")
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ def decide_stop(text: str | None) -> StopAnswer:
         state = get_mapping(json.loads(text))
     except (ValueError, RecursionError):
         return StopAnswer(True, "invalid state file", is_final=True)
-    if state.get("status") in _ENDED:
+    if state.get("status") in _ENDED_STATUSES:
         return StopAnswer(True, f"the loop is {state['status']}")
     count = get_mapping(state, "circuitBreaker").get("stuckCount")
-    if isinstance(count, int) and count >= STUCK:
+    if isinstance(count, int) and count >= MAX_STUCK_ROUNDS:
         return StopAnswer(True, f"the same criteria were unmet {count} times in a row", is_final=True)
     criteria = get_mapping(state, "criteriaStatus")
     if not criteria:
@@ -53,7 +53,7 @@ def _is_met(value: Any) -> bool:
 
 
 def count_stuck_rounds(rounds: Sequence[Collection[str]]) -> int:
-    """Return how often in a row, up to now, the unmet criteria were the same as the time before."""
+    """Return how many of the latest rounds had the same unmet criteria as the round before them."""
     count = 0
     for current, previous in pairwise(frozenset(unmet) for unmet in reversed(rounds)):
         if previous != current or not current:

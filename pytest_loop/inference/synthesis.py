@@ -69,7 +69,7 @@ class _Inference:
             return self._propose_use_cases(use_cases)
         if gaps := find_gaps(self.task, self.intent):
             return self.advisor.refuse_unclear(gaps)
-        return self._propose_class()
+        return self._propose_project_commands()
 
     def _propose_commands(self) -> Proposal:
         """Propose the commands that the task spells out."""
@@ -121,8 +121,8 @@ class _Inference:
         description = f"the tests of {', '.join(case.id for case in use_cases)} pass (`{command}`)"
         return replace(criterion, description=description, command=command, check={"tests": list(paths)}, targets=paths)
 
-    def _propose_class(self) -> Proposal | Refusal:
-        """Propose commands of the project for the class of the task."""
+    def _propose_project_commands(self) -> Proposal | Refusal:
+        """Propose commands of the project for the goal of the task."""
         purposes, reasons = self._find_purposes()
         choices = self._choose(purposes)
         if self.intent.goal is Goal.REGRESSION_GATE:
@@ -173,7 +173,7 @@ class _Inference:
         )
 
     def _find_purposes(self) -> tuple[tuple[Purpose, ...], tuple[str, ...]]:
-        """Return what has to be verified, with reasons; regression gates and demands for CI add all that CI does."""
+        """Return the purposes to verify, with reasons; regression gates and demands for CI add those of CI."""
         text = " ".join(self.task.text.split())
         words = self.intent.matched_words
         quoted = words if words.lower() in text.lower() else shorten(text, 60)
@@ -208,7 +208,7 @@ class _Inference:
         return self.intent.threshold or configured or DEFAULT_COVERAGE
 
     def _list_doubts(self, choices: Sequence[Choice]) -> Iterator[tuple[Confidence, str]]:
-        """Yield limits of the confidence beyond that of the commands, each with a warning or an empty text."""
+        """Yield upper limits of the confidence, each with a warning or an empty text."""
         if self.intent.is_ambiguous:
             yield Confidence.MEDIUM, ""
         if self._has_unmeasured_completion:

@@ -10,11 +10,11 @@ from pytest_loop.inference.command_lines import classify_command
 from pytest_loop.inference.tool_purposes import TOOLS, split_names
 
 DEFAULT_COMPLETION = "tests pass"
-MOST_ITERATIONS = 200
+MAX_ITERATIONS = 200
 
 
 class Route(str, Enum):
-    """Where a run works: in the terminal, or in a background process that outlives it."""
+    """The process of a run: this one, or a background process that outlives the terminal."""
 
     SESSION = "session"
     BACKGROUND = "background"
@@ -81,7 +81,7 @@ def _extract_limit(text: str) -> tuple[str, int | None]:
             count = match["count"].lower()
             if limit := _COUNTS.get(count) or int(count):
                 rest = f"{text[: match.start()].rstrip(' ,;(')} {text[match.end() :].lstrip(' ,;')}".strip()
-                return rest, min(limit, MOST_ITERATIONS)
+                return rest, min(limit, MAX_ITERATIONS)
     return text, None
 
 

@@ -15,7 +15,7 @@ from pytest_loop.inference.task_intent import METRIC, Intent, find_content_words
 from pytest_loop.inference.task_phrases import ParsedTask
 from pytest_loop.inference.tool_purposes import Purpose
 
-REWORDINGS = 3
+MAX_REWORDINGS = 3
 _PRAISE = re.compile(
     r"\b(?:good|great|perfect|better|best|nice|clean|robust|solid|thorough|comprehensive|complete|polished|finished|fine"
     r"|decent|acceptable|satisf\w+)\b"
@@ -41,7 +41,7 @@ _FIXABLE = {Purpose.LINT: "lint", Purpose.TYPES: "the type errors", Purpose.BUIL
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a task cannot be started, and three similar tasks that can."""
+    """The refusal of a task: what is missing in it, and three similar tasks that can be started."""
 
     task: str
     missing: tuple[str, ...]
@@ -88,7 +88,7 @@ def _find_vague_condition(task: str) -> str:
 
 @dataclass(frozen=True)
 class TaskAdvisor:
-    """Refuses tasks and suggests rewordings made of the commands and files of one project."""
+    """Refuse tasks and suggest rewordings made of the commands and files of one project."""
 
     task: ParsedTask
     intent: Intent
@@ -125,7 +125,7 @@ class TaskAdvisor:
 
     def _list_commands(self, purpose: Purpose) -> list[str]:
         """Return commands of the project, or else the usual one if it may exist: no tests for failing tests."""
-        ranked = self._rank(purpose)
+        ranked = self._rank_candidates(purpose)
         offered = [
             render_command(candidate) for candidate in ranked if not (candidate.is_guess and self.intent.is_ambiguous)
         ]
@@ -152,10 +152,10 @@ class TaskAdvisor:
         yield "fix lint until `pre-commit run --all-files` passes"
 
     def _find_root_command(self, purpose: Purpose) -> str | None:
-        ranked = self._rank(purpose)
+        ranked = self._rank_candidates(purpose)
         return next((candidate.command for candidate in ranked if not (candidate.is_guess or candidate.folder)), None)
 
-    def _rank(self, purpose: Purpose) -> list[Candidate]:
+    def _rank_candidates(self, purpose: Purpose) -> list[Candidate]:
         """Return the commands for a purpose, the most trusted first and guesses last."""
         relevant = (
             candidate for candidate in self.candidates if candidate.purpose is purpose and not candidate.is_trivial
@@ -166,7 +166,7 @@ class TaskAdvisor:
 
 
 def _limit(rewordings: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(rewordings))[:REWORDINGS]
+    return tuple(dict.fromkeys(rewordings))[:MAX_REWORDINGS]
 
 
 def _find_module(project: Project) -> str | None:

@@ -66,7 +66,7 @@ CHECK_FLAGS: dict[str, frozenset[str]] = {
 }
 
 # Goals of Maven and tasks of Gradle, the strongest first.
-LIFECYCLE: tuple[tuple[re.Pattern[str], Purpose], ...] = (
+LIFECYCLE_PATTERNS: tuple[tuple[re.Pattern[str], Purpose], ...] = (
     (re.compile(r"jacoco\w*"), Purpose.COVERAGE),
     (re.compile(r".*(?:checkstyle|spotless|ktlint|detekt|pmd|spotbugs|lint)\w*(?::check)?.*"), Purpose.LINT),
     (re.compile(r"(?:.*:)?(?:test\w*|check|verify|integration-?test\w*|build)"), Purpose.TEST),
@@ -86,19 +86,21 @@ _SCRIPT_NAMES = {
     ),
     Purpose.BUILD: split_names("build compile dist bundle all"),
 }
-_NOT_VERIFYING = split_names(
+_UNRELATED_WORDS = split_names(
     "watch fix dev serve start deploy release publish update install clean write snapshot bench benchmark debug ui "
     "open upload html setup prepare image docker push"
 )
 # A formatting script changes files unless its name also has one of the words below.
-_FORMATTING = split_names("fmt format formatting prettier")
-_CHECKING = split_names("check verify ci lint")
+_FORMATTING_WORDS = split_names("fmt format formatting prettier")
+_CHECKING_WORDS = split_names("check verify ci lint")
 
 
 def classify_script(name: str) -> Purpose | None:
     """Return the purpose of a script by its name (`test:unit`, `type-check`), or None if it verifies nothing."""
     parts = re.findall(r"[a-z0-9]+", name.lower())
-    if _NOT_VERIFYING.intersection(parts) or (_FORMATTING.intersection(parts) and not _CHECKING.intersection(parts)):
+    if _UNRELATED_WORDS.intersection(parts) or (
+        _FORMATTING_WORDS.intersection(parts) and not _CHECKING_WORDS.intersection(parts)
+    ):
         return None
     if parts and re.match(r"py\d+", parts[0]):
         return Purpose.TEST

@@ -19,9 +19,9 @@ from pytest_loop.repair.suspicion import Line, Spectrum
 from pytest_loop.repair.tracer import make_tracer
 
 _FUEL = 300_000
-_LONGEST_TEST, _SHORTEST_TIMEOUT = 15.0, 1.0
+_MAX_TEST_SECONDS, _MIN_TIMEOUT = 15.0, 1.0
 _RERUN_TIMEOUT = 3.0
-_DEEPEST_STACK = 50
+_MAX_STACK_DEPTH = 50
 
 
 class FailureKind(NamedTuple):
@@ -105,7 +105,7 @@ def _rerun_crashed(
         for fork in pool.collect_results():
             lines |= {(message["line"][0], message["line"][1]) for message in fork.messages if "line" in message}
     failure = Failure(error=ENDLESS if is_late else "")
-    return BaselineResult(Spectrum(False, frozenset(lines)), _LONGEST_TEST, _FUEL, failure)
+    return BaselineResult(Spectrum(False, frozenset(lines)), _MAX_TEST_SECONDS, _FUEL, failure)
 
 
 def record_tests(tests: CollectedTests, files: EditableFiles, order: Sequence[int], until: float, send: Send) -> None:
@@ -128,7 +128,7 @@ def record_tests(tests: CollectedTests, files: EditableFiles, order: Sequence[in
 
 def _compute_timeout(until: float) -> float:
     """Return how long the next test may take."""
-    return max(_SHORTEST_TIMEOUT, min(_LONGEST_TEST, until - time.monotonic()))
+    return max(_MIN_TIMEOUT, min(_MAX_TEST_SECONDS, until - time.monotonic()))
 
 
 def _read_stack(files: EditableFiles) -> tuple[Line, ...]:
@@ -140,7 +140,7 @@ def _read_stack(files: EditableFiles) -> tuple[Line, ...]:
         path = files.find_file(frame.f_code.co_filename)
         if path is not None:
             lines.append((str(path), frame.f_lineno))
-    return tuple(reversed(lines[:_DEEPEST_STACK]))
+    return tuple(reversed(lines[:_MAX_STACK_DEPTH]))
 
 
 def _make_message(index: int, tests: CollectedTests, outcome: TestOutcome) -> dict[str, object]:

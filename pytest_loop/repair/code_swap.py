@@ -1,4 +1,4 @@
-"""Swap edited code into modules that are already imported. Only forks do this; nothing on disk changes."""
+"""Swap edited code into imported modules, in forks only; nothing on disk changes."""
 
 from __future__ import annotations
 import __future__
@@ -9,7 +9,7 @@ import sys
 import types
 from abc import ABCMeta
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from functools import lru_cache, reduce
 from operator import or_
@@ -20,13 +20,13 @@ from pytest_loop.repair.edit_unit import EditUnit, FunctionNode
 from pytest_loop.repair.python_source import PythonSource
 from pytest_loop.repair.source_overlay import install_overlay, resolve_source
 
-# The names on the way to a code object; code objects of one name are numbered.
+# The names of nested code objects from the module inwards, each with a number that tells equal names apart.
 _CodePath: TypeAlias = tuple[tuple[str, int], ...]
 _LruCache: Any = type(lru_cache(lambda: None))
 
 
 class LoadedCode:
-    """The loaded functions and modules of the editable files, found once before anything is forked."""
+    """The loaded functions, caches and modules of the editable files, found once before the first fork."""
 
     def __init__(self, sources: Sequence[PythonSource]) -> None:
         paths = {str(source.path) for source in sources}
@@ -37,9 +37,9 @@ class LoadedCode:
         self._functions: dict[str, list[FunctionType]] = {}
         self._caches: list[_LruCache] = []
         for value in gc.get_objects():
-            if isinstance(value, FunctionType) and (path := _find_file(value)) in paths:
+            if isinstance(value, FunctionType) and (path := _get_source_path(value)) in paths:
                 self._functions.setdefault(path, []).append(value)
-            elif isinstance(value, _LruCache) and _find_file(value.__wrapped__) in paths:
+            elif isinstance(value, _LruCache) and _get_source_path(value.__wrapped__) in paths:
                 self._caches.append(value)
 
     def swap_code(self, unit: EditUnit, tree: ast.stmt | ast.Module, text: str) -> None:
@@ -83,7 +83,7 @@ class LoadedCode:
         }
 
 
-def _find_file(function: object) -> str:
+def _get_source_path(function: object) -> str:
     return resolve_source(function.__code__.co_filename) if isinstance(function, FunctionType) else ""
 
 
@@ -97,7 +97,7 @@ def _has_same_header(old: FunctionNode, new: FunctionNode) -> bool:
 def _plan_swaps(
     functions: list[FunctionType], unit: EditUnit, tree: ast.stmt | ast.Module
 ) -> list[tuple[FunctionType, CodeType]]:
-    """Pair the live functions with their new code; return nothing if one of them cannot take it."""
+    """Pair the loaded functions with their new code; return an empty list if one of them cannot be swapped."""
     node = unit.function
     if node is None or not isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef):
         return []
@@ -107,11 +107,11 @@ def _plan_swaps(
     old = _get_original_codes(unit, node, filename)
     new = _index_codes(_compile_function(unit.source, node, tree, filename))
     paths = {(code.co_name, code.co_firstlineno): path for path, code in old.items()}
-    heads = {path for path in old if path and _is_head(path, old, node)}
+    roots = {path for path in old if path and _is_root(path, old, node)}
     swaps = []
     for function in functions:
         path = paths.get((function.__code__.co_name, function.__code__.co_firstlineno))
-        if path is None or not any(path[: len(head)] == head for head in heads):
+        if path is None or not any(path[: len(root)] == root for root in roots):
             continue
         code = new.get(path)
         if code is None or len(code.co_freevars) != len(function.__code__.co_freevars):
@@ -130,7 +130,8 @@ def _get_original_codes(unit: EditUnit, node: FunctionNode, filename: str) -> di
     return _ORIGINAL_CODES[id(unit)][1]
 
 
-def _is_head(path: _CodePath, codes: Mapping[_CodePath, CodeType], node: FunctionNode) -> bool:
+def _is_root(path: _CodePath, codes: Mapping[_CodePath, CodeType], node: FunctionNode) -> bool:
+    """Return whether a path leads to the code of the function itself, not to code around or in it."""
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return codes[path].co_name == node.name and codes[path].co_firstlineno == first
 
@@ -147,6 +148,7 @@ def _compile_function(source: PythonSource, old: ast.stmt, new: ast.stmt, filena
 
 
 def _prune_body(body: Sequence[ast.stmt], old: ast.stmt, new: ast.stmt) -> Iterator[ast.stmt]:
+    """Yield the new statement inside the classes around the old one, and nothing else."""
     for stmt in body:
         if stmt is old:
             yield new
@@ -181,12 +183,12 @@ def _index_codes(code: CodeType) -> dict[_CodePath, CodeType]:
 
 
 def _execute_module(module: ModuleType, text: str) -> None:
-    """Execute the edited module in the old one's namespace; update objects that others hold in place."""
+    """Execute the edited text in the module's namespace, and update objects that other modules refer to in place."""
     namespace = vars(module)
     before = dict(namespace)
     filename = str(module.__file__)
     exec(compile(text, filename, "exec", dont_inherit=True), namespace)  # noqa: S102 - the edited module
-    replaced: dict[int, Any] = {}
+    replaced: dict[int, tuple[str, Any, Any]] = {}
     for name, old in before.items():
         new = namespace.get(name)
         if new is old or name.startswith("__"):
@@ -195,7 +197,7 @@ def _execute_module(module: ModuleType, text: str) -> None:
             namespace[name] = old
         else:
             replaced[id(old)] = (name, old, new)
-    _rebind_imports(replaced, module)
+    _rebind_imports(replaced.values(), module)
 
 
 def _update_in_place(old: Any, new: Any) -> bool:
@@ -223,12 +225,12 @@ def _update_class(old: type, new: type) -> bool:
     return True
 
 
-def _rebind_imports(replaced: Mapping[int, tuple[str, Any, Any]], origin: ModuleType) -> None:
-    """Rebind names that other modules imported from this one."""
+def _rebind_imports(replaced: Collection[tuple[str, Any, Any]], origin: ModuleType) -> None:
+    """Rebind names that other modules imported from `origin`: each is given with its old and new object."""
     for module in list(sys.modules.values()):
         if module is origin or not isinstance(module, types.ModuleType) or not getattr(module, "__file__", None):
             continue
         namespace = vars(module)
-        for identity, (name, old, new) in replaced.items():
-            if namespace.get(name) is old and id(old) == identity:
+        for name, old, new in replaced:
+            if namespace.get(name) is old:
                 namespace[name] = new

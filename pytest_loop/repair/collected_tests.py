@@ -153,9 +153,9 @@ class BriefReports:
         return pytest.TestReport(item.nodeid, item.location, {}, "failed", "", call.when, duration=call.duration)
 
 
-def build_arguments(arguments: Sequence[str], home: Path) -> list[str]:
+def build_arguments(arguments: Sequence[str], temp_folder: Path) -> list[str]:
     """Return arguments for the collecting session: quiet, quick, alone, and without traces on disk."""
-    words = [*arguments, "-q", "--tb=no", "--assert=plain", "--capture=sys", "-o", f"cache_dir={home / 'cache'}"]
+    words = [*arguments, "-q", "--tb=no", "--assert=plain", "--capture=sys", "-o", f"cache_dir={temp_folder / 'cache'}"]
     if not any("randomly" in word for word in arguments):
         words += ["-p", "no:randomly"]
     return words

@@ -18,7 +18,7 @@ from pytest_loop.repair.repair_request import RepairRequest, RepairResult, Searc
 from pytest_loop.repair.round_context import RoundContext
 from pytest_loop.repair.search_round import SearchRound
 
-_SHORTEST_ROUND = 1.0  # seconds
+_MIN_ROUND_SECONDS = 1.0
 _COLLECTION_TIMEOUT = 120.0
 
 
@@ -59,13 +59,13 @@ class Engine:
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         os.chdir(self._request.folder)
         sys.path.insert(0, str(self._request.folder))  # as `python -m pytest` does
-        home = Path(tempfile.mkdtemp(prefix="pytest-loop-repair-")).resolve()
-        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(home / "hypothesis")  # its default is in the project
+        temp_folder = Path(tempfile.mkdtemp(prefix="pytest-loop-repair-")).resolve()
+        os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(temp_folder / "hypothesis")  # its default is in the project
         try:
-            with ForkPool(home, 1, enter=lambda _: sandbox.die_with_parent()) as pool:
-                result = repair_report.merge_results(self._run_rounds(pool, home), self._seconds)
+            with ForkPool(temp_folder, 1, enter=lambda _: sandbox.die_with_parent()) as pool:
+                result = repair_report.merge_results(self._run_rounds(pool, temp_folder), self._seconds)
         finally:
-            shutil.rmtree(home, ignore_errors=True)
+            shutil.rmtree(temp_folder, ignore_errors=True)
         self._writer.write(result)
         return result
 
@@ -76,51 +76,52 @@ class Engine:
     def _request_stop(self, *_: object) -> None:
         self._is_stop_requested = True
 
-    def _run_rounds(self, pool: ForkPool, home: Path) -> list[RepairResult]:
-        """Run rounds as long as each finds an edit that fixes some of the tests but not all."""
+    def _run_rounds(self, pool: ForkPool, temp_folder: Path) -> list[RepairResult]:
+        """Run rounds while each finds an edit that fixes some tests but not all."""
         results: list[RepairResult] = []
         texts: dict[str, str] = {}
         while True:
             tried = sum(result.tried for result in results)
-            result = self._run_round(pool, home / f"round{len(results)}", texts, tried)
+            result = self._run_round(pool, temp_folder / f"round{len(results)}", texts, tried)
             results.append(result)
-            if not (result.steps and result.remaining) or not self._has_time_for_round(len(results)):
+            if not (result.steps and result.remaining) or not self._can_run_another_round(len(results)):
                 return results
             step = result.steps[0]
             texts[str((self._request.folder / step.path).resolve())] = step.after
 
-    def _has_time_for_round(self, rounds: int) -> bool:
-        has_time = self._request.seconds - self._seconds > _SHORTEST_ROUND
+    def _can_run_another_round(self, rounds: int) -> bool:
+        has_time = self._request.seconds - self._seconds > _MIN_ROUND_SECONDS
         return rounds < self._request.steps and has_time and not self._is_stop_requested
 
-    def _run_round(self, pool: ForkPool, home: Path, texts: dict[str, str], tried: int) -> RepairResult:
-        home.mkdir()
-        job = Job(0, SearchRound(self._make_context(home, texts, tried)).run, _COLLECTION_TIMEOUT)
+    def _run_round(self, pool: ForkPool, temp_folder: Path, texts: dict[str, str], tried: int) -> RepairResult:
+        """Run a search round; if modules cannot be imported, run an import round in its place."""
+        temp_folder.mkdir()
+        job = Job(0, SearchRound(self._make_context(temp_folder, texts, tried)).run, _COLLECTION_TIMEOUT)
         result = self._run_in_fork(pool, job)
         for message in result.messages:
             if "broken" in message:
                 failures = ImportFailures.model_validate(message)
-                import_round = ImportRound(self._make_context(home, texts, tried), failures)
+                import_round = ImportRound(self._make_context(temp_folder, texts, tried), failures)
                 seconds = self._request.seconds + _COLLECTION_TIMEOUT
                 result = self._run_in_fork(pool, Job(0, import_round.run, seconds))
         return self._read_result(result)
 
-    def _make_context(self, home: Path, texts: dict[str, str], tried: int) -> RoundContext:
+    def _make_context(self, temp_folder: Path, texts: dict[str, str], tried: int) -> RoundContext:
         remaining = {
-            "seconds": max(_SHORTEST_ROUND, self._request.seconds - self._seconds),
+            "seconds": max(_MIN_ROUND_SECONDS, self._request.seconds - self._seconds),
             "candidates": max(1, self._request.candidates - tried),
         }
         request = self._request.model_copy(update=remaining)
-        return RoundContext(request, home, texts, self._forward_progress(tried), (self._writer.descriptor,))
+        return RoundContext(request, temp_folder, texts, self._forward_progress(tried), (self._writer.descriptor,))
 
     def _run_in_fork(self, pool: ForkPool, job: Job) -> ForkResult:
-        """Run a job in a fork; pass a stop request on to it."""
+        """Run a job in a fork, and forward a stop request to it."""
         pool.start(job)
-        is_passed_on = False
+        is_forwarded = False
         while not (results := list(pool.collect_results())):
-            if self._is_stop_requested and not is_passed_on:
+            if self._is_stop_requested and not is_forwarded:
                 pool.interrupt()
-                is_passed_on = True
+                is_forwarded = True
         return results[0]
 
     def _forward_progress(self, tried: int) -> Callable[[SearchProgress], None]:
@@ -135,7 +136,7 @@ class Engine:
         return forward
 
     def _read_result(self, fork: ForkResult) -> RepairResult:
-        """Return the result that a round sent, or one that says why there is none."""
+        """Return the result that a round sent, or one with the reason why there is none."""
         for message in fork.messages:
             if "kind" in message:
                 return RepairResult.model_validate(message)
@@ -150,10 +151,11 @@ class Engine:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the engine: the arguments are a request file, and a file or descriptor number for the result."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if len(words) != 2:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if len(arguments) != 2:
         sys.stderr.write("usage: python -m pytest_loop.repair ORDER.json RESULT.jsonl|DESCRIPTOR\n")
         return 2
-    request = RepairRequest.model_validate_json(Path(words[0]).read_bytes())
-    Engine(request, ResultWriter(words[1])).run()
+    request_file, target = arguments
+    request = RepairRequest.model_validate_json(Path(request_file).read_bytes())
+    Engine(request, ResultWriter(target)).run()
     return 0

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict
 
 from pytest_loop.repair.suspicion import Line
 
-_LONGEST_MESSAGE = 500
-_DEEPEST_TRACEBACK = 50
+_MAX_MESSAGE_LENGTH = 500
+_MAX_TRACEBACK_DEPTH = 50
 _MISSING_IMPORT = re.compile(r"cannot import name '(\w+)'")
 
 
@@ -35,7 +35,7 @@ class Failure(BaseModel):
 
 def describe_failure(exception: BaseException) -> Failure:
     """Describe an exception."""
-    steps = list(traceback.walk_tb(exception.__traceback__))[-_DEEPEST_TRACEBACK:]
+    steps = list(traceback.walk_tb(exception.__traceback__))[-_MAX_TRACEBACK_DEPTH:]
     missing, candidates = "", list[str]()
     with suppress(Exception):  # an object of the project may raise anything when its names are listed
         names = steps[-1][0].f_locals | steps[-1][0].f_globals if steps else {}
@@ -51,7 +51,7 @@ def describe_failure(exception: BaseException) -> Failure:
 
 def _read_message(exception: BaseException) -> str:
     with suppress(Exception):  # as above
-        return str(exception)[:_LONGEST_MESSAGE]
+        return str(exception)[:_MAX_MESSAGE_LENGTH]
     return ""
 
 

@@ -47,7 +47,7 @@ class _Fork:
     job: Job
     pid: int
     pipe: int
-    home: Path
+    temp_folder: Path
     deadline: float
     data: bytearray = field(default_factory=bytearray)
     messages: list[dict[str, Any]] = field(default_factory=list)
@@ -64,12 +64,12 @@ class ForkPool:
 
     def __init__(
         self,
-        home: Path,
+        temp_folder: Path,
         workers: int,
         enter: Callable[[Path], None] = sandbox.enter_sandbox,
         private_descriptors: tuple[int, ...] = (),
     ) -> None:
-        self._home = home
+        self._temp_folder = temp_folder
         self._workers = workers
         self._enter = enter
         self._private_descriptors = private_descriptors
@@ -100,21 +100,21 @@ class ForkPool:
 
     def start(self, job: Job) -> None:
         self._count += 1
-        home = self._home / f"t{self._count}"
-        home.mkdir(exist_ok=True)
+        temp_folder = self._temp_folder / f"t{self._count}"
+        temp_folder.mkdir(exist_ok=True)
         reading, writing = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # 3.12 warns of threads; a fork here runs tests and ends
             pid = os.fork()
         if pid == 0:
-            self._run(job, home, writing)
+            self._run(job, temp_folder, writing)
         os.close(writing)
         with suppress(OSError):
             os.setpgid(pid, pid)
         os.set_blocking(reading, False)
-        self._running[reading] = _Fork(job, pid, reading, home, time.monotonic() + job.seconds)
+        self._running[reading] = _Fork(job, pid, reading, temp_folder, time.monotonic() + job.seconds)
 
-    def _run(self, job: Job, home: Path, writing: int) -> None:
+    def _run(self, job: Job, temp_folder: Path, writing: int) -> None:
         exit_code = 1
         try:
             os.setpgid(0, 0)
@@ -122,7 +122,7 @@ class ForkPool:
                 with suppress(OSError):  # the project may have closed it
                     os.close(descriptor)
             _PARENT_PIPES[:] = [writing]
-            self._enter(home)
+            self._enter(temp_folder)
 
             def send(message: Mapping[str, object] | None) -> None:
                 data = memoryview(json.dumps(message).encode() + b"\n")
@@ -184,9 +184,9 @@ class ForkPool:
         os.close(fork.pipe)
         del self._running[fork.pipe]
         try:
-            fork.home.rmdir()
+            fork.temp_folder.rmdir()
         except OSError:
-            shutil.rmtree(fork.home, ignore_errors=True)
+            shutil.rmtree(fork.temp_folder, ignore_errors=True)
 
     def _find_orphans(self) -> set[int]:
         """Return the processes that ended forks have left behind."""

@@ -31,7 +31,7 @@ _CALLER_SCORE = 0.5  # a caller is half as suspicious as the line it calls
 
 
 class ImportFailures(BaseModel):
-    """Why collection failed, and which tests were collected and passed in spite of that."""
+    """The failures of a collection, and the tests that were collected and passed nevertheless."""
 
     model_config = ConfigDict(frozen=True)
 

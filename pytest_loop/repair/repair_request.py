@@ -14,11 +14,11 @@ class _Frozen(BaseModel):
 
 
 class RepairRequest(_Frozen):
-    """What to repair, and how long to try."""
+    """A request to repair failing tests, with its limits."""
 
     folder: Path
     pytest_arguments: tuple[str, ...] = ()
-    """What to collect, and the project's own options."""
+    """Paths to collect, and the project's own options."""
     allow: tuple[str, ...] = ALL_PYTHON_FILES
     """Files that may be edited, as .gitignore patterns relative to the folder."""
     failing: tuple[str, ...] = ()
@@ -26,9 +26,9 @@ class RepairRequest(_Frozen):
     seconds: float = Field(default=60.0, gt=0)
     candidates: int = Field(default=100_000, ge=1)
     seconds_after_green: float = Field(default=3.0, ge=0)
-    """How long to go on for alternatives after the first edit that turns everything green."""
+    """Time to search for alternatives after the first edit that turns all tests green."""
     steps: int = Field(default=8, ge=1)
-    """How many edits may follow each other if each fixes only some of the tests."""
+    """Maximum number of successive edits if each fixes only some tests."""
     seed: int = 0
     changed: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     """Recently changed lines by file."""
@@ -63,7 +63,7 @@ class Patch(_Frozen):
 
 
 class SearchProgress(_Frozen):
-    """How far the search is."""
+    """The progress of a search."""
 
     kind: str = "progress"
     tried: int
@@ -74,7 +74,7 @@ class SearchProgress(_Frozen):
 
 
 class RepairResult(_Frozen):
-    """What the search found."""
+    """The result of a search."""
 
     kind: str = "result"
     localised: tuple[SuspiciousLine, ...] = ()

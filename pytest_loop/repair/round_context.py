@@ -1,4 +1,4 @@
-"""The values that one round of the search works with."""
+"""The request, temporary folder and connections of one search round, and the objects built from them."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ from pytest_loop.repair.repair_request import RepairRequest, SearchProgress
 class RoundContext:
     """One round's request, temporary folder and connections.
 
-    `texts` holds edited texts of files that are unchanged on disk. Trials must not use `private_descriptors`.
+    `texts` holds edits of earlier rounds by path; the files on disk are unchanged. Trials must not write to
+    `private_descriptors`, so their forks close them.
     """
 
     request: RepairRequest
-    home: Path
+    temp_folder: Path
     texts: Mapping[str, str]
     send_progress: Callable[[SearchProgress], None]
     private_descriptors: tuple[int, ...] = ()
-    _signals: list[int] = field(default_factory=list)
+    _received_signals: list[int] = field(default_factory=list)
 
     def handle_stop_signal(self) -> None:
         """Treat SIGTERM as a request to stop, instead of ending the process."""
-        signal.signal(signal.SIGTERM, lambda number, _: self._signals.append(number))
+        signal.signal(signal.SIGTERM, lambda number, _: self._received_signals.append(number))
 
     @property
     def is_stop_requested(self) -> bool:
-        return bool(self._signals)
+        return bool(self._received_signals)
 
     def make_fork_pool(self) -> ForkPool:
         workers = self.request.workers or min(4, os.cpu_count() or 1)
-        return ForkPool(self.home, workers, private_descriptors=self.private_descriptors)
+        return ForkPool(self.temp_folder, workers, private_descriptors=self.private_descriptors)
 
     def make_editable_files(self, tests: Iterable[Path]) -> EditableFiles:
         return EditableFiles(self.request.folder, self.request.allow, tests)
 
     def read_sources(self, paths: Iterable[Path]) -> list[PythonSource]:
-        """Read each file once, with its edited text if there is one; leave out what is not valid Python."""
+        """Read each file once, with its edited text if there is one; skip files that are not valid Python."""
         sources = (PythonSource.read(path, self.texts) for path in dict.fromkeys(paths))
         return [source for source in sources if source is not None]

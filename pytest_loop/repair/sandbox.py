@@ -45,7 +45,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None)
 
 
-def enter_sandbox(home: Path) -> None:
+def enter_sandbox(temp_folder: Path) -> None:
     """Restrict this process, which was just forked and leads its own group, to its temporary folder."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
@@ -55,12 +55,12 @@ def enter_sandbox(home: Path) -> None:
         os.dup2(null, descriptor)
     limit_memory(_MEMORY_LIMIT)
     for name in ("TMPDIR", "PYTEST_DEBUG_TEMPROOT", "HYPOTHESIS_STORAGE_DIRECTORY"):
-        os.environ[name] = str(home)
-    tempfile.tempdir = str(home)
+        os.environ[name] = str(temp_folder)
+    tempfile.tempdir = str(temp_folder)
     sys.dont_write_bytecode = True
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    landlock.restrict_writes((home, Path("/dev")))
-    sys.addaudithook(AuditGuard(home))
+    landlock.restrict_writes((temp_folder, Path("/dev")))
+    sys.addaudithook(AuditGuard(temp_folder))
 
 
 def limit_memory(size: int) -> None:
@@ -98,8 +98,8 @@ def _prctl(option: int, value: int) -> None:
 class AuditGuard:
     """An audit hook that refuses changes of files elsewhere, signals to other processes, and too many forks."""
 
-    def __init__(self, home: Path) -> None:
-        self._allowed = (str(home) + os.sep, os.devnull, "/dev/", "/proc/self/")
+    def __init__(self, temp_folder: Path) -> None:
+        self._allowed = (str(temp_folder) + os.sep, os.devnull, "/dev/", "/proc/self/")
         self._is_checking = False
         self._fork_count = mmap.mmap(-1, 1)  # shared with all descendants
 

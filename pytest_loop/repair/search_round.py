@@ -35,7 +35,7 @@ class SearchRound:
         request = self._context.request
         install_overlay(self._context.texts)
         tests = CollectedTests(lambda tests: self._search(tests, send))
-        arguments = build_arguments(request.pytest_arguments, self._context.home)
+        arguments = build_arguments(request.pytest_arguments, self._context.temp_folder)
         code = pytest.main(arguments, plugins=[tests, BriefReports()])
         if self._needs_import_repair(tests):
             send(self._describe_failures(tests).model_dump(mode="json"))

@@ -1,4 +1,4 @@
-"""What a search knows so far: suspicious lines, counts, and the edits that passed."""
+"""The state of a search: suspicious lines, counts, and the edits that passed."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_loop.repair.failure import Failure
 from pytest_loop.repair.templates.template import Hints
 
-_SHORTEST_STRING, _LONGEST_STRING = 2, 39
+_MIN_STRING_LENGTH, _MAX_STRING_LENGTH = 2, 39
 _MAX_SIGNS = 4
 _QUOTED = re.compile(r"'([^']*)'")
 
@@ -31,7 +31,7 @@ def collect_hints(failures: Collection[Failure], names: Iterable[str], files: It
     errors = [failure.error for failure in failures] + [name for tree in trees for name in _find_names(tree)]
     return Hints(
         strings=tuple(
-            dict.fromkeys(string for string in strings if _SHORTEST_STRING <= len(string) <= _LONGEST_STRING)
+            dict.fromkeys(string for string in strings if _MIN_STRING_LENGTH <= len(string) <= _MAX_STRING_LENGTH)
         ),
         signs=_count_signs([quoted, parameters, strings]),
         errors=tuple(dict.fromkeys(name for name in errors if _is_exception(name))),

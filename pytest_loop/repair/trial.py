@@ -23,14 +23,14 @@ from pytest_loop.repair.tracer import Tracer
 
 _BASE_FUEL, _FUEL_FACTOR = 20_000, 10
 _BASE_SECONDS, _SECONDS_FACTOR = 2.0, 5.0
-_LONGEST_TEST = 10.0
+_MAX_TEST_SECONDS = 10.0
 _TESTS_TO_LOOK_AT = 2
 _MAX_BATCH = 16
 
 
 @dataclass
 class CandidateTrial:
-    """What all trials share: `targets` are the tests to turn green, `guards` those that must still pass.
+    """Run trials of candidates: `targets` are the tests to turn green, `guards` those that must still pass.
 
     Tests are numbered by their place in the collection.
     """
@@ -175,7 +175,9 @@ class CandidateTrial:
     def _compute_timeout(self, index: int) -> float:
         """Return how long a test may take; the usual time of one that did not end is unknown."""
         seconds = self.baseline[index].seconds
-        return min(_LONGEST_TEST, _BASE_SECONDS + _SECONDS_FACTOR * (seconds if seconds < _LONGEST_TEST else 0.2))
+        return min(
+            _MAX_TEST_SECONDS, _BASE_SECONDS + _SECONDS_FACTOR * (seconds if seconds < _MAX_TEST_SECONDS else 0.2)
+        )
 
 
 def _iterate_with_next(indexes: Sequence[int]) -> Iterator[tuple[int, int | None]]:

@@ -21,7 +21,7 @@ _PROGRESS_INTERVAL = 0.5
 
 
 class Trials(Protocol):
-    """How candidates are tried: one per fork, or a batch per fork to see which deserve a fork of their own."""
+    """The way to try candidates: one per fork, or first a batch per fork to select those for a fork of their own."""
 
     @property
     def batch_size(self) -> int: ...

@@ -87,7 +87,7 @@ class Binding:
                 self.problems[item.nodeid] = f"loop_rule: {problem}"
 
     def _find_keys(self, fields: dict[str, Any]) -> list[str]:
-        """Return the rules of this id in rule files, whose fields win; else make one of the criteria `tests`."""
+        """Return the keys of the rules with this id in rule files; without one, add a rule to the criteria `tests`."""
         rule_id = fields["id"]
         if rule_id in self._keys_by_id and rule_id not in self._marked:
             return self._keys_by_id[rule_id]
@@ -156,16 +156,18 @@ def _is_selected(selector: str, folder: Path, item: pytest.Item) -> bool:
     path, _, name = selector.rstrip("/").partition("::")
     is_below = item.path.is_relative_to((folder / path).resolve())
     inner_name = item.nodeid.partition("::")[2]
-    return (is_below and (not name or _is_part(inner_name, name))) or _is_part(item.nodeid, selector.rstrip("/"))
+    return (is_below and (not name or _is_selected_node(inner_name, name))) or _is_selected_node(
+        item.nodeid, selector.rstrip("/")
+    )
 
 
-def _is_part(nodeid: str, selector: str) -> bool:
+def _is_selected_node(nodeid: str, selector: str) -> bool:
     rest = nodeid.removeprefix(selector)
     return rest != nodeid and (not rest or rest.startswith(("::", "[", "/")))
 
 
 def _read_mark(mark: pytest.Mark) -> tuple[str | None, dict[str, Any]]:
-    """Return what is wrong with a mark, or the fields that it gives a rule."""
+    """Return the problem of a mark, or None and the fields of its rule."""
     if len(mark.args) != 1 or not isinstance(mark.args[0], str) or not mark.args[0]:
         return f"expected one id such as 'a.correctness.totals', found {format_value(mark.args)}", {}
     fields = {name: value for name, value in mark.kwargs.items() if value is not None}
@@ -178,7 +180,7 @@ def _read_mark(mark: pytest.Mark) -> tuple[str | None, dict[str, Any]]:
 
 
 def _find_field_problem(name: str, value: Any) -> str | None:
-    """Return what a field should have been, or None if its value can be used."""
+    """Return a description of the expected value, or None if the value is valid."""
     if name == "severity" and value not in [severity.value for severity in Severity]:
         return "'fail', 'warn' or 'info'"
     if name == "phase" and value not in [phase.value for phase in Phase]:

@@ -11,7 +11,7 @@ from typing import Any
 from xml.parsers import expat
 
 from pytest_loop.errors import CheckError
-from pytest_loop.rules.markdown_document import Block, MarkdownDocument
+from pytest_loop.rules.markdown_document import FencedBlock, MarkdownDocument
 from pytest_loop.rules.syntax import FORMATS, ContentError, parse, read_text, stringify_keys, validate_syntax
 
 SUFFIXES = {
@@ -85,8 +85,8 @@ class Document:
         except ContentError as error:
             raise ContentError(start + error.line - 1, error.expected, error.found) from None
 
-    def find_blocks(self, selector: str | int) -> list[Block]:
-        """Return the fenced blocks of a language, or the n-th block; raises `ContentError` if there is none."""
+    def find_blocks(self, selector: str | int) -> list[FencedBlock]:
+        """Return the fenced blocks of a language, or the n-th block; raise `ContentError` if there is none."""
         blocks = self.markdown.blocks
         if isinstance(selector, int):
             selected = list(blocks[selector - 1 : selector])
@@ -158,7 +158,7 @@ def _validate_python(text: str) -> None:
 
 def _validate_markdown(text: str) -> None:
     for block in MarkdownDocument(text).blocks:
-        if not block.closed:
+        if not block.is_closed:
             raise ContentError(block.line - 1, "a closing fence", "the end of the text")
 
 

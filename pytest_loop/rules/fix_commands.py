@@ -11,7 +11,7 @@ from pytest_loop.rules.rule_schema import FixCommand
 
 
 class Fixer(NamedTuple):
-    """How a tool's checking command becomes a fixing one: flags to remove, and flags to add."""
+    """Flags to remove from a tool's checking command, and flags to add, to make it fix files."""
 
     command: str
     removed: str = ""

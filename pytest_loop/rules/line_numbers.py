@@ -26,7 +26,7 @@ class ParsedText(NamedTuple):
 
 
 def parse_with_lines(text: str, kind: str) -> ParsedText:
-    """Parse a text; raises `ContentError`."""
+    """Parse a text, or raise `ContentError`."""
     if kind == "toml":
         data = parse(text, kind)
         lines = find_toml_lines(text)

@@ -26,17 +26,17 @@ class Section(NamedTuple):
     start: int
 
     @property
-    def words(self) -> int:
+    def word_count(self) -> int:
         return len(_WORD.findall(self.text))
 
 
-class Block(NamedTuple):
+class FencedBlock(NamedTuple):
     """A fenced block; `line` is the first line of its text."""
 
     language: str
     text: str
     line: int
-    closed: bool
+    is_closed: bool
 
 
 class Link(NamedTuple):
@@ -47,14 +47,14 @@ class Link(NamedTuple):
 
 
 class MarkdownDocument:
-    """A parsed Markdown text without its YAML front matter."""
+    """A parsed Markdown text; empty lines replace its YAML front matter, so that line numbers stay correct."""
 
     def __init__(self, text: str) -> None:
         front = _FRONT_MATTER.match(text)
         newlines = front[0].count("\n") if front else 0
         end = front.end() if front else 0
         self.text = "\n" * newlines + text[end:]
-        self._removed = end - newlines
+        self._removed_length = end - newlines
         self._lines = self.text.split("\n")
 
     @cached_property
@@ -80,7 +80,7 @@ class MarkdownDocument:
         sections = []
         for index, (title, level, line, body) in enumerate(headings):
             end = next((heading[2] for heading in headings[index + 1 :] if heading[1] <= level), len(self._lines))
-            start = sum(len(row) + 1 for row in self._lines[:body]) + self._removed
+            start = sum(len(row) + 1 for row in self._lines[:body]) + self._removed_length
             sections.append(Section(title, level, line + 1, "\n".join(self._lines[body:end]), start))
         return tuple(sections)
 
@@ -90,13 +90,13 @@ class MarkdownDocument:
         return next((section for section in self.sections if section.title.casefold() == folded_title), None)
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[FencedBlock, ...]:
         return tuple(
-            Block(
+            FencedBlock(
                 language=(token.info.split() or [""])[0].casefold(),
                 text=token.content,
                 line=token.map[0] + 2,
-                closed=self._lines[token.map[1] - 1].strip().startswith(token.markup)
+                is_closed=self._lines[token.map[1] - 1].strip().startswith(token.markup)
                 and token.map[1] - token.map[0] > 1,
             )
             for token in self.tokens

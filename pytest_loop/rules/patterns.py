@@ -24,7 +24,7 @@ print(json.dumps([[m.start(), m.end(), (m[1] or "") if m.re.groups else m[0]] fo
 
 
 class Match(NamedTuple):
-    """Where a pattern matched, and the text of its first group, or of the match if it has none."""
+    """The span of a match, and the text of its first group, or the whole match without groups."""
 
     start: int
     end: int
@@ -74,7 +74,7 @@ def find_matches(pattern: str, text: str, *, limit: int = 1, ignore_case: bool =
 def _match_in_subprocess(pattern: str, text: str, limit: int, flags: int, work: str) -> list[Match]:
     """Match in a process that can be killed, where this thread cannot be interrupted."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-I", "-c", _SCRIPT],
             input=json.dumps([pattern, text, limit, flags]),
             capture_output=True,
@@ -84,7 +84,7 @@ def _match_in_subprocess(pattern: str, text: str, limit: int, flags: int, work: 
         )
     except subprocess.TimeoutExpired:
         raise DeadlineError(f"{work} did not end within {DEADLINE_SECONDS:g} s") from None
-    return [Match(*row) for row in json.loads(done.stdout)]
+    return [Match(*row) for row in json.loads(result.stdout)]
 
 
 def _shorten(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Verdicts kept from the evaluation before, for rules whose inputs are certain and unchanged."""
+"""Reuse verdicts of the previous evaluation for rules with known and unchanged inputs."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class _MergedRule:
 def load_rule_file(
     path: Path, root: Path, kinds: Kinds = BUILT_IN_KINDS, name: str | None = None, artifact_override: str | None = None
 ) -> LoadedRuleFile:
-    """Load a rule file with everything it extends; raises `RuleFileError` with all problems.
+    """Load a rule file with everything it extends; raise `RuleFileError` with all problems.
 
     `name` replaces the path from `root` as the name of the criteria's source. `artifact_override` replaces the
     artifact that the file names: a run keeps its artifact elsewhere.

@@ -52,7 +52,7 @@ def read_text(path: Path) -> str:
 
 
 def parse(text: str, kind: str) -> Any:
-    """Return the data in `text`; raises `ContentError`."""
+    """Return the data in `text`, or raise `ContentError`."""
     try:
         if kind == "yaml":
             return construct(compose(text), text)

@@ -1,4 +1,4 @@
-"""Several candidates for one edit: each agent works in its own worktree, all are evaluated, and the best is kept."""
+"""Let several agents try one edit, each in its own worktree; evaluate all candidates, and keep the best."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from pytest_loop.workspace.git_worktree import Worktree, compute_folder_diff, co
 from pytest_loop.workspace.project_diff import ProjectDiff
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-MOST_PATHS = 20
+MAX_PATHS = 20
 
 
 @dataclass
 class Candidate:
-    """One attempt: its agent and worktree, what it changed, and its evaluation."""
+    """One attempt at an edit: its agent and worktree, its change, and its evaluation."""
 
     number: int
     agent: Agent
@@ -45,17 +45,17 @@ class Candidate:
         return self.diff.lines_added + self.diff.lines_removed if self.diff else 0
 
     @property
-    def is_edited(self) -> bool:
+    def has_edit(self) -> bool:
         return self.diff is not None and bool(self.diff.paths)
 
     @property
     def rank(self) -> tuple[bool, float, int, int]:
-        """The smallest is the best: no edit of sealed files, then the highest score, then the smallest change."""
+        """The sort key, best first: no edit of sealed files, the highest score, the smallest change."""
         score = self.evaluation.score if self.evaluation else -1.0
         return is_void(self.findings), -score, self.changed_lines, self.number
 
     def summarise(self, *, is_kept: bool) -> CandidateResult:
-        """Return what the history records."""
+        """Return the record for the history."""
         evaluation = self.evaluation
         return CandidateResult(
             candidate=self.number,
@@ -63,7 +63,7 @@ class Candidate:
             kept=is_kept,
             lines=self.changed_lines,
             usage=self.reply.usage,
-            changed=tuple(self.diff.paths[:MOST_PATHS]) if self.diff else None,
+            changed=tuple(self.diff.paths[:MAX_PATHS]) if self.diff else None,
             score=evaluation.score if evaluation else None,
             passed=evaluation.passed if evaluation else None,
             failed=len(evaluation.failed) if evaluation else None,
@@ -74,7 +74,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class CandidateRound:
-    """One edit by several candidates; `make_agent` makes an agent for a folder, `evaluate` judges the project."""
+    """One edit by `count` candidates; `make_agent` makes an agent for a folder, `evaluate` evaluates the project."""
 
     project: SealedFiles
     folder: Path
@@ -84,13 +84,13 @@ class CandidateRound:
     evaluate: Callable[[], Assessment]
     print_line: PrintLine
 
-    def choose(self) -> tuple[Candidate, list[Candidate]]:
-        """Return the best candidate, whose files are then in the project, and all of them."""
-        start = self._save_start()
-        with self._make_candidates() as candidates:
+    def choose_best(self) -> tuple[Candidate, list[Candidate]]:
+        """Copy the files of the best candidate into the project; return it, and all candidates."""
+        start = self._save_snapshot()
+        with self._prepare_candidates() as candidates:
             self._ask_all(candidates)
             self._report_errors(candidates)
-            disk.write_atomically(self._start_file, start.to_json())
+            disk.write_atomically(self._snapshot_file, start.to_json())
             try:
                 for candidate in candidates:
                     self._evaluate(candidate, start)
@@ -100,38 +100,38 @@ class CandidateRound:
                 self.project.restore_tree(start)
                 raise
             finally:
-                disk.remove_file(self._start_file)
+                disk.remove_file(self._snapshot_file)
         self.print_line(f"candidate {best.number} of {self.count} is kept")
         return best, candidates
 
     def _report_errors(self, candidates: list[Candidate]) -> None:
         """Print the errors of candidates without an edit; if there are no others, raise the first."""
-        errors = [candidate.error for candidate in candidates if candidate.error and not candidate.is_edited]
+        errors = [candidate.error for candidate in candidates if candidate.error and not candidate.has_edit]
         if errors and len(errors) == len(candidates):
             raise errors[0]
         for error in errors:
             self.print_line(str(error))
 
     @property
-    def _start_file(self) -> Path:
-        """The files as they were before the first candidate was evaluated among them."""
+    def _snapshot_file(self) -> Path:
+        """The saved files of the project: present only while candidates are evaluated in it."""
         return self.folder / "before-candidates.json"
 
-    def _save_start(self) -> FileTree:
-        """Save the files of the project; after a crash, restore those from before the candidates first."""
-        if data := disk.read_file(self._start_file):
+    def _save_snapshot(self) -> FileTree:
+        """Return the files of the project; if a crash left a snapshot, restore it first."""
+        if data := disk.read_file(self._snapshot_file):
             self.project.restore_tree(FileTree.from_json(data))
-            disk.remove_file(self._start_file)
+            disk.remove_file(self._snapshot_file)
         return self.project.save_current()
 
     @contextmanager
-    def _make_candidates(self) -> Iterator[list[Candidate]]:
+    def _prepare_candidates(self) -> Iterator[list[Candidate]]:
         with ExitStack() as stack:
             candidates = []
             for number in range(1, self.count + 1):
                 worktree = Worktree(self.project.root, self.folder / f"candidate-{number}")
                 try:
-                    worktree.remove()  # of a crash
+                    worktree.remove()  # left by a crash
                     stack.callback(worktree.remove)
                     worktree.create(self.project.scope)
                 except GitError as error:
@@ -143,7 +143,7 @@ class CandidateRound:
             yield candidates
 
     def _ask_all(self, candidates: list[Candidate]) -> None:
-        """Let all agents work at the same time; if one is interrupted, the others are cancelled."""
+        """Ask all agents at the same time; if one is interrupted, cancel the others."""
         cancelled = threading.Event()
 
         def work(candidate: Candidate) -> None:
@@ -167,8 +167,8 @@ class CandidateRound:
                 raise
 
     def _evaluate(self, candidate: Candidate, start: FileTree) -> None:
-        """Evaluate a candidate in the project itself, sealed as ever, and restore the files afterwards."""
-        if not candidate.is_edited:
+        """Evaluate a candidate in the project, where the seal applies, and restore the files afterwards."""
+        if not candidate.has_edit:
             return
         self._copy_to_project(candidate)
         candidate.findings = self.project.enforce_seal()

@@ -1,4 +1,4 @@
-"""What the steps of a run work with: settings, files, agents, the session and the display."""
+"""Settings, files, agents, session and display that the steps of a run share."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 class RunContext:
     """Everything that stays the same from the start of a run to its end.
 
-    `ask` is None if there is no user to ask. `make_candidate` makes another agent of a rung, working in another folder.
-    `workflow_gate`, `project_notes` and `lessons` are parts of prompts.
+    `ask` is None if there is no user to ask. `make_candidate` makes another agent like `agents[index]`, for another
+    folder. `workflow_gate`, `project_notes` and `lessons` are parts of prompts.
     """
 
     settings: Settings

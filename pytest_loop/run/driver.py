@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Generic
 
 from pytest_loop.agents.protocol import AgentError, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.events.event import Event
@@ -19,6 +19,7 @@ from pytest_loop.core.events.run_payloads import (
     StopRequested,
 )
 from pytest_loop.core.machine.run_machine import Command, Machine
+from pytest_loop.core.model.run_state import State
 from pytest_loop.core.model.vocabulary import Kind, Reason, name_user_stop
 from pytest_loop.core.reporting.outcome import decide
 from pytest_loop.run.context import RunContext
@@ -30,19 +31,19 @@ from pytest_loop.store.project_runs import Store
 
 
 @dataclass
-class Driver:
+class Driver(Generic[State]):
     """One run from where it stands to its end; machine and steps are those of a run or of an experiment."""
 
-    state: Any
-    machine: Machine[Any]
+    state: State
+    machine: Machine[State]
     steps: Steps
     store: Store
-    tools: RunContext
-    listen: Callable[[Event, Any], None]
+    context: RunContext
+    listen: Callable[[Event, State], None]
     pending: list[Event] = field(default_factory=list)
     is_leaving: bool = False
 
-    def run(self) -> Any:
+    def run(self) -> State:
         """Drive the run until it is over, and return its last state."""
         gc.freeze()  # thousands of rules stay: collecting them again and again would be slow
         try:
@@ -61,7 +62,7 @@ class Driver:
     def flush(self) -> None:
         """Write pending events, and then the state."""
         if self.pending:
-            self.tools.files.append(self.pending, self.state)
+            self.context.files.append(self.pending, self.state)
             self.pending.clear()
 
     def _record(self, payload: Payload) -> None:
@@ -69,16 +70,16 @@ class Driver:
         self.state = self.machine.apply(self.state, event)
         self.pending.append(event)
         self.listen(event, self.state)
-        self.tools.hook.pytest_loop_event(event=event, state=self.state)
+        self.context.hook.pytest_loop_event(event=event, state=self.state)
 
     def _execute_all(self, commands: tuple[Command, ...]) -> list[Payload]:
         self._raise_on_pause()
         first = commands[0]
-        reason = self.tools.files.read_stop_request()
+        reason = self.context.files.read_stop_request()
         if reason is not None and not self.state.signals.stop_request and first.kind not in (Kind.STOPPED, Kind.FAILED):
-            self.tools.files.clear_requests()
+            self.context.files.clear_requests()
             return [StopRequested(reason=reason)]
-        if first.kind is Kind.CRITIQUE_DONE and (word := self.tools.hook.pytest_loop_should_stop(state=self.state)):
+        if first.kind is Kind.CRITIQUE_DONE and (word := self.context.hook.pytest_loop_should_stop(state=self.state)):
             return [Stopped(reason=name_user_stop(str(word)), decision=decide(self.state, Reason.USER_STOP))]
         if (first.kind is Kind.CRITIQUE_DONE or first.is_success) and (answer := self._ask_person(first)):
             return [answer]
@@ -87,7 +88,7 @@ class Driver:
 
     def _ask_person(self, command: Command) -> Payload | None:
         """Return what a person says at a turning point; events are on disk while they think."""
-        gates = self.tools.gates
+        gates = self.context.gates
         if gates.is_terminal:
             self.flush()
         if command.is_success:
@@ -96,18 +97,18 @@ class Driver:
         goes_on = gates.allow_iteration(self.state)
         if goes_on:
             return None
-        if goes_on is None and self.tools.files.read_stop_request() is None:
+        if goes_on is None and self.context.files.read_stop_request() is None:
             raise KeyboardInterrupt
         return self._make_stop_request()
 
     def _make_stop_request(self) -> StopRequested:
-        return StopRequested(reason=self.tools.files.read_stop_request() or Reason.USER_STOP.value)
+        return StopRequested(reason=self.context.files.read_stop_request() or Reason.USER_STOP.value)
 
     @property
     def _is_agent_shared(self) -> bool:
         """Whether the agent that writes also makes the checks, and can do only one thing at a time."""
-        agents = self.tools.agents
-        return not agents or any(agent is self.tools.judge and agent.is_serial for agent in agents)
+        agents = self.context.agents
+        return not agents or any(agent is self.context.judge and agent.is_serial for agent in agents)
 
     def _execute_side_by_side(self, commands: tuple[Command, ...]) -> list[Payload]:
         """Execute two steps at once, and count their time once; if one is interrupted, the other is cancelled."""
@@ -130,34 +131,34 @@ class Driver:
         if command.step is None:
             return self.steps.record(command, self.state)
         started = time.monotonic()
-        context = StepContext(self.tools, self.state, self._should_continue, StepCosts())
+        step_context = StepContext(self.context, self.state, self._should_continue, StepCosts())
         payload: StepPayload
         try:
-            payload = self.steps.execute(command, context)
+            payload = self.steps.execute(command, step_context)
         except (StopRequestedError, SessionStoppedError):
             self._raise_on_pause()
             return self._make_stop_request()
         except (AgentError, SessionError) as error:
             is_final = isinstance(error, AgentUnavailableError)
             payload = PhaseError(step=command.step.value, reason=str(error), final=is_final)
-        payload = payload.model_copy(update={**context.costs.fields, "seconds": _measure_since(started)})
+        payload = payload.model_copy(update={**step_context.costs.fields, "seconds": _measure_since(started)})
         return self.steps.conclude(payload, self.state)
 
     def _should_continue(self) -> bool:
-        self.tools.live.refresh()
-        return not self.is_leaving and self.tools.files.can_continue
+        self.context.live.refresh()
+        return not self.is_leaving and self.context.files.can_continue
 
     def _raise_on_pause(self) -> None:
         """Leave as after an interrupt if a pause was requested."""
-        if self.tools.files.is_pause_requested:
-            self.tools.files.clear_requests()
+        if self.context.files.is_pause_requested:
+            self.context.files.clear_requests()
             raise KeyboardInterrupt
 
     def _adopt_answer(self) -> None:
         """After a crash, record an answer that is complete on disk instead of asking for it again."""
         before = self.state.progress.artifact_hash
         for command in self.machine.next_commands(self.state):
-            answer = self.tools.files.recover_answer(command.kind, self.tools.artifact.path, before)
+            answer = self.context.files.recover_answer(command.kind, self.context.artifact.path, before)
             if answer is not None:
                 self._record(answer.model_copy(update={"seconds": 0.0}))
 

@@ -10,20 +10,20 @@ from pytest_loop.store.project_runs import Store
 from pytest_loop.store.run_files import RunFiles
 
 # Older runs are about a project that has changed too much.
-LONGEST_DAYS = 90
-MOST_RUNS = 50
+MAX_AGE_DAYS = 90
+MAX_RUNS = 50
 
 
 def load_lessons(store: Store, current: RunFiles) -> tuple[Lesson, ...]:
     """Return the lessons of the latest other runs."""
     others = [files for files in store.list_runs() if files.alias != current.alias]
-    latest = sorted(others, key=_get_modification_time, reverse=True)[:MOST_RUNS]
+    latest = sorted(others, key=_get_modification_time, reverse=True)[:MAX_RUNS]
     return tuple(lesson for files in latest for lesson in _load_run(files))
 
 
 def _load_run(files: RunFiles) -> Iterator[Lesson]:
     """Yield the lessons of a run that is recent and whose history is undamaged."""
-    since = (datetime.now(timezone.utc) - timedelta(days=LONGEST_DAYS)).isoformat()
+    since = (datetime.now(timezone.utc) - timedelta(days=MAX_AGE_DAYS)).isoformat()
     history = files.read_history()
     if history.events and not history.damage and history.events[-1].ts >= since:
         yield from find_lessons(history.events, files.alias)

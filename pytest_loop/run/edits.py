@@ -20,9 +20,9 @@ from pytest_loop.workspace.artifact import Artifact
 from pytest_loop.workspace.project_diff import render_document_diff
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-MOST_PATHS = 50
-LONGEST_REPORT = 4_000
-LONGEST_DIFF = 32 * 1024
+MAX_PATHS = 50
+MAX_REPORT_LENGTH = 4_000
+MAX_DIFF_LENGTH = 32 * 1024
 
 
 def produce(context: StepContext) -> EditPayload:
@@ -36,12 +36,12 @@ def refine(context: StepContext) -> EditPayload:
 
 
 def _edit(context: StepContext, step: Step) -> EditPayload:
-    if not context.tools.agents:
+    if not context.run.agents:
         raise AgentUnavailableError(
             "there is nobody to ask: name an agent with --loop-agent (--loop-agents lists those that are installed)"
         )
-    if context.tools.project:
-        return _edit_files(context, context.tools.project, step)
+    if context.run.project:
+        return _edit_files(context, context.run.project, step)
     return _edit_document(context, step)
 
 
@@ -53,23 +53,23 @@ def _make_payload(context: StepContext, step: Step, **fields: Any) -> EditPayloa
 
 def _edit_document(context: StepContext, step: Step) -> EditPayload:
     """Ask for the document, and write it before its event is recorded."""
-    tools = context.tools
-    with tools.artifact.make_scratch_copy() as copy:
+    run = context.run
+    with run.artifact.make_scratch_copy() as copy:
         before = Artifact(copy).read_text()
         reply = context.ask(step, context.agent, artifact=copy)
         after = _read_copy(copy)
     claim = _find_claim(context, reply)
     text = _choose_text(reply, claim, before, after)
-    path = tools.artifact.path
+    path = run.artifact.path
     payload = _make_payload(
         context,
         step,
         exit_signal=reply.exit_signal,
         blocked=claim,
-        diff=tools.redact(render_document_diff(path.name, before or "", text, LONGEST_DIFF)),
+        diff=run.redact(render_document_diff(path.name, before or "", text, MAX_DIFF_LENGTH)),
         **context.costs.fields,
     )
-    return tools.files.write_answer(payload, text, path)
+    return run.files.write_answer(payload, text, path)
 
 
 def _choose_text(reply: AgentReply, claim: Blocked | None, before: str | None, after: str | None) -> str:
@@ -91,7 +91,7 @@ def _edit_files(context: StepContext, project: SealedFiles, step: Step) -> EditP
 
     An agent that fails is no verdict: if it has edited something, the rules decide.
     """
-    tools = context.tools
+    run = context.run
     before = project.current
     reply, failure = AgentReply(), None
     candidates: tuple[CandidateResult, ...] = ()
@@ -108,9 +108,9 @@ def _edit_files(context: StepContext, project: SealedFiles, step: Step) -> EditP
     if failure and project.digest == before.digest and not findings:
         raise failure
     if failure:
-        tools.live.write(f"{failure}; what it edited is judged all the same")
-    diff, redact = project.compute_diff(), tools.redact
-    tools.files.write_artifact(redact(diff.text), tools.artifact.path)
+        run.live.write(f"{failure}; what it edited is judged all the same")
+    diff, redact = project.compute_diff(), run.redact
+    run.files.write_artifact(redact(diff.text), run.artifact.path)
     return _make_payload(
         context,
         step,
@@ -118,19 +118,17 @@ def _edit_files(context: StepContext, project: SealedFiles, step: Step) -> EditP
         blocked=_find_claim(context, reply),
         findings=tuple(findings),
         candidates=candidates,
-        report=redact(reply.report)[:LONGEST_REPORT],
-        diff=redact(project.render_diff(before, LONGEST_DIFF)),
+        report=redact(reply.report)[:MAX_REPORT_LENGTH],
+        diff=redact(project.render_diff(before, MAX_DIFF_LENGTH)),
         artifact_hash=project.digest,
-        changed=tuple(diff.paths[:MOST_PATHS]),
+        changed=tuple(diff.paths[:MAX_PATHS]),
     )
 
 
 def _uses_candidates(context: StepContext) -> bool:
     """Return whether several agents try; the built-in agent would find the same edit each time."""
     return (
-        context.state.setup.candidates > 1
-        and context.tools.make_candidate is not None
-        and context.agent.name != BUILTIN
+        context.state.setup.candidates > 1 and context.run.make_candidate is not None and context.agent.name != BUILTIN
     )
 
 
@@ -138,22 +136,22 @@ def _try_candidates(
     context: StepContext, project: SealedFiles, step: Step
 ) -> tuple[AgentReply, tuple[CandidateResult, ...]]:
     """Return the reply of the best candidate, and the results of all; all of them are paid for."""
-    tools, request = context.tools, context.build_request(step)
+    run, request = context.run, context.build_request(step)
 
     def ask(candidate: Candidate, is_cancelled: Callable[[], bool]) -> AgentReply:
-        own = replace(request, workspace=candidate.folder, key=f"candidate {candidate.number}")
-        return tools.answer(candidate.agent, own, lambda: context.should_continue() and not is_cancelled())
+        candidate_request = replace(request, workspace=candidate.folder, key=f"candidate {candidate.number}")
+        return run.answer(candidate.agent, candidate_request, lambda: context.should_continue() and not is_cancelled())
 
     candidate_round = CandidateRound(
         project,
-        tools.files.folder,
+        run.files.folder,
         context.state.setup.candidates,
-        lambda folder: tools.make_candidate(context.agent_index, folder),  # type: ignore[misc]
+        lambda folder: run.make_candidate(context.agent_index, folder),  # type: ignore[misc]
         ask,
         context.make_evaluator().evaluate_rules,
-        tools.live.write,
+        run.live.write,
     )
-    best, candidates = candidate_round.choose()
+    best, candidates = candidate_round.choose_best()
     for candidate in candidates:
         context.costs.add(candidate.agent.name, candidate.reply.usage)
     return best.reply, tuple(candidate.summarise(is_kept=candidate is best) for candidate in candidates)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.judging.draft import is_module_rule, is_test_rule
+from pytest_loop.core.judging.run_draft import is_module_rule, is_test_rule
 from pytest_loop.core.judging.tampering import (
     find_copied_literals,
     find_suspicious_changes,
     find_test_machinery,
     is_void,
 )
-from pytest_loop.core.model.evaluation import Assessment, Sealed, SealFinding
+from pytest_loop.core.model.evaluation import Assessment, Seal, SealFinding
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.run.context import RunContext
@@ -28,29 +28,30 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 @dataclass
 class Evaluator:
-    """Judges the current files; `add_cost` receives what the judge costs.
+    """Evaluate the current files in a session.
 
-    `judgement` is the report of the last session. `manifest` is the workload of an experiment.
+    `add_cost` receives the judge's costs. `session_result` is that of the last session. `manifest` is the path of an
+    experiment's manifest.
     """
 
-    tools: RunContext
+    context: RunContext
     state: RunState
     should_continue: Callable[[], bool]
     add_cost: Callable[[str, Usage], None]
     manifest: str = ""
-    judgement: SessionResult = field(default_factory=SessionResult)
+    session_result: SessionResult = field(default_factory=SessionResult)
 
     def evaluate(self) -> Assessment:
-        """Judge by the rules; files are also checked for tampering."""
-        project = self.tools.project
-        return self.evaluate_rules() if project is None else self._evaluate_sealed(project)
+        """Evaluate the rules; check the files of a project for tampering too."""
+        project = self.context.project
+        return self.evaluate_rules() if project is None else self._evaluate_project(project)
 
     def evaluate_rules(self) -> Assessment:
-        """Judge by the rules alone."""
-        project = self.tools.project
-        return self._judge(project.digest if project else self.tools.artifact.compute_hash())
+        """Evaluate only the rules."""
+        project = self.context.project
+        return self._judge(project.digest if project else self.context.artifact.compute_hash())
 
-    def _evaluate_sealed(self, project: SealedFiles) -> Assessment:
+    def _evaluate_project(self, project: SealedFiles) -> Assessment:
         findings = [*self.state.signals.tampering, *project.enforce_seal(), *self._restore_rules()]
         self._save_checkpoint(project)
         evaluation = self._judge(project.digest)
@@ -64,7 +65,7 @@ class Evaluator:
 
     def _restore_rules(self) -> Iterator[SealFinding]:
         """Restore inferred rules to what they were when the run began."""
-        files, rules = self.tools.files, self.state.setup.inferred_rules
+        files, rules = self.context.files, self.state.setup.inferred_rules
         if rules and not files.save_rules(rules):
             yield SealFinding(kind="sealed", path=files.rules.name, detail="was changed, and was put back")
 
@@ -76,45 +77,47 @@ class Evaluator:
         return before.artifact_sha256 == evaluation.artifact_sha256 and evaluation.score > before.score
 
     def _judge(self, artifact_hash: str) -> Assessment:
-        """Run one session; a success that rests on reused results is judged again without them."""
-        evaluation = self._run_session(artifact_hash, reuse=not self.tools.settings.judging.no_reuse)
-        if evaluation.passed and self.judgement.has_reused_evidence:
+        """Run one session; repeat it without reused results if it passes with them."""
+        evaluation = self._run_session(artifact_hash, reuse=not self.context.settings.judging.no_reuse)
+        if evaluation.passed and self.session_result.has_reused_evidence:
             return self._run_session(artifact_hash, reuse=False)
         return evaluation
 
     def _run_session(self, artifact_hash: str, *, reuse: bool) -> Assessment:
         state = self.state
         judge = self._make_judge()
-        service = JudgeService(judge.answer, judge.dismiss) if judge else None
+        service = JudgeService(judge.answer, judge.cancel) if judge else None
         try:
-            judgement = self.judgement = self.tools.session.evaluate(self._build_order(service, reuse))
+            session_result = self.session_result = self.context.session.evaluate(self._build_order(service, reuse))
         finally:
             if judge and service:
                 service.close()
                 if judge.was_asked:
                     self.add_cost(judge.agent.name, judge.usage)
         modules = [rule for rule in state.criteria.get_active_rules(state.phase) if is_module_rule(rule)]
-        reported = judgement.group_by_rule() | {rule.key: judgement.find_module_evidence(rule.id) for rule in modules}
-        missing = judgement.make_missing_evidence()
-        score_hook = self.tools.hook.pytest_loop_score
-        return assess(state.criteria, state.phase, reported, artifact_hash, state.evaluation, missing, score_hook)
+        evidence = session_result.group_by_rule() | {
+            rule.key: session_result.find_module_evidence(rule.id) for rule in modules
+        }
+        missing = session_result.make_missing_evidence()
+        score_hook = self.context.hook.pytest_loop_score
+        return assess(state.criteria, state.phase, evidence, artifact_hash, state.evaluation, missing, score_hook)
 
     def _save_checkpoint(self, project: SealedFiles) -> None:
-        """Save the files as they are judged; a repository that accepts no checkpoint does not stop the run."""
+        """Save the files before the evaluation; without a checkpoint in git, the run continues."""
         iteration = self.state.iteration
         project.save_checkpoint(iteration)
-        if self.tools.checkpoints:
+        if self.context.checkpoints:
             try:
-                self.tools.checkpoints.write(iteration, project.current, f"iteration {iteration}")
+                self.context.checkpoints.write(iteration, project.current, f"iteration {iteration}")
             except GitError as error:
-                self.tools.live.write(f"no checkpoint: {error}")
+                self.context.live.write(f"no checkpoint: {error}")
 
     def _find_tampering(self, project: SealedFiles) -> Iterator[SealFinding]:
         """Yield evidence of tampering in the files and the session, beside edits of sealed files."""
-        seal, judgement = self.state.setup.seal or Sealed(), self.judgement
-        if judgement.exit_status is not None and not (judgement.canaries and all(judgement.canaries)):
+        seal, session_result = self.state.setup.seal or Seal(), self.session_result
+        if session_result.exit_status is not None and not (session_result.canaries and all(session_result.canaries)):
             yield SealFinding(kind="canary", rule="the canary", detail="a test that must fail did not fail")
-        new = sorted(judgement.plugins - set(seal.plugins))
+        new = sorted(session_result.plugins - set(seal.plugins))
         if new:
             yield SealFinding(kind="plugin", rule="plugins", detail=f"there are new ones: {', '.join(new[:3])}")
         if hash_site_files() != seal.site:
@@ -131,28 +134,28 @@ class Evaluator:
         checks = [check for check in prepared.checks if check.rule_id in rules] if prepared else []
         return SessionOrder(
             phase=self.state.phase,
-            artifact="" if self.tools.project else str(self.tools.artifact.path),
-            canary=secrets.token_hex(8) if self.tools.project else "",
+            artifact="" if self.context.project else str(self.context.artifact.path),
+            canary=secrets.token_hex(8) if self.context.project else "",
             prepared_checks={rules[check.rule_id].key: check.check for check in checks},
-            confirmed_rules=self.tools.settings.judging.confirm,
+            confirmed_rules=self.context.settings.judging.confirm,
             judge_address=service.address if service else "",
             judge_key=service.key if service else "",
             manifest=self.manifest,
             can_reuse=reuse,
-            can_stop_early=self.tools.settings.judging.stop_early and not self.manifest,
+            can_stop_early=self.context.settings.judging.stop_early and not self.manifest,
         )
 
     def _make_judge(self) -> Judge | None:
         """Return the judge that answers the questions of rules."""
-        if self.tools.judge is None:
+        if self.context.judge is None:
             return None
         return Judge(
-            self.tools.judge,
-            self.tools.settings.root,
-            self.tools.nonce,
-            lambda: self.tools.make_watch(self.should_continue),
-            self.tools.settings.prompts,
-            lambda request: self.tools.hook.pytest_loop_make_prompt(request=request),
+            self.context.judge,
+            self.context.settings.root,
+            self.context.nonce,
+            lambda: self.context.make_watch(self.should_continue),
+            self.context.settings.prompts,
+            lambda request: self.context.hook.pytest_loop_make_prompt(request=request),
             self.state.iteration,
             self.state.phase.value,
         )

@@ -9,13 +9,13 @@ from typing import TypeVar
 from pytest_loop.core.events.run_payloads import ReviewDone
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Opinion
-from pytest_loop.core.workload.analysis import OPTIONS
+from pytest_loop.core.workload.analysis import OPTION_COUNT
 from pytest_loop.core.workload.hypotheses import Decision, OnPlateau, OnRegression
-from pytest_loop.inference.clarity import (
+from pytest_loop.inference.clarity import Shape
+from pytest_loop.inference.gates import (
     Confirm,
     Gate,
     GateDecision,
-    Shape,
     decide_gate,
     render_iteration_question,
     render_success_question,
@@ -79,7 +79,7 @@ class Gates:
 def ask_for_option(ask: Ask) -> Decision:
     """Ask which edit of a composer to make; other words than a number are feedback and skip the iteration."""
     answer = ask("which edit? [1 is recommended, 2, 3, s skips, other words go to the composer] ").strip()
-    if answer in ("", *(str(number) for number in range(1, OPTIONS + 1))):
+    if answer in ("", *(str(number) for number in range(1, OPTION_COUNT + 1))):
         return Decision(chosen=int(answer or 1), reason="chosen by a person")
     if answer.lower() in ("s", "skip"):
         return Decision(chosen=None, reason="skipped by a person")

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from pytest_loop.agents.builtin_agent import search_edits
 from pytest_loop.agents.protocol import AgentError, RepairTask, StopRequestedError, Watch
-from pytest_loop.core.judging.draft import is_test_rule
+from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.judging.tampering import is_void
 from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.workspace.sealed_files import SealedFiles
 
-MOST_SUSPECTS = 5
-LONGEST_SEARCH = 30.0
+MAX_SUSPECTS = 5
+MAX_SEARCH_SECONDS = 30.0
 
 
 @dataclass
@@ -66,7 +66,7 @@ def find_suspicious_lines(task: RepairTask, root: Path, watch: Watch) -> tuple[s
         return ()
     name = "the search for suspicious lines"
     try:
-        lines = search_edits(task, root, LONGEST_SEARCH, watch, name, localise_only=True).localised[:MOST_SUSPECTS]
+        lines = search_edits(task, root, MAX_SEARCH_SECONDS, watch, name, localise_only=True).localised[:MAX_SUSPECTS]
     except StopRequestedError:
         raise
     except AgentError:

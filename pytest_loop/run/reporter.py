@@ -1,4 +1,4 @@
-"""Shows a run while it works: events, questions, its end, and what a build server displays."""
+"""Show a run in progress: events, questions, its end, and the output for build servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_loop.core.events.event import Event
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.reporting.closing_verdict import render_status_block
-from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.run.console import Console
 from pytest_loop.settings.settings import Settings
 from pytest_loop.show import github_annotations, job_summary, run_tables, run_text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EvaluationDone
-from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.errors import StateError
 from pytest_loop.store.run_files import RunFiles
@@ -19,7 +19,7 @@ from pytest_loop.workspace.git_worktree import Worktree
 from pytest_loop.workspace.sealed_files import SealedFiles
 
 
-def open_project(root: Path, files: RunFiles, seal: Sealed) -> SealedFiles:
+def open_project(root: Path, files: RunFiles, seal: Seal) -> SealedFiles:
     """Return the files of a run that another process began."""
     project = SealedFiles(root, files.folder, seal.patterns, seal.allow, seal.outputs)
     project.resume(seal.files)

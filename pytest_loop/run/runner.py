@@ -1,4 +1,4 @@
-"""Drives a run from its state to its end: makes the agents and the context, and cleans up after them."""
+"""Drive a run from its state to its end: make its agents and context, and clean up after them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pytest_loop.agents.protocol import Agent, AgentUnavailableError
 from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Target
-from pytest_loop.core.text.redaction import RedactedStream, Redactor
-from pytest_loop.inference.clarity import Confirm
+from pytest_loop.core.text.redactor import RedactedStream, Redactor
+from pytest_loop.inference.gates import Confirm
 from pytest_loop.inference.project_context import FILES, extract_context, render_notes
 from pytest_loop.inference.project_files import read_files
-from pytest_loop.inference.reversibility import Workflow
+from pytest_loop.inference.workflow import Workflow
 from pytest_loop.processes import process_marks
 from pytest_loop.run import restore
 from pytest_loop.run.console import Console
@@ -46,7 +46,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 @dataclass
 class Runner:
-    """Runs one run; `project` are the sealed files, opened from the run's folder if another process began it."""
+    """Run one run with the settings of this process."""
 
     settings: Settings
     hook: Any
@@ -84,7 +84,10 @@ class Runner:
             raise pytest.UsageError(f"--loop-candidates: {reason}")
 
     def run(self, state: RunState, files: RunFiles, store: Store, project: SealedFiles | None) -> RunState:
-        """Drive a run to its end, and release its files."""
+        """Drive a run to its end, and release its files.
+
+        `project` is None for a document, or if another process started the run: then open it from the run's folder.
+        """
         try:
             with ExitStack() as cleanup:
                 cleanup.callback(files.release)
@@ -104,10 +107,10 @@ class Runner:
         except AgentUnavailableError as error:
             raise pytest.UsageError(str(error)) from None
 
-    def _drive(self, driver: Driver, context: RunContext, reporter: RunReporter) -> RunState:
+    def _drive(self, driver: Driver[RunState], context: RunContext, reporter: RunReporter) -> RunState:
         mark = process_marks.compute_folder_mark(context.files.folder)
         with process_marks.mark_descendants(mark), reporter.mute_commands():
-            state: RunState = driver.run()
+            state = driver.run()
         self._restore_best(state, context)
         reporter.report_end(state, context.files)  # before the files are released: a follower reads the end
         return state
@@ -147,7 +150,7 @@ class Runner:
             self._find_checkpoints(state, reporter) if project else None,
             gates,
             ask=(lambda question: gates.read_answer(question) or "") if can_ask else None,
-            make_candidate=lambda rung, folder: self.agents.make_another(specs[rung], folder),
+            make_candidate=lambda index, folder: self.agents.make_another(specs[index], folder),
             redact=self.redact,
             nonce=secrets.token_hex(4),
             workflow_gate=Workflow(state.setup.draft.workflow).instruction if state.setup.draft.workflow else "",
@@ -169,7 +172,7 @@ class Runner:
             reporter.live.refresh()
             return files.can_continue
 
-        session.is_wanted = should_continue
+        session.should_continue = should_continue
         return session
 
     def _find_checkpoints(self, state: RunState, reporter: RunReporter) -> Checkpoints | None:

@@ -1,4 +1,4 @@
-"""Makes the sessions of this process."""
+"""Create the sessions of a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_loop.settings.settings import Settings
 
 @dataclass
 class SessionFactory:
-    """Makes sessions that share a fork server, a bytecode cache and the results that can be reused."""
+    """Create sessions that share a fork server, a bytecode cache and reusable results."""
 
     settings: Settings
     print_line: PrintLine
@@ -24,7 +24,7 @@ class SessionFactory:
     _history: SessionHistory = field(default_factory=SessionHistory)
 
     def make(self, arguments: tuple[str, ...], started_at: float) -> SubprocessSession:
-        """Return a session with these arguments, whose output is dropped, for a run that exists since `started_at`."""
+        """Return a session that drops its output; `started_at` is the time when the run was created."""
         judging = self.settings.judging
         if self._launcher is None:
             self._launcher = make_launcher(judging.session, arguments, self.settings.root, started_at, self._print)
@@ -40,7 +40,7 @@ class SessionFactory:
         )
 
     def cache_bytecode(self, *, is_new: bool) -> BytecodeCache:
-        """Keep the bytecode of the project in a cache of the run from now on."""
+        """Give all later sessions a bytecode cache of their own, and return it."""
         self.bytecode = BytecodeCache(self.settings.root, is_new=is_new)
         return self.bytecode
 

@@ -1,4 +1,4 @@
-"""What one step works with: the state it began from, its agents, and what they have cost."""
+"""The context of one step: the state it began from, its agents, and their costs."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ class StepCosts:
 class StepContext:
     """One step of a run; it stops when `should_continue` returns False."""
 
-    tools: RunContext
+    run: RunContext
     state: RunState
     should_continue: Callable[[], bool]
     costs: StepCosts
 
     @property
     def agent_index(self) -> int:
-        return min(self.state.progress.agent_index, len(self.tools.agents) - 1)
+        return min(self.state.progress.agent_index, len(self.run.agents) - 1)
 
     @property
     def agent(self) -> Agent:
         """The agent whose turn it is."""
-        return self.tools.agents[self.agent_index]
+        return self.run.agents[self.agent_index]
 
     def make_evaluator(self, manifest: str = "") -> Evaluator:
-        return Evaluator(self.tools, self.state, self.should_continue, self.costs.add, manifest)
+        return Evaluator(self.run, self.state, self.should_continue, self.costs.add, manifest)
 
     def make_repair(self, project: SealedFiles) -> RepairAttempts:
         return RepairAttempts(project, self.state, self.make_evaluator().evaluate_rules)
@@ -70,11 +70,11 @@ class StepContext:
     ) -> AgentReply:
         """Ask an agent for a step, and count what that costs."""
         request = self.build_request(step, artifact, schema, rules)
-        project = self.tools.project
+        project = self.run.project
         if project and step in (Step.PRODUCE, Step.REFINE):
             request = replace(request, repair_task=self.make_repair(project).build_task())
         self.costs.agent = agent.name
-        reply = self.tools.answer(agent, request, self.should_continue)
+        reply = self.run.answer(agent, request, self.should_continue)
         self.costs.add(agent.name, reply.usage)
         return reply
 
@@ -86,29 +86,29 @@ class StepContext:
         rules: Sequence[str] = (),
     ) -> AgentRequest:
         """Return the request of a step; `rules` are those that it is about."""
-        state, tools = self.state, self.tools
+        state, run = self.state, self.run
         prompt = prompts.build_prompt(
             step,
             state,
-            tools.nonce,
-            artifact=(tools.artifact.read_text() or "") if step is Step.REFINE else "",
+            run.nonce,
+            artifact=(run.artifact.read_text() or "") if step is Step.REFINE else "",
             artifact_path=str(artifact or ""),
             rule_ids=rules,
             lessons=self._recall_lessons() if step is Step.REFINE else "",
-            folder=tools.settings.prompts,
-            gate=tools.workflow_gate,
-            context=tools.project_notes,
-            template="REFINE_FILES" if tools.project and step is Step.REFINE else "",
+            folder=run.settings.prompts,
+            gate=run.workflow_gate,
+            context=run.project_notes,
+            template="REFINE_FILES" if run.project and step is Step.REFINE else "",
         )
         issues = state.critique.issues if state.critique else ()
         return AgentRequest(
-            step.value, prompt, tools.settings.root, artifact, state.iteration, state.phase.value, issues, schema
+            step.value, prompt, run.settings.root, artifact, state.iteration, state.phase.value, issues, schema
         )
 
     def _recall_lessons(self) -> str:
         """Return lessons of earlier runs about what fails now."""
-        lessons = choose_lessons(self.state, self.tools.lessons)
+        lessons = choose_lessons(self.state, self.run.lessons)
         self.costs.recalled = tuple(lesson.name for lesson in lessons)
         if lessons:
-            self.tools.live.mention(f"remembered: {'; '.join(self.costs.recalled)}")
+            self.run.live.mention(f"remembered: {'; '.join(self.costs.recalled)}")
         return render_lessons(lessons)

@@ -23,7 +23,7 @@ from pytest_loop.core.events.run_payloads import (
     Stopped,
 )
 from pytest_loop.core.judging.critique import build_critique
-from pytest_loop.core.judging.draft import plan_steps
+from pytest_loop.core.judging.run_draft import plan_steps
 from pytest_loop.core.machine.run_machine import RUN_MACHINE, Command
 from pytest_loop.core.model.run_state import RuleChecks, RunState
 from pytest_loop.core.model.vocabulary import Kind, Reason, Step
@@ -83,9 +83,9 @@ def end_run(command: Command, state: RunState) -> Stopped | Failed:
 
 
 def _plan(context: StepContext) -> PlanCreated:
-    state, tools = context.state, context.tools
+    state, run = context.state, context.run
     unmet = state.evaluation.unmet if state.evaluation else frozenset()
-    if tools.settings.agents.plan == "agent" and tools.agents:
+    if run.settings.agents.plan == "agent" and run.agents:
         reply = context.ask(Step.PLAN, context.agent, schema=PlanAnswer.model_json_schema())
         return PlanCreated(plan=tuple(validate_answer(reply, PlanAnswer).plan))
     visible = [rule for rule in state.criteria.get_active_rules(state.phase) if not rule.holdout]
@@ -94,10 +94,10 @@ def _plan(context: StepContext) -> PlanCreated:
 
 def _prepare(context: StepContext) -> ChecksPrepared:
     """Turn sentences into concrete checks; a sentence without checks goes to the judge as it is."""
-    rules, tools = context.state.unprepared_rules, context.tools
+    rules, run = context.state.unprepared_rules, context.run
     if not rules:
         return ChecksPrepared()
-    agent = tools.judge or (tools.agents[0] if tools.agents else None)
+    agent = run.judge or (run.agents[0] if run.agents else None)
     if agent is None:
         raise AgentUnavailableError("there is nobody to make sentences concrete: name an agent with --loop-judge")
     reply = context.ask(Step.PREPARE, agent, schema=PrepareAnswer.model_json_schema(), rules=rules)
@@ -110,24 +110,24 @@ def _evaluate(context: StepContext) -> EvaluationDone:
 
 
 def _criticise(context: StepContext) -> CritiqueDone:
-    state, tools = context.state, context.tools
+    state, run = context.state, context.run
     if state.evaluation is None:
         return CritiqueDone()
-    tokens, review = tools.settings.agents.critique_tokens, state.signals.review
+    tokens, review = run.settings.agents.critique_tokens, state.signals.review
     critique = build_critique(state.criteria, state.evaluation, state.progress.attempts, tokens, review)
-    if tools.project and _wants_localisation(context):
-        with tools.live.show_work("looking for suspicious lines"):
-            task = context.make_repair(tools.project).build_task()
-            suspects = find_suspicious_lines(task, tools.settings.root, tools.make_watch(context.should_continue))
+    if run.project and _wants_localisation(context):
+        with run.live.show_work("looking for suspicious lines"):
+            task = context.make_repair(run.project).build_task()
+            suspects = find_suspicious_lines(task, run.settings.root, run.make_watch(context.should_continue))
         critique = critique.model_copy(update={"suspects": suspects})
-    critique = tools.hook.pytest_loop_critique(evaluation=state.evaluation, critique=critique) or critique
+    critique = run.hook.pytest_loop_critique(evaluation=state.evaluation, critique=critique) or critique
     return CritiqueDone(**dict(critique))
 
 
 def _wants_localisation(context: StepContext) -> bool:
     """Return whether the user asked for it, or the built-in agent has given up and can still help the next one."""
-    earlier = context.tools.agents[: context.state.progress.agent_index]
-    return context.tools.settings.agents.localise or any(agent.name == BUILTIN for agent in earlier)
+    earlier = context.run.agents[: context.state.progress.agent_index]
+    return context.run.settings.agents.localise or any(agent.name == BUILTIN for agent in earlier)
 
 
 _STEPS: dict[Kind, Callable[[StepContext], StepPayload]] = {

@@ -1,4 +1,4 @@
-"""Keeps runs apart: each in a work tree and on a branch of its own, or on files that do not overlap."""
+"""Keep runs apart: each in its own worktree and branch, or on files that do not overlap."""
 
 from __future__ import annotations
 

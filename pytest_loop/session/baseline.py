@@ -1,4 +1,4 @@
-"""A saved evaluation, and the rules that are worse since."""
+"""Save an evaluation as a baseline, and find the rules that are worse than in it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Baseline(Value):
 
 
 def load_baseline(path: Path) -> Baseline:
-    """Load a baseline; raises `SavedFileError`."""
+    """Load a baseline, or raise `SavedFileError`."""
     try:
         return Baseline.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -44,7 +44,7 @@ def load_baseline(path: Path) -> Baseline:
 
 
 def save_baseline(evaluations: Iterable[Evaluation], path: Path) -> None:
-    """Save the verdicts of this session; raises `SavedFileError`."""
+    """Save the verdicts of this session, or raise `SavedFileError`."""
     baseline = Baseline(verdicts=_collect_verdicts(evaluations))
     try:
         path.write_text(baseline.model_dump_json(indent=1) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 
 class Canary:
-    """Run a failing item before all others and after them, and pass on whether it failed."""
+    """Run a failing item before and after all others, and report whether it failed."""
 
     def __init__(self, token: str, report: Callable[[bool], None]) -> None:
         self._token = token

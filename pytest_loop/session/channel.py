@@ -1,4 +1,4 @@
-"""The session's end of the pipe to the run that started it."""
+"""Send messages of a session through the pipe to the run that started it."""
 
 from __future__ import annotations
 

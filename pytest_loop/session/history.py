@@ -1,4 +1,4 @@
-"""The evidence of a run's earlier sessions: it orders the next one, and saves repeating what has not changed."""
+"""The evidence of a run's earlier sessions, used to order the next one and to reuse unchanged verdicts."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ class SessionHistory:
 
 
 def is_failure(evidence: Evidence) -> bool:
-    """Return whether the evidence speaks against its rule."""
+    """Return whether the evidence is a failure of its rule."""
     return evidence.outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.MISSING)

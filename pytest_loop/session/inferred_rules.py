@@ -1,4 +1,4 @@
-"""Collection of the rules that a run inferred, which it keeps in a hidden folder that pytest would skip."""
+"""Collect the inferred rules of a run, which are in a hidden folder that pytest would skip."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ def join_run(config: pytest.Config, text: str) -> None:
     if any(getattr(config.known_args_namespace, name, None) for name in ("numprocesses", "tx")):
         from pytest_loop.session.warm import xdist_workers
 
-        xdist_workers.isolate_working_folder()
+        xdist_workers.patch_execnet_to_isolate()
     descriptor, _, path = text.partition(" ")
     config.stash[_CHANNEL] = int(descriptor)
     load_order(config, Path(path))

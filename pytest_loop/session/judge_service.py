@@ -1,4 +1,4 @@
-"""The judge agent as a service: every process of a session sends it questions through a socket."""
+"""Serve the judge agent: every process of a session sends it questions through a socket."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_loop.agents.agent_judge import Judge
 from pytest_loop.agents.answers import JudgeAnswer
 from pytest_loop.agents.factory import AgentFactory
 from pytest_loop.agents.protocol import AgentUnavailableError, Watch
-from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.errors import CheckError, LoopError
 from pytest_loop.rules.checks.check import Answer
 from pytest_loop.settings.session_settings import SessionSettings
@@ -95,7 +95,7 @@ def start_judge(config: pytest.Config, settings: SessionSettings) -> JudgeServic
     judge = Judge(agent, config.rootpath, secrets.token_hex(4), watch, settings.prompts, phase=settings.phase)
 
     def close() -> None:
-        judge.dismiss()
+        judge.cancel()
         agent.close()
 
     return JudgeService(judge.answer, close)
@@ -112,7 +112,7 @@ def start_judge_for_run(config: pytest.Config, settings: Settings) -> JudgeServi
 
 
 def ask_judge(address: str, key: str, question: str, artifact: Path | None) -> Answer:
-    """Return the judge's answer; raises `CheckError` if there is none."""
+    """Return the judge's answer; raise `CheckError` if there is none."""
     message = {"key": key, "question": question, "artifact": str(artifact or "")}
     try:
         with _connect(address) as connection:

@@ -1,4 +1,4 @@
-"""The modules that judge: sessions of a run import them before any code of the project, which could replace them."""
+"""Import the modules that evaluate rules before any code of the project, which could replace them."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ _MODULES = (
 
 
 def load_judging_modules() -> None:
-    """Import the modules that judge."""
+    """Import all modules that evaluate rules."""
     for name in _MODULES:
         import_module(name)

@@ -1,4 +1,4 @@
-"""Where modules come from: the interpreter and its environment, the project, or elsewhere."""
+"""Tell apart the files of the interpreter and its environment, of the project, and others."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The order of items: blocking items first; under xdist, a cheap item after every slow one.
 
-A worker of xdist begins an item only when it has another one, and gets items in their order: two slow rules in a row
-would wait for each other at the same worker.
+A worker of xdist begins an item only when it has another one, and gets items in their order: of two slow rules in
+a row, the second would wait for the first at the same worker.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class _Block:
 
 
 def order_items(items: Sequence[pytest.Item], past: PastResults, *, is_distributed: bool) -> list[pytest.Item]:
-    """Return all items ordered: failed before, then blocking, then the others."""
+    """Return all items in order: those that failed in earlier sessions, then blocking ones, then the others."""
     blocks = sorted(_group_items(items, past), key=lambda block: block.rank)
     if is_distributed:
         groups = [list(group) for _, group in groupby(blocks, key=lambda block: block.rank)]
-        blocks = [block for group in groups for block in _alternate(group)]
+        blocks = [block for group in groups for block in _alternate_slow_and_cheap(group)]
     return [item for block in blocks for item in block.items]
 
 
@@ -52,7 +52,7 @@ def order_rule_items(items: Sequence[pytest.Item], past: PastResults) -> list[py
     return [next(rules) if isinstance(item, RuleItem) else item for item in items]
 
 
-def _alternate(blocks: Sequence[_Block]) -> Iterator[_Block]:
+def _alternate_slow_and_cheap(blocks: Sequence[_Block]) -> Iterator[_Block]:
     """Yield the slowest block first, and a cheap one after each slow one."""
     slow = sorted((block for block in blocks if block.seconds >= SLOW_SECONDS), key=lambda block: -block.seconds)
     cheap = [block for block in blocks if block.seconds < SLOW_SECONDS]
@@ -71,7 +71,7 @@ def _group_items(items: Sequence[pytest.Item], past: PastResults) -> Iterator[_B
 
 
 def _is_blocking(item: pytest.Item) -> bool:
-    """Return whether nothing can pass without this item from phase A on."""
+    """Return whether the run cannot pass phase A without this item."""
     if isinstance(item, RuleItem):
         return item.loaded.rule.is_blocking and item.loaded.rule.phase is Phase.A
     mark = item.get_closest_marker("loop_rule")

@@ -1,4 +1,4 @@
-"""The reports of a session turned into evaluations: joined by node id, counted from the plan."""
+"""Turn the reports of a session into evaluations: join them by node id, and count them by the plan."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Recorder:
         evaluations = []
         for criteria in plan.criteria:
             rule_keys = {rule.id: f"{criteria.source}::{rule.id}" for rule in criteria.rules}
-            reported = {rule_id: by_rule[key] for rule_id, key in rule_keys.items() if key in by_rule}
-            if (result := evaluate_criteria(criteria, phase, reported)).results:
+            evidence_by_rule = {rule_id: by_rule[key] for rule_id, key in rule_keys.items() if key in by_rule}
+            if (result := evaluate_criteria(criteria, phase, evidence_by_rule)).results:
                 evaluations.append(result)
         return evaluations
 

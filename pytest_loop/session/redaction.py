@@ -1,4 +1,4 @@
-"""A session whose results contain no secret of the environment, whatever its tests print."""
+"""Remove the secrets of the environment from the results of a session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pytest_loop.core.model.rules import Evidence
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.core.text.redaction import Redactor, redact_values
+from pytest_loop.core.text.redactor import Redactor, redact_values
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import Session, SessionError
 

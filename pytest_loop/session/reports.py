@@ -1,4 +1,4 @@
-"""Evidence on the report of an item; a rule that does not block never fails the session."""
+"""Add evidence to the reports of items; a rule that does not block never fails the session."""
 
 from __future__ import annotations
 
@@ -38,10 +38,12 @@ class Reports:
             evidence = _make_evidence(call, report, item.config.rootpath)
             if fields := getattr(item, "evidence_fields", None):
                 evidence = evidence.model_copy(update=fields)
-            self._apply(item, report, evidence, {key: self.binding.rules[key] for key in keys})
+            self._apply_evidence(item, report, evidence, {key: self.binding.rules[key] for key in keys})
         return report
 
-    def _apply(self, item: pytest.Item, report: pytest.TestReport, evidence: Evidence, rules: dict[str, Rule]) -> None:
+    def _apply_evidence(
+        self, item: pytest.Item, report: pytest.TestReport, evidence: Evidence, rules: dict[str, Rule]
+    ) -> None:
         """Add the evidence to the report, and change the outcome if the rule does not block."""
         main = max(rules.values(), key=lambda rule: (rule.is_blocking, rule.severity is Severity.WARN))
         failed_before = all(key in self.baseline_failures for key in rules)
@@ -133,7 +135,7 @@ def _choose_status(item: pytest.Item, evidence: Evidence, rule: Rule, failed_bef
 
 
 def _is_undecided(item: pytest.Item, rule: Rule) -> bool:
-    """Return whether the rule passed, or can still pass, by its other repeats."""
+    """Return whether the rule passed, or can still pass with its other repeats."""
     if rule.repeat == 1 or not isinstance(item, (RuleItem, FixtureRuleItem)):
         return False
     return item.session.stash[VOTES].decide(item.key, rule.need) is not False

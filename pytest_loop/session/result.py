@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_loop.core.judging.assessment import assess
-from pytest_loop.core.judging.draft import add_module_rules, build_run_criteria, is_module_rule
+from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria, is_module_rule
 from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria

@@ -47,7 +47,7 @@ class Session(Protocol):
     """Evaluate what an order names."""
 
     def evaluate(self, order: SessionOrder, *extra: str) -> SessionResult:
-        """Run one session with `extra` arguments; raises `SessionError` if nothing was judged."""
+        """Run one session with `extra` arguments; raise `SessionError` if nothing was judged."""
 
 
 class Launcher(Protocol):
@@ -91,7 +91,7 @@ class SubprocessSession:
     timeout: float
     environment: Mapping[str, str]
     on_output: Callable[[bytes], None]
-    is_wanted: Callable[[], bool] = lambda: True
+    should_continue: Callable[[], bool] = lambda: True
     bytecode: BytecodeCache | None = None
     launcher: Launcher = field(default_factory=ColdLauncher)
     history: SessionHistory = field(default_factory=SessionHistory)
@@ -148,7 +148,7 @@ class SubprocessSession:
             env={**self.environment, **variables, SESSION_VARIABLE: f"{write_end} {path}"},
             pass_fds=(write_end,),
             on_output=self.on_output,
-            should_continue=self.is_wanted,
+            should_continue=self.should_continue,
             is_thorough=True,
         )
 

@@ -1,4 +1,4 @@
-"""pytest-xdist: the controller passes settings to workers, and receives the plan that they made."""
+"""Connect the xdist controller with its workers: it sends them settings, and receives their plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declares the options to pytest, and rewrites command lines for child processes."""
+"""Declare the options to pytest, and rewrite command lines for child processes."""
 
 from __future__ import annotations
 

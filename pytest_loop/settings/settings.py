@@ -27,7 +27,7 @@ from pytest_loop.settings.session_settings import is_given, read_group
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line and the ini file say, and where pytest was called.
+    """The settings of the command line and the ini file, and the folder where pytest was called.
 
     `flags` are the flags on the command line, `paths` its positional arguments, `folder` the folder of the call.
     """
@@ -85,7 +85,7 @@ def make_default_settings(root: Path, **values: Any) -> Settings:
 
 
 def read_settings(config: pytest.Config, values: argparse.Namespace) -> Settings:
-    """Read all settings; raises `UsageError` for a value that cannot be used."""
+    """Read all settings; raise `UsageError` for a value that cannot be used."""
     groups: dict[str, Any] = {name: read_group(group, config, values) for name, group in GROUPS.items()}
     settings = Settings(
         **groups,

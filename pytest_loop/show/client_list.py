@@ -1,4 +1,4 @@
-"""The list of installed agent clients."""
+"""Render the list of agent clients, installed and missing."""
 
 from __future__ import annotations
 

@@ -21,15 +21,15 @@ from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import list_names
 from pytest_loop.core.workload.analysis import Analysis
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
-from pytest_loop.core.workload.hypotheses import Judgement, Truth, trend
+from pytest_loop.core.workload.hypotheses import Judgement, Truth, classify_trend
 from pytest_loop.core.workload.measurement import compare_measurements
 
-_SHOWN = 8
-_TRUTHS = {
+_MAX_NAMES = 8
+_TRUTH_WORDS = {
     Truth.UNTESTED: "untested",
     Truth.CONFIRMED: "confirmed",
     Truth.REJECTED: "rejected",
-    Truth.PARTIALLY: "partly confirmed",
+    Truth.PARTIALLY_CONFIRMED: "partly confirmed",
 }
 
 
@@ -108,20 +108,20 @@ def _render_measurement(event: Event, state: ExperimentState) -> Iterator[str]:
     if len(experiment.visible_measurements) > 1:
         before, after = experiment.visible_measurements[-2:]
         change = compare_measurements(before, after)
-        trend_text = f" | {trend(before, after).value} (+{len(change.fixed)} -{len(change.regressions)})"
+        trend_text = f" | {classify_trend(before, after).value} (+{len(change.fixed)} -{len(change.regressions)})"
     yield f"{where} | {experiment.last}{trend_text}{void}"
     if experiment.last.failing:
         yield f"  failing: {_list_names(sorted(experiment.last.failing))}"
     if experiment.last.unmeasured:
         yield f"  not measured (infrastructure): {_list_names(sorted(experiment.last.unmeasured))}"
-    for sign in state.evaluation.findings if state.evaluation else ():
-        yield f"  {sign.kind}: {shorten(sign.path or sign.rule)}: {shorten(sign.detail)}"
+    for finding in state.evaluation.findings if state.evaluation else ():
+        yield f"  {finding.kind}: {shorten(finding.path or finding.rule)}: {shorten(finding.detail)}"
 
 
 def _render_judgement(judgement: Judgement) -> Iterator[str]:
     missed = f"; did not improve: {_list_names(judgement.missed)}" if judgement.missed else ""
     broken = f"; guards broken: {', '.join(judgement.guards)}" if judgement.guards else ""
-    yield f"  hypothesis of iteration {judgement.iteration}: {_TRUTHS[judgement.truth]}{missed}{broken}"
+    yield f"  hypothesis of iteration {judgement.iteration}: {_TRUTH_WORDS[judgement.truth]}{missed}{broken}"
 
 
 def _render_analysis(analysis: Analysis) -> Iterator[str]:
@@ -158,4 +158,4 @@ def render_experiment_end(experiment: Experiment) -> Iterator[str]:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    return list_names([shorten(name, 100) for name in names], _SHOWN)
+    return list_names([shorten(name, 100) for name in names], _MAX_NAMES)

@@ -14,8 +14,8 @@ from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 
 MAX_ANNOTATIONS = 10
-LONGEST_TITLE = 120
-LONGEST_MESSAGE = 500
+MAX_TITLE_LENGTH = 120
+MAX_MESSAGE_LENGTH = 500
 _LOCATION = re.compile(r"(.+?):(\d+)(?::\d+)?")
 
 
@@ -53,7 +53,7 @@ def render_annotations(state: RunState, folder: str = ".") -> Iterator[str]:
         places.setdefault(_format_place(where, folder) or result.id, result)
     for place, result in islice(places.items(), MAX_ANNOTATIONS):
         level = "error" if result.id in blocking else "warning"
-        title = f"title={_escape_property(shorten(result.id, LONGEST_TITLE))}"
+        title = f"title={_escape_property(shorten(result.id, MAX_TITLE_LENGTH))}"
         properties = title if place == result.id else f"{place},{title}"
         yield f"::{level} {properties}::{_escape(_format_message(result, issues.get(result.id)))}"
 
@@ -77,7 +77,7 @@ def _format_message(result: RuleResult, issue: Issue | None) -> str:
     first = result.findings[0] if result.findings else None
     text = str(Finding(expected=first.expected, found=first.found)) if first else result.details
     others = f" ({issue.others} more fail for the same cause)" if issue and issue.others else ""
-    return shorten(text or "it fails", LONGEST_MESSAGE) + others
+    return shorten(text or "it fails", MAX_MESSAGE_LENGTH) + others
 
 
 def _escape(text: str) -> str:

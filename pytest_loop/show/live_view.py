@@ -52,7 +52,7 @@ def choose_style(environment: Mapping[str, str], verbosity: int = 0, colour: str
 
 
 class LiveView:
-    """Prints everything during a run, so that nothing is written into the region."""
+    """Print all output during a run, so that nothing is written into the live region."""
 
     def __init__(
         self,

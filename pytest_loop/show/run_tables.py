@@ -8,13 +8,13 @@ from enum import Enum
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.experiment_payloads import MeasurementDone, RegressionDetected
 from pytest_loop.core.events.run_payloads import CritiqueDone, Payload
-from pytest_loop.core.model.run_state import HASH_SHOWN, RunState
+from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, RunState
 from pytest_loop.core.reporting.iteration_records import IterationRecord, build_analysis
 from pytest_loop.core.text.lengths import shorten
 
 _SUMMARY_FIELDS = ("case", "score", "passed", "reason", "artifact_hash", "exit_signal", "truth", "action", "theory")
-_HEAD = ["iteration", "phase", "quality", "change", "verified", "tokens", "cost", "seconds"]
-_WORDS = {
+_COLUMNS = ["iteration", "phase", "quality", "change", "verified", "tokens", "cost", "seconds"]
+_TRAJECTORY_WORDS = {
     "improving": "most iterations raised the score",
     "declining": "most iterations lowered the score",
     "stable": "most iterations changed the score by no more than 0.02",
@@ -57,7 +57,7 @@ def _summarize_payload(payload: Payload) -> str:
         value = getattr(payload, name, None)
         if value not in (None, ""):
             text = str(value.value if isinstance(value, Enum) else value)
-            text = text[:HASH_SHOWN] if name == "artifact_hash" else text
+            text = text[:SHORT_HASH_LENGTH] if name == "artifact_hash" else text
             parts.append(f"{name}={shorten(text, 80)}")
     if isinstance(payload, CritiqueDone) and payload.issues:
         parts.append(f"issues={len(payload.issues)}")
@@ -71,13 +71,13 @@ def render_iterations(state: RunState, records: Sequence[IterationRecord]) -> It
     if len(records) < 2:
         return
     yield ""
-    yield from _render_table([_HEAD, *map(_build_row, records)])
+    yield from _render_table([_COLUMNS, *map(_build_row, records)])
     analysis = build_analysis(state, records)
     if analysis["best_iteration"] is not None:
         worse = ", and the last is worse" if analysis["degradation_detected"] else ""
         yield f"best: iteration {analysis['best_iteration']} with {analysis['best_quality']:g} of 100{worse}"
     if analysis["trajectory"]:
-        yield f"trajectory: {analysis['trajectory']} ({_WORDS[analysis['trajectory']]})"
+        yield f"trajectory: {analysis['trajectory']} ({_TRAJECTORY_WORDS[analysis['trajectory']]})"
     if analysis["unobservable"]:
         names = " and ".join(analysis["unobservable"])
         yield f"unobservable: nobody reports {names}, so that this limit cannot end a run"
@@ -99,7 +99,7 @@ def _build_row(record: IterationRecord) -> list[str]:
 def describe_trajectory(state: RunState, records: Sequence[IterationRecord]) -> str:
     """Describe the trajectory, and whether the last iteration is worse than the best; empty if too little is known."""
     analysis = build_analysis(state, records)
-    sentences = [f"{_WORDS[analysis['trajectory']].capitalize()}."] if analysis["trajectory"] else []
+    sentences = [f"{_TRAJECTORY_WORDS[analysis['trajectory']].capitalize()}."] if analysis["trajectory"] else []
     if analysis["degradation_detected"]:
         sentences.append(f"The last iteration is worse than iteration {analysis['best_iteration']}.")
     return " ".join(sentences)

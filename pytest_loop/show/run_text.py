@@ -19,7 +19,7 @@ from pytest_loop.core.machine.experiment_machine import select_machine
 from pytest_loop.core.machine.stop_reasons import find_row
 from pytest_loop.core.model.rules import Proof
 from pytest_loop.core.model.run_criteria import RunRule
-from pytest_loop.core.model.run_state import HASH_SHOWN, RunState
+from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, RunState
 from pytest_loop.core.model.vocabulary import Reason, Target, parse_reason
 from pytest_loop.core.reporting.closing_verdict import count_evidence, decide_closing, list_judged_rules
 from pytest_loop.core.reporting.outcome import (
@@ -125,7 +125,7 @@ def render_end(state: RunState) -> Iterator[str]:
     where = f"iteration {state.iteration} of {state.max_iterations}, phase {state.phase.value}"
     yield f"{state.status.value}: {state.stop.reason} after {where}"
     if status is ArtifactStatus.EVALUATED and evaluation:
-        digest = state.progress.artifact_hash[:HASH_SHOWN]
+        digest = state.progress.artifact_hash[:SHORT_HASH_LENGTH]
         yield f"final_score: {evaluation.score:.3g}, artifact: {state.setup.artifact} ({digest})"
     else:
         last = f", last_evaluated_score: {evaluation.score:.3g}" if evaluation else ""

@@ -1,4 +1,4 @@
-"""Times as the files hold them."""
+"""Convert times from and to the text in files."""
 
 from __future__ import annotations
 

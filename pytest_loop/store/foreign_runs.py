@@ -1,4 +1,4 @@
-"""Runs that other tools of the format started: normalize what they omit or write differently."""
+"""Normalize runs that other tools of the same format started: complete and convert their fields."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULE_FILE = "criteria.rules.json"
 
 
 def normalize_fields(data: dict[str, Any]) -> dict[str, Any]:
-    """Normalize the fields of a `run.json`: null means absent, and values that are not understood stay as they are."""
+    """Normalize the fields of a `run.json`: drop nulls, and keep unknown values unchanged."""
     fields = {name: _drop_nulls(value) for name, value in data.items() if value is not None}
     criteria = fields.get("criteria")
     if isinstance(criteria, dict) and isinstance(criteria.get("rules"), list):
@@ -78,12 +78,12 @@ def prepare_state(state: RunState, folder: Path, project: Path) -> RunState:
     """Return a state that can be resumed: with the path of its artifact, and with a key for each rule."""
     artifact = folder / "artifact.md"
     rule_file = folder / RULE_FILE
-    prefix = _relative_to(rule_file, project)
+    prefix = _format_path(rule_file, project)
     rules = [
         rule if rule.key else rule.model_copy(update={"key": f"{prefix}::{rule.id}"}) for rule in state.criteria.rules
     ]
     update: dict[str, Any] = {
-        "artifact": state.setup.artifact or _relative_to(artifact, project),
+        "artifact": state.setup.artifact or _format_path(artifact, project),
         "artifact_hash": state.progress.artifact_hash or disk.hash_file(artifact),
         "criteria": state.criteria.model_copy(update={"rules": tuple(rules)}),
         "arguments": state.setup.arguments or ("--rootdir", str(project), str(rule_file)),
@@ -106,12 +106,12 @@ def _restart_step(state: RunState) -> RunState:
     return state.replace(current_step=place, awaited=awaited)
 
 
-def _relative_to(path: Path, project: Path) -> str:
+def _format_path(path: Path, project: Path) -> str:
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
 
 
 def render_rule_file(state: RunState) -> bytes:
-    """Render the rules as a file that a session can collect; other tools have none."""
+    """Render the rules as a rule file that a session can collect; other tools write none."""
     phases = {phase.value: {"threshold": float(level.threshold)} for phase, level in state.criteria.phase.items()}
     rules = [
         {

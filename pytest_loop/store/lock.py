@@ -15,7 +15,7 @@ from pytest_loop.errors import BusyError
 from pytest_loop.store import disk
 from pytest_loop.store.clock import read_clock
 
-PATIENCE = 1.0
+TIMEOUT = 1.0
 _POLL_INTERVAL = 0.02
 
 
@@ -42,16 +42,16 @@ class Lock:
         """Whether this object holds the lock."""
         return self._descriptor >= 0
 
-    def acquire(self, patience: float = PATIENCE) -> None:
+    def acquire(self, timeout: float = TIMEOUT) -> None:
         """Take the lock, or raise `BusyError`; `find_owner` in another process may hold it for a moment."""
-        if not _wait_until(self._try_acquire, patience):
+        if not _wait_until(self._try_acquire, timeout):
             raise BusyError(f"process {self.read_note().get('pid', 'unknown')} works there")
 
     def _try_acquire(self) -> bool:
         with disk.translate_errors("lock", self.path):
             descriptor = disk.open_regular_file(self.path, os.O_RDWR | os.O_CREAT)
             try:
-                # The owner before may have deleted the file after it was opened here.
+                # The previous owner may have deleted the file after it was opened here.
                 is_acquired = _try_flock(descriptor, fcntl.LOCK_EX) and disk.is_same_file(self.path, descriptor)
                 if is_acquired:
                     _write_note(descriptor, {})
@@ -102,20 +102,20 @@ class Lock:
 
 
 @contextmanager
-def lock_folder(folder: Path, patience: float = 10 * PATIENCE) -> Iterator[None]:
-    """Hold a lock on a folder itself, which leaves no file behind."""
+def lock_folder(folder: Path, timeout: float = 10 * TIMEOUT) -> Iterator[None]:
+    """Hold a lock on the folder itself, without a lock file."""
     with disk.translate_errors("lock", folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        if not _wait_until(lambda: _try_flock(descriptor, fcntl.LOCK_EX), patience):
-            raise BusyError(f"another process has locked {folder} for more than {patience:g} s: try again")
+        if not _wait_until(lambda: _try_flock(descriptor, fcntl.LOCK_EX), timeout):
+            raise BusyError(f"another process has locked {folder} for more than {timeout:g} s: try again")
         yield
     finally:
         os.close(descriptor)
 
 
-def _wait_until(condition: Callable[[], bool], patience: float) -> bool:
-    deadline = time.monotonic() + patience
+def _wait_until(condition: Callable[[], bool], timeout: float) -> bool:
+    deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() >= deadline:
             return False

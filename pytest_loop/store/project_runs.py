@@ -1,10 +1,9 @@
-"""All runs of a project: their names, the pointer to the active one, and the limit of active ones."""
+"""All runs of a project: find them by name, limit active ones, and maintain the pointer to the current one."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_loop.core.model.run_state import RunState
@@ -18,7 +17,7 @@ MAX_ACTIVE_RUNS = 4
 
 
 class Store:
-    """The folder of all runs."""
+    """The folder of all runs of a project."""
 
     def __init__(self, project: Path, folder: str = "") -> None:
         self.project = project
@@ -46,31 +45,27 @@ class Store:
         """Return a run by its complete name; raise `StateError` if it does not exist."""
         run = self.get_run(alias)
         if not run.exists:
-            names = ", ".join(other.alias for other in self._iterate_runs()) or "none"
+            names = ", ".join(other.alias for other in self.list_runs()) or "none"
             raise StateError(f"there is no run {alias!r} in {self.root}: known are {names}")
         return run
 
     def find_run(self, alias: str) -> RunFiles:
         """Return an existing run by its name or by an unambiguous beginning of it."""
-        names = [run.alias for run in self._iterate_runs() if alias and run.alias.startswith(alias)]
+        names = [run.alias for run in self.list_runs() if alias and run.alias.startswith(alias)]
         if alias not in names and len(names) > 1:
             raise StateError(f"{alias!r} may be any of {', '.join(names)}: name one of them")
         return self.get_existing_run(names[0] if len(names) == 1 else alias)
 
     def list_runs(self) -> list[RunFiles]:
         """Return every run, sorted by name."""
-        return list(self._iterate_runs())
-
-    def _iterate_runs(self) -> Iterator[RunFiles]:
         with disk.translate_errors("read", self.root, "try again"):
             folders = sorted(self.root.iterdir()) if self.root.is_dir() else []
-        for folder in folders:
-            if ALIAS_PATTERN.fullmatch(folder.name) and (run := RunFiles(folder, self.project)).exists:
-                yield run
+        runs = [RunFiles(folder, self.project) for folder in folders if ALIAS_PATTERN.fullmatch(folder.name)]
+        return [run for run in runs if run.exists]
 
     def make_unique_alias(self, alias: str) -> str:
-        """Return the name, with a number if a run has it already."""
-        used = {run.alias for run in self._iterate_runs()}
+        """Return the name, with a number appended if a run already has it."""
+        used = {run.alias for run in self.list_runs()}
         number = 2
         candidate = alias
         while candidate in used:
@@ -82,10 +77,13 @@ class Store:
 
     def list_busy_runs(self) -> list[RunFiles]:
         """Return the runs that a living process works on."""
-        return [run for run in self._iterate_runs() if run.is_busy]
+        return [run for run in self.list_runs() if run.is_busy]
 
-    def admit(self, files: RunFiles, *, is_new: bool, force: bool = False) -> None:
-        """Become the writer of a run; raise `StateError` if too many are active, or if its name is taken meanwhile."""
+    def acquire_run(self, files: RunFiles, *, is_new: bool, force: bool = False) -> None:
+        """Lock a run for writing.
+
+        Raise `StateError` if too many are active, or if another process has just created a run of this name.
+        """
         disk.make_folder(self.root)
         with lock_folder(self.root):
             active = [run.alias for run in self.list_busy_runs() if run.alias != files.alias]
@@ -118,7 +116,7 @@ class Store:
             return ""
 
     def set_current_run(self, state: RunState) -> None:
-        """Let the pointer name a run."""
+        """Point to a run."""
         disk.make_folder(self.root)
         with lock_folder(self.root):
             self._write_pointer(state)
@@ -133,7 +131,7 @@ class Store:
         disk.write_atomically(self.pointer, json.dumps(data).encode() + b"\n")
 
     def clear_current_run(self, state: RunState) -> None:
-        """Let the pointer name another active run instead of a finished one, or delete it."""
+        """Point to another active run if the pointer names this finished one; delete the pointer if there is none."""
         if self._read_pointer() != state.task_alias:
             return
         with lock_folder(self.root):

@@ -68,7 +68,7 @@ class RunFiles:
             disk.remove_file(draft)
 
     def release(self) -> None:
-        """Let other processes write."""
+        """Release the lock, so that another process can write."""
         self._history_file.close()
         self._lock.release()
 

@@ -77,7 +77,7 @@ def _parse_snapshot(data: dict[str, Any], path: Path) -> Snapshot:
 
 
 class SnapshotEncoder:
-    """Encodes states; task and criteria never change and are encoded once."""
+    """Encode states; task and criteria never change and are encoded once."""
 
     def __init__(self, raw: dict[str, Any] | None = None) -> None:
         self._raw = raw or {}

@@ -1,1 +1,1 @@
-"""Prompts and pipelines, judged case by case."""
+"""Workloads: prompts and pipelines under tuning, their cases, and experiments on them."""

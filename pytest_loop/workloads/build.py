@@ -32,7 +32,7 @@ def _run_shared(folder: Path, name: str, action: Callable[[], None]) -> str:
     place = folder / f"once-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     result = place / "result"
-    with lock_folder(place, patience=math.inf):
+    with lock_folder(place, timeout=math.inf):
         if not result.exists():
             disk.write_atomically(result, _run(action).encode(), durable=False)
         return result.read_text(encoding="utf-8")

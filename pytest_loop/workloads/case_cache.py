@@ -19,8 +19,8 @@ from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.manifest import find_placeholders, split_manifest_command
 
 VERSION = 1
-# Lines for each case before old ones are removed.
-MOST_LINES = 4
+# Old lines are removed beyond this number.
+MAX_LINES_PER_CASE = 4
 
 
 class _Entry(Value):
@@ -81,7 +81,7 @@ class CaseCache:
             with contextlib.suppress(ValidationError):
                 entry = _Entry.model_validate_json(line)
                 entries[entry.result.id] = entry
-        if len(lines) > MOST_LINES * (len(entries) + 1):
+        if len(lines) > MAX_LINES_PER_CASE * (len(entries) + 1):
             self._compact(entries)
         return entries
 

@@ -65,7 +65,7 @@ class Workload:
 
 
 def load_workload(path: Path, root: Path) -> Workload:
-    """Load a manifest and find its files; raises `ManifestError` with every problem."""
+    """Load a manifest and find its files; raise `ManifestError` with every problem."""
     source = load_manifest(path, root)
     manifest = source.manifest
     finder = _FileFinder(source)

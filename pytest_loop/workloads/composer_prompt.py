@@ -15,11 +15,11 @@ from pytest_loop.core.workload.hypotheses import MODES, OnRegression, Truth
 from pytest_loop.core.workload.measurement import CaseOutcome, Measurement
 
 COMPOSE = "COMPOSE"
-MOST_CASES = 40
-MOST_NAMES = 200
-LONGEST_CASE = 1_500
-LONGEST_FILE = 60_000
-_DIFFERENT = "The last edit made cases worse. Try a different approach, or mend what it broke."
+MAX_CASES = 40
+MAX_NAMES = 200
+MAX_CASE_LENGTH = 1_500
+MAX_FILE_LENGTH = 60_000
+_TRY_DIFFERENT_APPROACH = "The last edit made cases worse. Try a different approach, or mend what it broke."
 
 
 def render_compose_prompt(
@@ -35,7 +35,7 @@ def render_compose_prompt(
     mode = MODES[experiment.policy.mode]
     last = experiment.last or Measurement(iteration=0, results=())
     values = {
-        "trouble": shorten(state.error_of(Step.CRITIQUE), 2_000),
+        "trouble": shorten(state.get_error(Step.CRITIQUE), 2_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),
@@ -62,12 +62,14 @@ def _fence(text: str, nonce: str) -> str:
 
 
 def _join_files(files: Mapping[str, str]) -> str:
-    return "\n".join(f"--- {name}\n{clip_text(text, LONGEST_FILE)}" for name, text in files.items())
+    return "\n".join(f"--- {name}\n{clip_text(text, MAX_FILE_LENGTH)}" for name, text in files.items())
 
 
 def _render_feedback(experiment: Experiment) -> str:
     feedback = experiment.decision.feedback if experiment.decision and not experiment.is_edited else ""
-    return "\n".join(filter(None, (feedback, _DIFFERENT if experiment.regression is OnRegression.DIFFERENT else "")))
+    return "\n".join(
+        filter(None, (feedback, _TRY_DIFFERENT_APPROACH if experiment.regression is OnRegression.DIFFERENT else ""))
+    )
 
 
 def _list_outcomes(experiment: Experiment, last: Measurement) -> Iterator[str]:
@@ -80,7 +82,7 @@ def _list_outcomes(experiment: Experiment, last: Measurement) -> Iterator[str]:
         ("These must not become worse", [case for case in experiment.guards if case not in experiment.hidden]),
     ):
         if cases:
-            yield f"{title}: {list_names(cases, MOST_NAMES)}"
+            yield f"{title}: {list_names(cases, MAX_NAMES)}"
 
 
 def _list_attempts(experiment: Experiment) -> Iterator[str]:
@@ -97,8 +99,8 @@ def _list_critiques(experiment: Experiment, last: Measurement) -> Iterator[str]:
     """Yield the critiques of failing cases, those in focus first, up to a limit."""
     failing = [result for result in last.results if result.outcome is CaseOutcome.FAILED]
     ordered = sorted(failing, key=lambda result: (result.id not in experiment.focus, result.id))
-    for result in ordered[:MOST_CASES]:
+    for result in ordered[:MAX_CASES]:
         lines = filter(None, (*(f"- {remark}" for remark in result.critiques), result.difference))
-        yield clip_text(f"{result.id}\n" + "\n".join(lines), LONGEST_CASE)
-    if len(ordered) > MOST_CASES:
-        yield f"and {len(ordered) - MOST_CASES} more cases fail"
+        yield clip_text(f"{result.id}\n" + "\n".join(lines), MAX_CASE_LENGTH)
+    if len(ordered) > MAX_CASES:
+        yield f"and {len(ordered) - MAX_CASES} more cases fail"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.workload.hypotheses import Truth, trend
+from pytest_loop.core.workload.hypotheses import Truth, classify_trend
 from pytest_loop.core.workload.measurement import CaseOutcome, Measurement, compare_measurements
 from pytest_loop.workloads.experiment_history import ExperimentHistory, read_experiment
 from pytest_loop.workloads.iteration_report import render_sections
@@ -15,7 +15,7 @@ _TRUTHS = {
     Truth.UNTESTED: "Untested",
     Truth.CONFIRMED: "Confirmed",
     Truth.REJECTED: "Rejected",
-    Truth.PARTIALLY: "Partially Confirmed",
+    Truth.PARTIALLY_CONFIRMED: "Partially Confirmed",
 }
 
 
@@ -67,7 +67,7 @@ def _list_summary(history: ExperimentHistory) -> Iterator[str]:
         yield f"- Net: {len(history.final.passing) - len(history.baseline.passing):+d}"
     if history.held_out:
         yield f"- Held out, and seen by no composer: {history.held_out[0]}/{history.held_out[1]} passing"
-    yield f"- Ended: {escape(history.reason or 'not yet')}"
+    yield f"- Ended: {escape(history.stop_reason or 'not yet')}"
     if history.calibration and not history.calibration.passed:
         errors = history.calibration.errors or ("unknown",)
         yield f"- Calibration failed {len(errors)} times, the last time with: {escape(errors[-1])}"
@@ -93,12 +93,12 @@ def _list_hypotheses(history: ExperimentHistory) -> Iterator[str]:
 
 def _list_iterations(history: ExperimentHistory) -> Iterator[str]:
     rows = [["0", str(history.baseline), "", "", "Baseline"]] if history.baseline else []
-    for before, after in history.pairs():
+    for before, after in history.pair_measurements():
         change = compare_measurements(before, after)
         net = len(after.passing) - len(before.passing)
         detail = f"{net:+d} (+{len(change.fixed)} -{len(change.regressions)})"
         edit = escape(_find_measured_edit(history, after))
-        rows.append([str(after.iteration), str(after), detail, edit, trend(before, after).value])
+        rows.append([str(after.iteration), str(after), detail, edit, classify_trend(before, after).value])
     yield from render_table(["Iteration", "Passing", "Change", "Key edit", "Verdict"], rows)
 
 
@@ -143,7 +143,7 @@ def _list_insights(history: ExperimentHistory) -> Iterator[str]:
 
 
 def _list_regressions(history: ExperimentHistory) -> Iterator[str]:
-    for before, after in history.pairs():
+    for before, after in history.pair_measurements():
         change = compare_measurements(before, after)
         if change.regressions:
             regression = history.regressions.get(after.iteration)

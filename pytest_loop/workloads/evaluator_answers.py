@@ -12,8 +12,8 @@ from pytest_loop.core.workload.measurement import Remark
 from pytest_loop.errors import CheckError
 from pytest_loop.rules.checks.check import format_value
 
-MOST_LINES = 40
-_TAIL = 12
+MAX_LINES = 40
+_TAIL_LINES = 12
 
 
 class EvaluatorAnswer(NamedTuple):
@@ -37,7 +37,7 @@ def parse_answer(command: str, exit_code: int, stdout: str, stderr: str = "") ->
     passed = exit_code == 0 and verdict is not False
     if not passed and not critiques:
         output = stderr if data is not None else f"{stdout}\n{stderr}"
-        tail = "\n".join(output.strip().splitlines()[-_TAIL:])
+        tail = "\n".join(output.strip().splitlines()[-_TAIL_LINES:])
         reason = "says that it did not pass" if verdict is False else f"ended with {exit_code}"
         critiques = (Remark(message=f"`{command}` {reason}\n{tail}".strip()),)
     return EvaluatorAnswer(passed, score, critiques)
@@ -76,7 +76,7 @@ def _read_score(command: str, data: dict[str, Any]) -> float | None:
 
 
 def _read_remarks(data: dict[str, Any]) -> tuple[Remark, ...]:
-    """Return the critiques as remarks, whatever their form is."""
+    """Return the critiques as remarks; accept a list or one critique, objects or texts."""
     critiques = data.get("critiques") or []
     return tuple(map(_build_remark, critiques if isinstance(critiques, list) else [critiques]))
 
@@ -109,5 +109,5 @@ def compare_output(output: bytes, expected: bytes, name: str) -> str:
         return ""
     before, after = (text.splitlines() for text in texts)
     lines = unified_diff(before, after, f"expected/{name}", f"output/{name}", "", "", 2, "")
-    shown = list(islice(lines, MOST_LINES + 1))
-    return "\n".join([*shown[:MOST_LINES], *["..."] * (len(shown) > MOST_LINES)]) or "only in the end of the file"
+    shown = list(islice(lines, MAX_LINES + 1))
+    return "\n".join([*shown[:MAX_LINES], *["..."] * (len(shown) > MAX_LINES)]) or "only in the end of the file"

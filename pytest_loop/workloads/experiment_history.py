@@ -1,4 +1,4 @@
-"""An experiment read back from its events: what was measured, believed, decided and found."""
+"""An experiment read back from its events: measurements, hypotheses, decisions and edits."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from pytest_loop.core.workload.measurement import Measurement
 
 @dataclass
 class ExperimentHistory:
-    """What each iteration left behind. Measurements are in order; the first one is the baseline.
+    """The records of an experiment; dictionaries have iterations as keys.
 
-    Held-out cases are not in them: `held_out` counts how many of those pass at the end, and of how many. `settings` are
-    those of the manifest, under its own keys.
+    The first of the `measurements` is the baseline. They do not contain the `hidden` cases: `held_out` is how many of
+    those pass at the end, and their number. `settings` has the keys of the manifest.
     """
 
     settings: dict[str, object] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class ExperimentHistory:
     decisions: dict[int, Decision] = field(default_factory=dict)
     edits: dict[int, Option] = field(default_factory=dict)
     regressions: dict[int, RegressionDetected] = field(default_factory=dict)
-    reason: str = ""
+    stop_reason: str = ""
 
     @property
     def workload_id(self) -> str:
@@ -61,10 +61,10 @@ class ExperimentHistory:
 
     @property
     def iterations(self) -> list[int]:
-        """The iterations that left something, in order."""
+        """The iterations with a result, in order."""
         return sorted({*self.hypotheses, *self.analyses, *self.decisions, *self.edits})
 
-    def pairs(self) -> list[tuple[Measurement, Measurement]]:
+    def pair_measurements(self) -> list[tuple[Measurement, Measurement]]:
         """Return each measurement with the one before."""
         return list(pairwise(self.measurements))
 
@@ -86,9 +86,9 @@ def _add_event(history: ExperimentHistory, event: Event) -> None:
         case MeasurementDone() as payload:
             _add_measurement(history, payload.measurement)
         case EndPayload() as payload:
-            history.reason = payload.reason or ""
+            history.stop_reason = payload.reason or ""
         case _:
-            _add_belief(history, event)
+            _add_iteration_event(history, event)
 
 
 def _add_start(history: ExperimentHistory, payload: Payload) -> None:
@@ -106,7 +106,7 @@ def _add_measurement(history: ExperimentHistory, measurement: Measurement) -> No
     history.held_out = (sum(hidden), len(hidden)) if hidden else None
 
 
-def _add_belief(history: ExperimentHistory, event: Event) -> None:
+def _add_iteration_event(history: ExperimentHistory, event: Event) -> None:
     number = event.iteration
     match event.payload:
         case HypothesisFormed() as payload:

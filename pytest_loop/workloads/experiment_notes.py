@@ -18,11 +18,11 @@ from pytest_loop.core.workload.experiment_state import Experiment, ExperimentSta
 from pytest_loop.core.workload.hypotheses import (
     OnPlateau,
     OnRegression,
-    at_a_plateau,
-    at_a_regression,
-    flat,
-    hypothesis,
-    judged,
+    count_flat_measurements,
+    decide_on_plateau,
+    decide_on_regression,
+    form_hypothesis,
+    judge_hypothesis,
 )
 from pytest_loop.core.workload.measurement import compare_measurements
 from pytest_loop.core.workload.phase_proofs import LoopProof
@@ -32,7 +32,7 @@ from pytest_loop.run.steps import end_run
 
 
 def make_note(kind: Kind, state: ExperimentState, ask: Ask | None) -> Payload:
-    """Return the payload of a note; a person is asked if one is there and the policy says so."""
+    """Return the payload of a note; a person is asked if `ask` is given and the policy is to ask."""
     experiment = state.experiment
     if kind is Kind.HYPOTHESIS_FORMED:
         return _form_hypothesis(experiment, state.iteration)
@@ -44,13 +44,13 @@ def make_note(kind: Kind, state: ExperimentState, ask: Ask | None) -> Payload:
 
 
 def _form_hypothesis(experiment: Experiment, iteration: int) -> HypothesisFormed:
-    """Write down what the chosen edit should do."""
+    """Predict the effect of the chosen edit."""
     if experiment.analysis is None or experiment.decision is None:
         raise StateError("expected an analysis and a decision about it, found none")
-    formed = hypothesis(experiment.analysis, experiment.decision, iteration)
-    if formed is None:
+    hypothesis = form_hypothesis(experiment.analysis, experiment.decision, iteration)
+    if hypothesis is None:
         raise StateError("expected an edit to predict something about, found none")
-    return HypothesisFormed(**dict(formed))
+    return HypothesisFormed(**dict(hypothesis))
 
 
 def _judge_hypothesis(experiment: Experiment) -> HypothesisJudged:
@@ -58,12 +58,12 @@ def _judge_hypothesis(experiment: Experiment) -> HypothesisJudged:
     before, after = experiment.visible_measurements[-2:]
     if experiment.untested is None:
         raise StateError("expected a hypothesis to judge, found none")
-    return HypothesisJudged(**dict(judged(experiment.untested, before, after, experiment.guards)))
+    return HypothesisJudged(**dict(judge_hypothesis(experiment.untested, before, after, experiment.guards)))
 
 
 def _note_regression(experiment: Experiment, ask: Ask | None) -> RegressionDetected:
     measurements = experiment.visible_measurements
-    action = at_a_regression(measurements, experiment.policy, is_attended=ask is not None) or OnRegression.STOP
+    action = decide_on_regression(measurements, experiment.policy, is_attended=ask is not None) or OnRegression.STOP
     change = compare_measurements(*measurements[-2:])
     return RegressionDetected(
         regressions=change.regressions,
@@ -75,9 +75,9 @@ def _note_regression(experiment: Experiment, ask: Ask | None) -> RegressionDetec
 
 def _note_plateau(experiment: Experiment, ask: Ask | None) -> PlateauReached:
     measurements, settled = experiment.visible_measurements, experiment.settled
-    action = at_a_plateau(measurements, experiment.policy, settled, is_attended=ask is not None) or OnPlateau.STOP
+    action = decide_on_plateau(measurements, experiment.policy, settled, is_attended=ask is not None) or OnPlateau.STOP
     return PlateauReached(
-        flat=flat(measurements, settled),
+        flat=count_flat_measurements(measurements, settled),
         action=ask_about_plateau(ask) if ask and action is OnPlateau.ASK else action,
     )
 

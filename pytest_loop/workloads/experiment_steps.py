@@ -21,7 +21,7 @@ from pytest_loop.core.model.evaluation import SealFinding
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.workload.analysis import Analysis, AnalysisContext, Option, apply_edit, review_answer
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
-from pytest_loop.core.workload.hypotheses import RECOMMENDED, Decide, Decision
+from pytest_loop.core.workload.hypotheses import RECOMMENDED, Decision, OptionChoice
 from pytest_loop.core.workload.measurement import CaseResult, Measurement, read_case_result
 from pytest_loop.core.workload.phase_proofs import BaselineProof, CalibrationProof
 from pytest_loop.errors import StateError
@@ -76,23 +76,23 @@ class ExperimentStep:
 
     @cached_property
     def workload(self) -> Workload:
-        root = self.context.tools.settings.root
+        root = self.context.run.settings.root
         return load_workload(root / self.experiment.manifest, root)
 
     @property
     def _project(self) -> SealedFiles:
-        if self.context.tools.project is None:
+        if self.context.run.project is None:
             raise StateError("expected the files of the project as they were, found a run without them")
-        return self.context.tools.project
+        return self.context.run.project
 
     # -- calibrate and measure
 
     def calibrate(self) -> CalibrationDone:
         """Run the first case: the pipeline has to work before anything is measured."""
-        tools = self.context.tools
-        pipeline = Pipeline(self.workload, tools.settings.workload.case_timeout)
+        run = self.context.run
+        pipeline = Pipeline(self.workload, run.settings.workload.case_timeout)
         case = next(case for case in self.workload.cases if case.id == self.experiment.cases[0])
-        with tools.live.show_work(f"calibrating with {case.id}"):
+        with run.live.show_work(f"calibrating with {case.id}"):
             calibration = calibrate(pipeline, case)
         proof = CalibrationProof(
             test_fixture=case.id,
@@ -121,14 +121,16 @@ class ExperimentStep:
         """Run all cases in one session; messages about held-out cases are not recorded."""
         evaluator = self.context.make_evaluator(self.experiment.manifest)
         evaluation = evaluator.evaluate()
-        results = tuple(self._read_result(case, evaluator.judgement) for case in self.experiment.cases)
+        results = tuple(self._read_result(case, evaluator.session_result) for case in self.experiment.cases)
         measurement = Measurement(iteration=iteration, results=results)
         metrics = str(measurement.exclude_cases(self.experiment.hidden))
         return MeasurementDone(**dict(evaluation), measurement=measurement, metrics=metrics)
 
-    def _read_result(self, case: str, judgement: SessionResult) -> CaseResult:
+    def _read_result(self, case: str, session_result: SessionResult) -> CaseResult:
         nodeid = f"{self.experiment.manifest}::{case}"
-        result = read_case_result(case, judgement.evidence.get(nodeid) or judgement.make_missing_evidence(nodeid))
+        result = read_case_result(
+            case, session_result.evidence.get(nodeid) or session_result.make_missing_evidence(nodeid)
+        )
         if case in self.experiment.hidden:
             return CaseResult(id=case, outcome=result.outcome, seconds=result.seconds)
         return result
@@ -153,14 +155,14 @@ class ExperimentStep:
 
     def _ask_composer(self, files: Mapping[str, str]) -> tuple[AgentReply, tuple[SealFinding, ...]]:
         """Return the composer's answer; files that it edited itself are restored and reported."""
-        tools = self.context.tools
-        if not tools.agents:
+        run = self.context.run
+        if not run.agents:
             raise AgentUnavailableError("there is nobody to compose: name an agent with --loop-agent")
-        agent = tools.agents[0]
+        agent = run.agents[0]
         request = AgentRequest(
             COMPOSE,
             self._build_prompt(files),
-            tools.settings.root,
+            run.settings.root,
             iteration=self.state.iteration,
             phase=self.state.phase.value,
             schema=Analysis.model_json_schema(),
@@ -168,20 +170,20 @@ class ExperimentStep:
         self._project.enforce_seal()
         before = self._project.save_current()
         try:
-            reply = tools.answer(agent, request, self.context.should_continue)
+            reply = run.answer(agent, request, self.context.should_continue)
         finally:
-            findings = _list_restored(self._project.restore_tree(before))
+            findings = _make_findings(self._project.restore_tree(before))
             for finding in findings:
-                tools.live.write(f"  {finding.path}: {finding.detail}")
+                run.live.write(f"  {finding.path}: {finding.detail}")
         self.context.costs.add(agent.name, reply.usage)
         return reply, findings
 
     def _build_prompt(self, files: Mapping[str, str]) -> str:
-        tools, manifest = self.context.tools, self.workload.source.manifest
+        run, manifest = self.context.run, self.workload.source.manifest
         template = manifest.agents.composer.prompt_file
         docs = {name: self._read_text(name) for name in self.workload.docs}
         path = self.workload.folder / template if template else None
-        return render_compose_prompt(self.state, files, docs, tools.nonce, tools.settings.prompts, path)
+        return render_compose_prompt(self.state, files, docs, run.nonce, run.settings.prompts, path)
 
     def _read_files(self) -> dict[str, str]:
         return {name: self._read_text(name) for name in self.experiment.artifacts}
@@ -198,14 +200,14 @@ class ExperimentStep:
         """Decide about the analysis, and apply the edit; after a crash in between it is not applied twice."""
         if self.experiment.analysis is None:
             raise StateError("expected an analysis to decide about, found none")
-        tools = self.context.tools
+        run = self.context.run
         decision = self._decide()
-        option = decision.option(self.experiment.analysis)
+        option = decision.get_option(self.experiment.analysis)
         if option is not None:
             self._apply(option)
         findings = tuple(self._project.enforce_seal())
         diff = self._project.compute_diff()
-        tools.files.write_artifact(tools.redact(diff.text), tools.artifact.path)
+        run.files.write_artifact(run.redact(diff.text), run.artifact.path)
         return OptionChosen(
             decision=decision,
             option=option,
@@ -216,7 +218,7 @@ class ExperimentStep:
         )
 
     def _decide(self) -> Decision:
-        if self.ask is None or self.experiment.policy.decide is Decide.RECOMMENDED:
+        if self.ask is None or self.experiment.policy.decide is OptionChoice.RECOMMENDED:
             return RECOMMENDED
         return ask_for_option(self.ask)
 
@@ -240,7 +242,7 @@ def _apply_to_bytes(data: bytes, option: Option) -> bytes:
     return (text.replace("\n", "\r\n") if b"\r\n" in data else text).encode("utf-8", "replace")
 
 
-def _list_restored(result: RestoreResult) -> tuple[SealFinding, ...]:
+def _make_findings(result: RestoreResult) -> tuple[SealFinding, ...]:
     """Return findings for the files that a composer edited although it was only asked."""
     details = dict.fromkeys(result.restored, "was edited by the composer, and was put back")
     details |= dict.fromkeys(result.removed, "was made by the composer, and was removed")

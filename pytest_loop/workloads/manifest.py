@@ -21,10 +21,10 @@ from pytest_loop.rules.syntax import FORMATS, ContentError, read_text
 from pytest_loop.rules.validation_messages import describe_errors
 
 Model = TypeVar("Model", bound=BaseModel)
-NAMES = tuple(f"loop.manifest{suffix}" for suffix in FORMATS)
+MANIFEST_NAMES = tuple(f"loop.manifest{suffix}" for suffix in FORMATS)
 _NO_SHELL = "put it into a script, or say sh -c '...'"
 # At least one of these has to decide whether an output is right.
-_JUDGES = ("evaluateCommand", "reviewCommand", "expectedPaths", "agents")
+_JUDGE_KEYS = ("evaluateCommand", "reviewCommand", "expectedPaths", "agents")
 CASE_PLACEHOLDERS = ("case", "case_name", "case_stem", "case_dir")
 PLACEHOLDERS = (*CASE_PLACEHOLDERS, "output", "expected")
 # A word in braces; doubled braces are literal, as in `awk {{print}}`.
@@ -42,7 +42,7 @@ def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
 
 
 def check_placeholders(text: str, field: str, allowed: Collection[str] = PLACEHOLDERS) -> str:
-    """Return the text; raises `ValueError` if it has a placeholder that the field does not allow."""
+    """Return the text; raise `ValueError` if it has a placeholder that the field does not allow."""
     unknown = next((name for name in find_placeholders(text) if name not in allowed), None)
     if unknown is None:
         return text
@@ -73,30 +73,30 @@ Command = Annotated[Text, AfterValidator(_check_command)]
 Paths = list[Text]
 
 
-class _Form(BaseModel):
+class _ManifestModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
 
 
-class AgentPrompt(_Form):
+class AgentPrompt(_ManifestModel):
     """A prompt of the workload's own for one of its agents."""
 
     prompt_file: Text = Field(default_factory=str)
 
 
-class Agents(_Form):
+class Agents(_ManifestModel):
     """Who composes fixes, and who reviews outputs."""
 
     composer: AgentPrompt = Field(default_factory=AgentPrompt)
     reviewer: AgentPrompt = Field(default_factory=AgentPrompt)
 
 
-class Manifest(_Form):
+class Manifest(_ManifestModel):
     """A workload: what may be edited, which cases are run, how, and who judges what comes out.
 
     What is left out is empty.
     """
 
-    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": [name]} for name in _JUDGES]})
+    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": [name]} for name in _JUDGE_KEYS]})
 
     workload_id: Text
     artifact_paths: Annotated[Paths, Field(min_length=1, description="the files that may be edited (globs)")]
@@ -133,7 +133,7 @@ class LoadedManifest:
     """A manifest and its file; its paths are relative to the folder of the file."""
 
     path: Path
-    shown: str
+    display_name: str
     manifest: Manifest
     locate: LineLookup
 
@@ -143,11 +143,11 @@ class LoadedManifest:
 
     def build_problem(self, text: str, *path: str | int) -> Problem:
         """Build a problem with the value at `path` in the file."""
-        return Problem(self.shown, self.locate(path), text)
+        return Problem(self.display_name, self.locate(path), text)
 
 
 def load_manifest(path: Path, root: Path) -> LoadedManifest:
-    """Load a manifest; raises `ManifestError` with every problem of its form."""
+    """Load a manifest; raise `ManifestError` with every problem of its form."""
     file = load_file(path, root, Manifest, "workloadId")
     loaded = LoadedManifest(path, file.name, file.model, file.locate)
     if problems := list(_find_conflicts(loaded)):
@@ -165,7 +165,7 @@ class LoadedFile(Generic[Model]):
 
 
 def load_file(path: Path, root: Path, model: type[Model], first: str) -> LoadedFile[Model]:
-    """Load a file as a model whose first key is usually `first`; raises `ManifestError` with every problem."""
+    """Load a file as a model whose first key is usually `first`; raise `ManifestError` with every problem."""
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
     kind = FORMATS.get(path.suffix.lower())
     if kind is None:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_loop.core.text.lengths import shorten
 
-LONGEST = 200
+MAX_LENGTH = 200
 
 
 def escape(value: object) -> str:
     """Return a value on one line, shortened, with HTML tags escaped."""
-    return shorten(str(value), LONGEST).replace("<", "&lt;")
+    return shorten(str(value), MAX_LENGTH).replace("<", "&lt;")
 
 
 def join_names(cases: Iterable[str]) -> str:
@@ -22,7 +22,7 @@ def join_names(cases: Iterable[str]) -> str:
 
 def format_code(text: str) -> str:
     """Return a text as inline code, in a fence that is longer than the backticks in it."""
-    shown = shorten(text, LONGEST)
+    shown = shorten(text, MAX_LENGTH)
     fence = "`" * (max((len(run) for run in re.findall(r"`+", shown)), default=0) + 1)
     pad = " " if "`" in shown else ""
     return f"{fence}{pad}{shown}{pad}{fence}" if shown else "(nothing)"

@@ -1,4 +1,4 @@
-"""A new experiment from what a person asked for: the workload, the part of each case, and what stays as it is."""
+"""The start of an experiment: its workload, the role of each case, its first state, and its sealed files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 
 from pytest_loop.agents import prompts
 from pytest_loop.core.events.experiment_payloads import ExperimentStarted
-from pytest_loop.core.judging.draft import build_run_criteria
-from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.judging.run_draft import build_run_criteria
+from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.rules import Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import Breakers, Limits, Setup, Task
@@ -41,7 +41,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 
 @dataclass(frozen=True)
 class NewExperiment:
-    """What the words on a command line come to where a workload is to be tuned."""
+    """The experiment that the settings of a command line describe."""
 
     settings: Settings
 
@@ -50,68 +50,68 @@ class NewExperiment:
         return self.settings.root
 
     @cached_property
-    def found(self) -> Workload:
-        """The workload; what is wrong with its manifest is an error with one line for each problem."""
-        path = self._inside("--loop-manifest", self.settings.workload.manifest)
+    def workload(self) -> Workload:
+        """The workload; an invalid manifest raises an error with one line for each problem."""
+        path = self._resolve_path("--loop-manifest", self.settings.workload.manifest)
         return load_workload(path, self.root)
 
     @cached_property
     def plan(self) -> plan_file.Plan:
         if not self.settings.workload.plan:
             return plan_file.Plan()
-        return plan_file.read_plan(self._inside("--loop-plan", self.settings.workload.plan), self.root)
+        return plan_file.read_plan(self._resolve_path("--loop-plan", self.settings.workload.plan), self.root)
 
     @cached_property
     def roles(self) -> CaseRoles:
         return assign_roles(
-            [one.id for one in self.found.cases],
+            [case.id for case in self.workload.cases],
             only=self.settings.workload.case,
             focus=self.settings.workload.focus or self.plan.focus,
             guards=self.settings.workload.guard or self.plan.guards,
-            excluded=[one.case for one in self.plan.exclusions],
+            excluded=[exclusion.case for exclusion in self.plan.exclusions],
         )
 
     @property
-    def manifest(self) -> str:
-        """The manifest's path from the root, as node ids begin with it."""
-        return self.found.source.path.relative_to(self.root).as_posix()
+    def manifest_path(self) -> str:
+        """The manifest's path from the root, with which the node ids of cases begin."""
+        return self.workload.source.path.relative_to(self.root).as_posix()
 
     @property
-    def name(self) -> str:
-        return self.found.source.manifest.workload_id
+    def workload_id(self) -> str:
+        return self.workload.manifest.workload_id
 
-    def _inside(self, option: str, name: str) -> Path:
+    def _resolve_path(self, option: str, name: str) -> Path:
         path = (self.settings.folder / name).resolve()
         root = self.root.resolve()
         if not path.is_relative_to(root):
             raise pytest.UsageError(f"{option}: expected a path inside {self.root}, found {name!r}")
         return self.root / path.relative_to(root)
 
-    def arguments(self) -> tuple[str, ...]:
-        """The arguments of every session: the person's own, and all cases or those that are wanted."""
-        path = str(self.found.source.path)
-        is_whole = len(self.roles.run) == len(self.found.cases)
-        cases = (path,) if is_whole else tuple(f"{path}::{case}" for case in self.roles.run)
+    def build_arguments(self) -> tuple[str, ...]:
+        """Return the arguments of every session: those of the user, and the manifest or the cases to run."""
+        path = str(self.workload.source.path)
+        runs_all = len(self.roles.run) == len(self.workload.cases)
+        cases = (path,) if runs_all else tuple(f"{path}::{case}" for case in self.roles.run)
         arguments = build_session_arguments(self.settings.arguments, self.settings.paths)
         return (*arguments, *self.settings.location_arguments, *cases)
 
     def begin(self, files: RunFiles, session: Session, agents: tuple[str, ...]) -> tuple[ExperimentState, SealedFiles]:
-        """Return the state that the experiment begins with, and the files as they are before the first edit."""
+        """Return the first state of the experiment, and the sealed files of the project."""
         self._check_prompt()
-        judgement = self._collect_cases(session)
-        seal = self._make_seal(judgement)
+        result = self._collect_cases(session)
+        seal = self._make_seal(result)
         project = SealedFiles(self.root, files.folder, seal.patterns, (), seal.outputs)
         seal = seal.model_copy(update={"files": project.record_start()})
-        state = self._make_state(files, judgement.plan or SessionPlan())
+        state = self._make_state(files, result.plan or SessionPlan())
         return state.replace(agents=agents, seal=seal, artifact_hash=project.digest), project
 
     def _make_state(self, files: RunFiles, plan: SessionPlan) -> ExperimentState:
-        """Make every case a rule; the policies of an experiment take the place of breakers."""
+        """Make the state of the run; all breakers are off, because the policies of the experiment replace them."""
         settings, created = self.settings, read_clock()
         return ExperimentState(
             run_id=f"{files.alias}-{datetime.now(timezone.utc).strftime('%Y%m%d-%H%M%S')}",
             task_alias=files.alias,
-            task=Task(prompt=settings.start.task or f"make all cases of {self.name} pass"),
+            task=Task(prompt=settings.start.task or f"make all cases of {self.workload_id} pass"),
             max_iterations=self._max_iterations,
             max_completed_phase_seconds=settings.limits.max_seconds,
             criteria=self._make_criteria(plan),
@@ -121,7 +121,7 @@ class NewExperiment:
                 target=Target.WORKSPACE,
                 artifact=os.path.relpath(files.artifact, self.root),
                 judge=settings.agents.judge,
-                arguments=self.arguments(),
+                arguments=self.build_arguments(),
                 limits=Limits(usd=settings.limits.budget, tokens=settings.limits.max_tokens),
                 breakers=Breakers(stuck=0, same_error=0, thrashing=0, stagnation=0),
             ),
@@ -129,50 +129,52 @@ class NewExperiment:
         )
 
     def _check_prompt(self) -> None:
-        """Say what is wrong with a prompt of one's own before it is needed."""
-        own = self.found.source.manifest.agents.composer.prompt_file
-        if own:
+        """Raise an error for an invalid prompt of the manifest before it is needed."""
+        prompt_file = self.workload.manifest.agents.composer.prompt_file
+        if prompt_file:
             values = dict.fromkeys(prompts.PLACEHOLDERS[COMPOSE], "x")
-            prompts.render_template(COMPOSE, values, template=self.found.folder / own)
+            prompts.render_template(COMPOSE, values, template=self.workload.folder / prompt_file)
 
     @property
     def _max_iterations(self) -> int:
         return (
             self.settings.limits.max_iterations
             if "--loop-max-iterations" in self.settings.flags
-            else self.found.source.manifest.max_iterations
+            else self.workload.manifest.max_iterations
         )
 
     def _collect_cases(self, session: Session) -> SessionResult:
-        """Return what a session would judge; it has to include every case."""
+        """Collect the tests of a session; raise an error if a case is missing."""
         try:
-            order = SessionOrder(phase=Phase.B, manifest=self.manifest, canary=secrets.token_hex(8))
-            found = session.evaluate(order, "--collect-only", "-q")
+            order = SessionOrder(phase=Phase.B, manifest=self.manifest_path, canary=secrets.token_hex(8))
+            result = session.evaluate(order, "--collect-only", "-q")
         except SessionError as error:
             raise StateError(f"the cases cannot be collected: {error}") from None
-        missing = [
-            case for case in self.roles.run if f"{self.manifest}::{case}" not in (found.plan or SessionPlan()).items
-        ]
+        items = (result.plan or SessionPlan()).items
+        missing = [case for case in self.roles.run if f"{self.manifest_path}::{case}" not in items]
         if missing:
-            why = "; ".join(found.problems.values()) or "something in pytest's configuration leaves them out"
-            raise LoopError(f"expected {len(self.roles.run)} cases, and {missing[0]} is not collected: {why}")
-        return found
+            reason = "; ".join(result.problems.values()) or "something in pytest's configuration leaves them out"
+            raise LoopError(f"expected {len(self.roles.run)} cases, and {missing[0]} is not collected: {reason}")
+        return result
 
     def _make_criteria(self, plan: SessionPlan) -> RunCriteria:
         """Return the cases as rules; hidden ones are held out."""
-        wanted = {f"{self.manifest}::{case}": case for case in self.roles.run}
-        whole = build_run_criteria(plan, {}, {})
+        case_names = {f"{self.manifest_path}::{case}": case for case in self.roles.run}
+        criteria = build_run_criteria(plan, {}, {})
         rules = tuple(
             rule.model_copy(
-                update={"holdout": wanted[rule.id] in self.found.hidden_cases, "description": wanted[rule.id]}
+                update={
+                    "holdout": case_names[rule.id] in self.workload.hidden_cases,
+                    "description": case_names[rule.id],
+                }
             )
-            for rule in whole.rules
-            if rule.id in wanted
+            for rule in criteria.rules
+            if rule.id in case_names
         )
-        return RunCriteria(name=self.name, phase=whole.phase, rules=rules)
+        return RunCriteria(name=self.workload_id, phase=criteria.phase, rules=rules)
 
     def _make_experiment(self) -> Experiment:
-        settings, parts = self.settings, self.roles
+        settings, roles = self.settings, self.roles
         policy = {
             "mode": settings.workload.mode,
             "on_plateau": settings.workload.on_plateau,
@@ -180,51 +182,62 @@ class NewExperiment:
             "decide": settings.workload.decide,
         }
         return Experiment(
-            manifest=self.manifest,
-            workload=self.name,
-            cases=parts.run,
-            artifacts=self.found.artifacts,
+            manifest=self.manifest_path,
+            workload=self.workload_id,
+            cases=roles.run,
+            artifacts=self.workload.artifacts,
             policy=Policy.model_validate(policy),
-            focus=parts.focus,
-            guards=parts.guards,
-            excluded=parts.excluded,
-            hidden=self.found.hidden_cases & frozenset(parts.run),
+            focus=roles.focus,
+            guards=roles.guards,
+            excluded=roles.excluded,
+            hidden=self.workload.hidden_cases & frozenset(roles.run),
             plan=str(self.plan),
         )
 
-    # -- what stays as it is
+    def _make_seal(self, result: SessionResult) -> Seal:
+        """Seal the files that decide the outcome of cases, but not the artifacts."""
+        plugins = tuple(sorted(result.plugins))
+        return Seal(
+            patterns=self._build_patterns(), site=hash_site_files(), plugins=plugins, outputs=self._list_outputs()
+        )
 
-    def _make_seal(self, judgement: SessionResult) -> Sealed:
-        """Seal the files that judge, but not the artifacts."""
-        plugins = tuple(sorted(judgement.plugins))
-        return Sealed(patterns=self._sealed(), site=hash_site_files(), plugins=plugins, outputs=self._outputs())
+    def _build_patterns(self) -> tuple[str, ...]:
+        unseal = (
+            *(f"/{self._make_relative(path)}" for path in self.workload.artifacts),
+            *self.settings.workspace.unseal,
+        )
+        paths = [self.manifest_path, *map(self._make_relative, self._list_judging_files())]
+        return build_seal_patterns(paths, self.settings.workspace.seal, unseal)
 
-    def _sealed(self) -> tuple[str, ...]:
-        unseal = (*(f"/{self._from_root(one)}" for one in self.found.artifacts), *self.settings.workspace.unseal)
-        judging = [self.manifest, *(self._from_root(one) for one in self._judging())]
-        return build_seal_patterns(judging, self.settings.workspace.seal, unseal)
-
-    def _judging(self) -> Iterator[str]:
-        """What the manifest names and nobody may edit: cases, what is expected of them, and what its commands run."""
-        manifest = self.found.source.manifest
-        for case in self.found.cases:
+    def _list_judging_files(self) -> Iterator[str]:
+        """Yield the files of the workload that must not be edited: cases, expected outputs and programs."""
+        manifest = self.workload.manifest
+        for case in self.workload.cases:
             yield from filter(None, (case.id, case.expected))
-        commands = (manifest.build_command, manifest.run_command, manifest.evaluate_command, manifest.review_command)
-        words = {word for command in commands if command for word in split_manifest_command(command)}
-        named = (*sorted(words), manifest.reviewer)
-        yield from (word for word in named if word and (self.found.folder / word).is_file())
+        words = {word for command in manifest.commands for word in split_manifest_command(command)}
+        names = (*sorted(words), manifest.reviewer)
+        yield from (word for word in names if word and (self.workload.folder / word).is_file())
 
-    def _from_root(self, name: str) -> str:
-        return PurePosixPath(os.path.relpath(self.found.folder / name, self.root)).as_posix()
+    def _make_relative(self, name: str) -> str:
+        return PurePosixPath(os.path.relpath(self.workload.folder / name, self.root)).as_posix()
 
-    def _outputs(self) -> tuple[str, ...]:
-        """What judging makes: the folder of all outputs where nothing else is in it, or each of them."""
-        pattern = self.found.source.manifest.output_path
+    def _list_outputs(self) -> tuple[str, ...]:
+        """Return the outputs of sessions: their folder if it contains nothing else, or each of them."""
+        pattern = self.workload.manifest.output_path
         folder = os.path.normpath(pattern.partition("{")[0].rpartition("/")[0] or ".")
-        kept = (*self.found.artifacts, *self.found.docs, *self._judging(), self.found.source.path.name)
-        if folder != "." and not folder.startswith("..") and not any(one.startswith(f"{folder}/") for one in kept):
-            return (f"{self._from_root(folder)}/",)
-        return tuple(self._from_root(one.output) for one in self.found.cases)
+        other_files = (
+            *self.workload.artifacts,
+            *self.workload.docs,
+            *self._list_judging_files(),
+            self.workload.source.path.name,
+        )
+        if (
+            folder != "."
+            and not folder.startswith("..")
+            and not any(path.startswith(f"{folder}/") for path in other_files)
+        ):
+            return (f"{self._make_relative(folder)}/",)
+        return tuple(self._make_relative(case.output) for case in self.workload.cases)
 
     def make_start(self, state: ExperimentState, approved: str) -> ExperimentStarted:
         """Return the first event's payload: the state, the manifest, and the proofs of setup and planning."""
@@ -237,5 +250,5 @@ class NewExperiment:
             plan_written=bool(self.settings.workload.plan),
             user_approved=approved,
         )
-        manifest = self.found.source.manifest.model_dump(by_alias=True, exclude_defaults=True)
+        manifest = self.workload.manifest.model_dump(by_alias=True, exclude_defaults=True)
         return ExperimentStarted.model_validate({**manifest, "state": state, "mode": mode, "proof": proof})

@@ -1,4 +1,4 @@
-"""Run a case: execute its command, then judge the output."""
+"""Run the commands of a workload for one case: produce its output, then evaluate it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pytest_loop.workloads.cases import Case, Workload
 from pytest_loop.workloads.evaluator_answers import EvaluatorAnswer, combine_answers, compare_output, parse_answer
 from pytest_loop.workloads.manifest import fill_placeholders, split_manifest_command
 
-TIMEOUT = 600.0
-TRIES = 3
-CALIBRATIONS = 3
-_PAUSE = 0.1
-_TAIL = 12
+DEFAULT_TIMEOUT = 600.0
+MAX_TRIES = 3
+MAX_CALIBRATIONS = 3
+_FIRST_PAUSE = 0.1
+_TAIL_LINES = 12
 Result = TypeVar("Result")
 
 
@@ -31,34 +31,36 @@ class PermanentError(CheckError):
 
 
 class Pipeline:
-    """The commands of a workload; `ask` sends a question about an output to a judge, if there is one."""
+    """Run the commands of a workload; `ask` sends a question about an output to a judge, if there is one."""
 
-    def __init__(self, workload: Workload, timeout: float = TIMEOUT, ask: Callable[..., Answer] | None = None) -> None:
+    def __init__(
+        self, workload: Workload, timeout: float = DEFAULT_TIMEOUT, ask: Callable[..., Answer] | None = None
+    ) -> None:
         self.workload = workload
         self.manifest = workload.manifest
         self.timeout = timeout
         self.ask = ask
-        self._project = os.path.join(os.path.realpath(workload.root), "")
+        self._root = os.path.realpath(workload.root)
 
     def build(self) -> None:
-        """Run the build command, once before the cases; raises `CheckError`."""
+        """Run the build command, once before the cases, or raise `CheckError`."""
         self._run_successfully(self.manifest.build_command)
 
     def evaluate_case(self, case: Case) -> CaseResult:
-        """Run a case as often as needed to know whether enough of its repeats pass."""
+        """Repeat a case until it is decided whether enough of its repeats pass."""
         total = self.manifest.repeat
-        need = count_needed_passes(str(self.manifest.need), total)
+        needed = count_needed_passes(str(self.manifest.need), total)
         results: list[CaseResult] = []
         passes = 0
-        while decide_vote(passes, len(results) - passes, total, need) is None:
+        while decide_vote(passes, len(results) - passes, total, needed) is None:
             results.append(self.run_case(case))
             passes += results[-1].passed
             if results[-1].outcome is CaseOutcome.INFRASTRUCTURE:
                 return results[-1]
-        return results[0] if total == 1 else _combine_repeats(results, need)
+        return results[0] if total == 1 else _combine_repeats(results, needed)
 
-    def run_case(self, case: Case, tries: int = TRIES) -> CaseResult:
-        """Run a case once; infrastructure errors are retried and are an outcome of their own."""
+    def run_case(self, case: Case, tries: int = MAX_TRIES) -> CaseResult:
+        """Run a case once; retry infrastructure errors, and return the last one as an outcome of its own."""
         started = time.monotonic()
         try:
             _retry(lambda: self._produce_output(case), tries)
@@ -72,15 +74,15 @@ class Pipeline:
     def _produce_output(self, case: Case) -> None:
         output = self._clear_output(case)
         flags = ("--force",) if self.manifest.cache_strategy == "force" else ()
-        done = self._run_successfully(self.manifest.run_command, case, flags)
+        result = self._run_successfully(self.manifest.run_command, case, flags)
         if not output.is_file():
             missing = f"the output {case.output} of `{self.manifest.run_command}`"
-            raise CheckError(f"expected {missing}, found none{_get_tail(done)}")
+            raise CheckError(f"expected {missing}, found none{_format_tail(result)}")
 
     def _clear_output(self, case: Case) -> Path:
-        """Remove the output of an earlier run; a folder on its path must not link out of the project."""
+        """Remove the output of an earlier run and return its path; refuse a path that links out of the project."""
         path = self.workload.folder / case.output
-        if not os.path.join(os.path.realpath(path.parent), "").startswith(self._project):
+        if not Path(os.path.realpath(path.parent)).is_relative_to(self._root):
             place = f"a place inside the project for the output {case.output}"
             raise PermanentError(f"expected {place}, found a link out of it")
         try:
@@ -111,17 +113,17 @@ class Pipeline:
         )
 
     def _run_evaluator(self, command: str, case: Case) -> EvaluatorAnswer:
-        done = self._run_command(command, case)
-        if done.exit_code < 0:
-            raise CheckError(_describe_exit(command, done))
-        return parse_answer(command, done.exit_code, done.stdout, done.stderr)
+        result = self._run_command(command, case)
+        if result.exit_code < 0:
+            raise CheckError(_describe_exit(command, result))
+        return parse_answer(command, result.exit_code, result.stdout, result.stderr)
 
     def _ask_reviewer(self, case: Case, ask: Callable[..., Answer]) -> EvaluatorAnswer:
         try:
             question = read_text(self.workload.folder / self.manifest.reviewer)
         except ContentError as error:
             raise PermanentError(f"{self.manifest.reviewer}:{error.line}: {error}") from None
-        for name, value in case.values.items():  # other braces in a prompt are only braces
+        for name, value in case.values.items():  # not str.format: a prompt may contain other braces
             question = question.replace(f"{{{name}}}", value)
         answer = ask(question, artifact=self.workload.folder / case.output)
         critiques = () if answer.passed else (Remark(message=answer.reason or "the reviewer says no"),)
@@ -139,30 +141,30 @@ class Pipeline:
     def _run_successfully(
         self, command: str, case: Case | None = None, flags: tuple[str, ...] = ()
     ) -> child.CommandResult:
-        done = self._run_command(command, case, flags)
-        if done.exit_code:
-            raise CheckError(_describe_exit(command, done))
-        return done
+        result = self._run_command(command, case, flags)
+        if result.exit_code:
+            raise CheckError(_describe_exit(command, result))
+        return result
 
     def _run_command(self, command: str, case: Case | None = None, flags: tuple[str, ...] = ()) -> child.CommandResult:
         words = split_manifest_command(command)
         if case is not None:
             words = tuple(fill_placeholders(word, case.values) for word in words)
         try:
-            done = child.run_command(child.Command([*words, *flags], self.workload.folder, self.timeout))
+            result = child.run_command(child.Command([*words, *flags], self.workload.folder, self.timeout))
         except child.CannotStartError as error:
             raise PermanentError(str(error)) from None
-        if done.ending is not child.Ending.COMPLETED:
+        if result.ending is not child.Ending.COMPLETED:
             limit = f"expected `{command}` to end within {self.timeout:g} s"
-            raise CheckError(f"{limit}, found it still running{_get_tail(done)}")
-        return done
+            raise CheckError(f"{limit}, found it still running{_format_tail(result)}")
+        return result
 
 
-def _combine_repeats(results: list[CaseResult], need: int) -> CaseResult:
+def _combine_repeats(results: list[CaseResult], needed: int) -> CaseResult:
     """Return the first result that agrees with the vote, with the number of passes if the case fails."""
     passes = sum(result.passed for result in results)
-    decisive = next((result for result in results if result.passed is (passes >= need)), results[-1])
-    count = Remark(message=f"{passes} of {len(results)} repeats pass, {need} have to")
+    decisive = next((result for result in results if result.passed is (passes >= needed)), results[-1])
+    count = Remark(message=f"{passes} of {len(results)} repeats pass, {needed} have to")
     critiques = decisive.critiques if decisive.passed else (*decisive.critiques, count)
     seconds = sum(result.seconds for result in results)
     return decisive.model_copy(update={"critiques": critiques, "seconds": seconds})
@@ -176,22 +178,22 @@ def _retry(step: Callable[[], Result], tries: int) -> Result:
         except (PermanentError, NotJudgedError):
             raise
         except LoopError:
-            time.sleep(_PAUSE * 4 ** (number - 1))
+            time.sleep(_FIRST_PAUSE * 4 ** (number - 1))
     return step()
 
 
-def _describe_exit(command: str, done: child.CommandResult) -> str:
-    end = f"exit code {done.exit_code}" if done.exit_code >= 0 else f"an end by signal {-done.exit_code}"
-    return f"expected exit code 0 of `{command}`, found {end}{_get_tail(done)}"
+def _describe_exit(command: str, result: child.CommandResult) -> str:
+    end = f"exit code {result.exit_code}" if result.exit_code >= 0 else f"an end by signal {-result.exit_code}"
+    return f"expected exit code 0 of `{command}`, found {end}{_format_tail(result)}"
 
 
-def _get_tail(done: child.CommandResult) -> str:
-    lines = done.output.strip().splitlines()[-_TAIL:]
+def _format_tail(result: child.CommandResult) -> str:
+    lines = result.output.strip().splitlines()[-_TAIL_LINES:]
     return "".join(f"\n{line}" for line in lines)
 
 
 class Calibration(NamedTuple):
-    """Whether the pipeline works: the case that was tried, and the error of each failed try."""
+    """The result of trying the pipeline on one case: whether it works, and the error of each failed attempt."""
 
     case: str
     passed: bool
@@ -207,9 +209,9 @@ class Calibration(NamedTuple):
 
 
 def calibrate(pipeline: Pipeline, case: Case) -> Calibration:
-    """Build, and run one case up to three times; a case that only fails shows that the pipeline works."""
+    """Build and run one case up to three times; a case that fails without an error proves that the pipeline works."""
     errors: list[str] = []
-    while len(errors) < CALIBRATIONS:
+    while len(errors) < MAX_CALIBRATIONS:
         error = _try_pipeline(pipeline, case)
         if error is None:
             return Calibration(case.id, True, tuple(errors))
@@ -218,7 +220,7 @@ def calibrate(pipeline: Pipeline, case: Case) -> Calibration:
 
 
 def _try_pipeline(pipeline: Pipeline, case: Case) -> str | None:
-    """Return the error of the pipeline; a missing reviewer is none, because the session has a judge."""
+    """Return the pipeline's error, or None; a missing reviewer is not an error, because the session has a judge."""
     try:
         if pipeline.manifest.build_command:
             pipeline.build()

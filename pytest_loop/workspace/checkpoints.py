@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pytest_loop.errors import StateError
 from pytest_loop.workspace.file_tree import FileTree, compare_trees
-from pytest_loop.workspace.git import DEADLINE, GitError
+from pytest_loop.workspace.git import TIMEOUT, GitError
 from pytest_loop.workspace.git_repository import GitEntry, GitObjects, GitRepository
 
 _RUN_ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])(?!lock$))*")
@@ -19,12 +19,12 @@ _BEFORE_FIRST = -1
 class Checkpoints:
     """The checkpoints of one run."""
 
-    def __init__(self, root: Path, run_id: str, deadline: float = DEADLINE) -> None:
+    def __init__(self, root: Path, run_id: str, timeout: float = TIMEOUT) -> None:
         if not _RUN_ID.fullmatch(run_id):
             raise StateError(f"expected letters, digits, dots, hyphens and underscores for a run, found {run_id!r}")
         self.root = root
         self.refs = f"refs/pytest-loop/{run_id}/"
-        self._deadline = deadline
+        self._timeout = timeout
         self._last_number = _BEFORE_FIRST
         self._last_commit = ""
         self._last_tree = FileTree({})
@@ -41,7 +41,7 @@ class Checkpoints:
 
     @cached_property
     def _repository(self) -> GitRepository:
-        return GitRepository.find(self.root, self._deadline)
+        return GitRepository.find(self.root, self._timeout)
 
     def list_all(self) -> dict[int, str]:
         """Return the commits of the run by the number of their iteration, in order."""

@@ -156,14 +156,14 @@ def _apply_each(
     paths: Iterable[str], action: Callable[[str], None]
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """Apply an action to each path; return the paths where it succeeded, and those where it failed with the reason."""
-    done, failed = [], []
+    succeeded, failed = [], []
     for path in paths:
         try:
             action(path)
-            done.append(path)
+            succeeded.append(path)
         except StateError as error:
             failed.append((path, str(error)))
-    return tuple(done), tuple(failed)
+    return tuple(succeeded), tuple(failed)
 
 
 def _list_parents(paths: Iterable[str]) -> set[str]:

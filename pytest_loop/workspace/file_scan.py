@@ -1,4 +1,4 @@
-"""The scan of a project: list its files and hash their contents, independent of git."""
+"""Scan a project: list its files and hash their contents, without git."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class _Scanner:
         return FileTree(self._entries, frozenset(self._folders), frozenset(self._environments), ignored)
 
     def _scan_folder(self, folder: _Folder) -> Iterator[_Folder]:
-        """Add the files of a folder, and return the folders in it."""
+        """Add the files of a folder, and yield its subfolders."""
         children = self._list_folder(folder.path)
         if self._is_environment(folder.path, children):
             self._environments.add(folder.path)
@@ -106,7 +106,7 @@ class _Scanner:
         for name, child in children.items():
             path = prefix + name
             if child.is_dir(follow_symlinks=False):
-                if not self._is_left_out(path, name):
+                if not self._is_excluded(path, name):
                     is_hidden = folder.is_ignored or is_ignored(ignore_files, f"{path}/")
                     if not is_hidden or self._scope.sealed:
                         yield _Folder(path, ignore_files, is_hidden)
@@ -126,12 +126,12 @@ class _Scanner:
             return {}
 
     def _is_environment(self, folder: str, children: Mapping[str, object]) -> bool:
-        """Return whether a folder is a virtual environment; a new pyvenv.cfg hides no folder that was scanned."""
+        """Return whether a folder is a virtual environment; a new pyvenv.cfg cannot exclude a folder scanned before."""
         if not folder or (self._before and folder in self._before.folders):
             return False
         return _ENVIRONMENT_FILE in children or bool(self._before and folder in self._before.environments)
 
-    def _is_left_out(self, path: str, name: str) -> bool:
+    def _is_excluded(self, path: str, name: str) -> bool:
         is_tool_folder = name in TOOL_FOLDERS or name.endswith(_TOOL_FOLDER_SUFFIX)
         return is_tool_folder or f"{path}/" in self._scope.outputs or path == self._scope.run_folder
 

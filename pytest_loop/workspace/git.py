@@ -19,7 +19,7 @@ from pathlib import Path
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.errors import LoopError
 
-DEADLINE = 60.0
+TIMEOUT = 60.0
 _SETTINGS = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
@@ -70,16 +70,16 @@ class Git:
 
     program: str
     folder: Path
-    deadline: float = DEADLINE
+    timeout: float = TIMEOUT
     env: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def locate(cls, folder: Path, deadline: float = DEADLINE) -> Git:
+    def locate(cls, folder: Path, timeout: float = TIMEOUT) -> Git:
         """Find the git program of this machine."""
         program = shutil.which("git")
         if program is None:
             raise GitError("git is not installed here")
-        return cls(os.path.abspath(program), folder, deadline)  # noqa: PTH100 - a link keeps its name
+        return cls(os.path.abspath(program), folder, timeout)  # noqa: PTH100 - a link keeps its name
 
     def run(self, *words: str, data: bytes = b"") -> bytes:
         """Run a git command and return its output; raise `GitError` if it fails or takes too long."""
@@ -87,10 +87,10 @@ class Git:
         process = self._start([self.program, "--no-pager", "--literal-pathspecs", *settings, *words])
         with process:
             try:
-                output, errors = process.communicate(data, self.deadline)
+                output, errors = process.communicate(data, self.timeout)
             except subprocess.TimeoutExpired:
                 _kill_group(process)
-                raise GitError(f"git {words[0]} did not end within {self.deadline:g} seconds") from None
+                raise GitError(f"git {words[0]} did not end within {self.timeout:g} seconds") from None
             except BaseException:
                 _kill_group(process)
                 raise
@@ -129,7 +129,7 @@ class Git:
             version = 1 if extension else 0
             (folder / "config").write_text(f"[core]\n\trepositoryFormatVersion = {version}\n\tbare = true\n{extension}")
             env = {"GIT_DIR": name, "GIT_OBJECT_DIRECTORY": os.fspath(objects)}
-            yield Git(self.program, folder, self.deadline, env)
+            yield Git(self.program, folder, self.timeout, env)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_loop.workspace.file_scan import read_entry
 from pytest_loop.workspace.file_tree import FileEntry, FileKind
-from pytest_loop.workspace.git import DEADLINE, Git, GitError
+from pytest_loop.workspace.git import TIMEOUT, Git, GitError
 
 MAX_SIZE = 16 * 1024 * 1024
 BATCH_BYTES = 32 * 1024 * 1024
@@ -41,9 +41,9 @@ class GitRepository:
     prefix: str
 
     @classmethod
-    def find(cls, root: Path, deadline: float = DEADLINE) -> GitRepository:
+    def find(cls, root: Path, timeout: float = TIMEOUT) -> GitRepository:
         """Find the repository of a project; raise `GitError` with the reason if there is none with a worktree."""
-        git = Git.locate(root, deadline)
+        git = Git.locate(root, timeout)
         try:
             is_inside = git.query("rev-parse", "--is-inside-work-tree")
         except GitError as error:

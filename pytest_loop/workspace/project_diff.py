@@ -13,7 +13,7 @@ from pytest_loop.core.text.wording import limit_lines
 from pytest_loop.workspace.file_tree import FileChanges, FileEntry, FileKind, FileTree, compare_trees
 from pytest_loop.workspace.line_diff import Op, compute_hunks
 
-LIMIT = 256 * 1024
+MAX_LENGTH = 256 * 1024
 MAX_LINE_LENGTH = 1000
 MAX_NAMES = 200
 NO_CHANGE = "Nothing has changed.\n"
@@ -77,7 +77,7 @@ class _FileDiff:
 
 
 def compute_diff(
-    before: FileTree, after: FileTree, read_old: ReadContent, read_new: ReadContent, limit: int = LIMIT
+    before: FileTree, after: FileTree, read_old: ReadContent, read_new: ReadContent, limit: int = MAX_LENGTH
 ) -> ProjectDiff:
     """Compute the change between two trees; the diff has about `limit` characters at most."""
     changes = compare_trees(before, after)

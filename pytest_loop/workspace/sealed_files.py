@@ -1,4 +1,4 @@
-"""The files of a project while agents edit them: sealed files are restored after every edit."""
+"""Track the files of a project while agents edit them, and restore sealed files after every edit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SealedFiles:
     ) -> None:
         self.root = root
         self.sealed = PathPatterns(sealed)
-        self._not_unsealed = PathPatterns(("*", *self.sealed.patterns))
+        self._sealable = PathPatterns(("*", *self.sealed.patterns))  # every path that no pattern unseals
         self.allow = PathPatterns(allow)
         run_folder = folder.parent.relative_to(root).as_posix() if folder.is_relative_to(root) else ""
         self.scope = ScanScope(run_folder, self.sealed, outputs=frozenset(outputs))
@@ -65,7 +65,7 @@ class SealedFiles:
         self._scan()
 
     def discard(self) -> None:
-        """Remove what was written for a run that does not start."""
+        """Remove the files that were written for a run that does not start."""
         self._archive.close()
         for path in (self._listing, self._archive.path):
             disk.remove_file(path)
@@ -118,7 +118,7 @@ class SealedFiles:
         return self.current
 
     def restore_tree(self, tree: FileTree) -> RestoreResult:
-        """Restore files that were archived."""
+        """Restore an archived tree."""
         self._scan()
         result = self._archive.undo_changes(self.root, tree, self.current, compare_trees(tree, self.current))
         self._scan()
@@ -131,7 +131,7 @@ class SealedFiles:
     # -- after an edit
 
     def enforce_seal(self) -> list[SealFinding]:
-        """Restore sealed files and files that must not be edited; return one finding for each."""
+        """Undo changes of sealed files and of files outside `allow`; return one finding for each."""
         self._rewrite_removed_files()
         self._scan()
         changes = compare_trees(self.start, self.current)
@@ -139,7 +139,7 @@ class SealedFiles:
         allowed, forbidden = unsealed, FileChanges()
         if self.allow:
             allowed, forbidden = unsealed.select(self.allow), unsealed.exclude(self.allow)
-        shadowing = select_shadowing_files(self.root, self.start, allowed).select(self._not_unsealed)
+        shadowing = select_shadowing_files(self.root, self.start, allowed).select(self._sealable)
         findings = [
             *self._undo(changes.select(self.sealed), "sealed"),
             *self._undo(shadowing, "sealed"),
@@ -157,7 +157,7 @@ class SealedFiles:
         for path in changes.paths:
             yield SealFinding(kind=kind, path=path, detail=details[path])
 
-    # -- what changed
+    # -- changes since the start
 
     @property
     def digest(self) -> str:
@@ -165,11 +165,11 @@ class SealedFiles:
         return self.current.digest
 
     def compute_diff(self) -> ProjectDiff:
-        """Compute what changed since the run started."""
+        """Compute the changes since the start of the run."""
         return compute_diff(self.start, self.current, self._read_start_content, self._read_current_content)
 
     def render_diff(self, before: FileTree, limit: int) -> str:
-        """Render what changed since files that were archived."""
+        """Render the changes since `before`, an archived tree."""
 
         def read_content(path: str) -> bytes | None:
             return self._archive.get_content(before.entries[path].digest)

@@ -1,4 +1,4 @@
-"""Bad input gets one clear line, never a traceback, and the rest is still judged."""
+"""Bad input gets one clear line without a traceback, and the other rules are still judged."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ BAD: dict[str, tuple[str | bytes, str]] = {
 }
 
 
-def test_every_bad_file_is_one_clear_line_and_the_others_still_run(
-    pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
+def test_every_bad_rule_file_gets_one_clear_line_and_the_others_run(
+    pytester: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
 ) -> None:
-    rule_file(GOOD, "fine.rules.yaml")
+    write_rule_file(GOOD, "fine.rules.yaml")
     pytester.makepyfile(test_it="def test_it(): pass")
     for name, (content, _) in BAD.items():
         (pytester.path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -70,29 +70,29 @@ def test_every_bad_file_is_one_clear_line_and_the_others_still_run(
     result.stdout.fnmatch_lines(["fine  PASS  1 (2 of 2) >= 0.9 in phase B, 1 rule: 1 passed"])
 
 
-def test_a_broken_test_module_still_stops_the_session_as_pytest_does(
-    pytester: pytest.Pytester, rule_file: Write
-) -> None:
-    rule_file(GOOD, "fine.rules.yaml")
-    rule_file("rules: 5", "bad.rules.yaml")
+def test_broken_test_module_interrupts_the_session(pytester: pytest.Pytester, write_rule_file: Write) -> None:
+    write_rule_file(GOOD, "fine.rules.yaml")
+    write_rule_file("rules: 5", "bad.rules.yaml")
     pytester.makepyfile(test_it="import no_such_module")
     result = pytester.runpytest()
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.assert_outcomes(errors=2)
 
 
-def test_a_folder_named_like_a_rule_file_is_only_a_folder(pytester: pytest.Pytester, rule_file: Write) -> None:
-    rule_file(GOOD, "folder.rules.yaml/fine.rules.yaml")
+def test_folder_named_like_a_rule_file_is_collected_as_a_folder(
+    pytester: pytest.Pytester, write_rule_file: Write
+) -> None:
+    write_rule_file(GOOD, "folder.rules.yaml/fine.rules.yaml")
     pytester.runpytest().assert_outcomes(passed=1)
     assert pytester.runpytest("folder.rules.yaml").ret == 0
 
 
 @WORKERS_IF_THOROUGH
-def test_a_bomb_of_a_pattern_is_an_error_of_its_rule_alone(
-    pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
+def test_pattern_that_does_not_end_is_an_error_of_its_rule(
+    pytester: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
 ) -> None:
     (pytester.path / "doc.md").write_text("a" * 60 + "!")
-    rule_file(
+    write_rule_file(
         """
         artifact: doc.md
         rules:
@@ -105,15 +105,13 @@ def test_a_bomb_of_a_pattern_is_an_error_of_its_rule_alone(
     result.stdout.fnmatch_lines(["ERROR it.rules.yaml::a.x.bomb - the pattern '(a+)+$' did not end within 5 s"])
 
 
-def test_an_artifact_that_cannot_be_read_fails_each_rule_that_reads_it(
-    pytester: pytest.Pytester, rule_file: Write
-) -> None:
+def test_unreadable_artifact_fails_every_rule_that_reads_it(pytester: pytest.Pytester, write_rule_file: Write) -> None:
     (pytester.path / "large.md").write_bytes(b"x" * 10 * 1024 * 1024)
     (pytester.path / "folder").mkdir()
     (pytester.path / "binary").write_bytes(b"\x00\xff")
     (pytester.path / "away").symlink_to("/etc")
     for artifact in ("large.md", "folder", "binary", "none", "away/passwd"):
-        rule_file(
+        write_rule_file(
             f"artifact: {artifact}\nrules: [{{id: a.x.y, description: x, check: {{contains: x}}}}]",
             f"{artifact[:4]}.rules.yaml",
         )
@@ -130,7 +128,7 @@ def test_an_artifact_that_cannot_be_read_fails_each_rule_that_reads_it(
     )
 
 
-def test_a_rule_file_outside_of_the_root_has_its_folder_for_a_project(
+def test_rule_file_outside_of_the_root_uses_its_folder_as_project(
     pytester: pytest.Pytester, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("elsewhere")

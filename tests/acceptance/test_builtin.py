@@ -1,4 +1,4 @@
-"""Fix until green without any model: the example goes green, fixers are tried, and the next agent hears of the lines."""
+"""Runs with the built-in agent, which needs no model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def _no_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without any client of an agent."""
+    """Hide every installed client of an agent."""
     hidden = tmp_path / "hidden" / "codex_cli_bin"
     hidden.mkdir(parents=True)
     (hidden / "__init__.py").write_text("raise ImportError\n")
@@ -37,30 +37,30 @@ def _no_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
 
 
-def events(project: Path, kind: str) -> list[dict[str, Any]]:
+def read_payloads(project: Path, kind: str) -> list[dict[str, Any]]:
     lines = (project / ".loop/fix-until-green/history.jsonl").read_text().splitlines()
-    return [one["payload"] for one in map(json.loads, lines) if one["event"] == kind]
+    return [event["payload"] for event in map(json.loads, lines) if event["event"] == kind]
 
 
 @pytest.mark.usefixtures("_no_client")
-def test_it_mends_where_nobody_is_named_and_nobody_is_installed(project: Path, run: Pytest) -> None:
-    """What it does with the example is tested with the README."""
+def test_builtin_agent_is_used_if_no_client_is_installed(project: Path, run: Pytest) -> None:
+    """The README tests run it on the example."""
     (project / "shop.py").write_text("def least(prices):\n    return max(prices)\n")
     (project / "test_shop.py").write_text(
         "from shop import least\n\n\ndef test_least():\n    assert least([1, 2]) == 1\n"
     )
-    done = run(*START)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "agent       builtin" in done.stdout
-    assert "completed: threshold_reached after iteration 2 of 4" in done.stdout
-    assert "used: tokens 0, cost 0 USD" in done.stdout
-    assert re.search(r"[\d,]+ edits tried in [\d.]+ s", done.stdout)
-    (said,) = [one["said"] for one in events(project, "refinement_done")]
-    assert "most suspicious: shop.py:2" in said
-    assert "plausible: shop.py, line 2: `return max(prices)` becomes `return min(prices)` (1 test passes by it)" in said
+    process = run(*START)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "agent       builtin" in process.stdout
+    assert "completed: threshold_reached after iteration 2 of 4" in process.stdout
+    assert "used: tokens 0, cost 0 USD" in process.stdout
+    assert re.search(r"[\d,]+ edits tried in [\d.]+ s", process.stdout)
+    (text,) = [payload["report"] for payload in read_payloads(project, "refinement_done")]
+    assert "most suspicious: shop.py:2" in text
+    assert "plausible: shop.py, line 2: `return max(prices)` becomes `return min(prices)` (1 test passes by it)" in text
 
 
-def test_a_tool_that_helps_stays_and_one_that_does_not_is_undone(project: Path, run: Pytest) -> None:
+def test_fix_command_without_improvement_is_undone(project: Path, run: Pytest) -> None:
     (project / "notes.md").write_text("teh plan\n")
     (project / "tidy.py").write_text(
         "from pathlib import Path\nnotes = Path('notes.md')\nnotes.write_text(notes.read_text().replace('teh', 'the'))\n"
@@ -78,20 +78,20 @@ def test_a_tool_that_helps_stays_and_one_that_does_not_is_undone(project: Path, 
             """
         )
     )
-    done = run(*START, "--loop-workspace", "--loop-agent", "builtin")
-    assert done.returncode == 0, done.stdout + done.stderr
-    (said,) = [one["said"] for one in events(project, "refinement_done")]
-    assert "worse.py`: made nothing better, and was undone" in said
-    assert "tidy.py`: made it better" in said
-    assert "no-such-tool" in said
+    process = run(*START, "--loop-workspace", "--loop-agent", "builtin")
+    assert process.returncode == 0, process.stdout + process.stderr
+    (text,) = [payload["report"] for payload in read_payloads(project, "refinement_done")]
+    assert "worse.py`: made nothing better, and was undone" in text
+    assert "tidy.py`: made it better" in text
+    assert "no-such-tool" in text
     assert (project / "notes.md").read_text() == "the plan\n"
     assert not (project / "new").exists()
 
 
-def test_ruff_mends_what_ruff_complains_about(
+def test_ruff_fixes_its_own_findings(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stand-in of that name: whether the real one is installed here is not certain."""
+    """Use a script instead of ruff, which may not be installed."""
     tool = tmp_path / "bin" / "ruff"
     tool.parent.mkdir()
     tool.write_text(
@@ -105,9 +105,9 @@ def test_ruff_mends_what_ruff_complains_about(
     (project / "it.rules.yaml").write_text(
         "rules: [{id: a.lint, description: Lint, check: {command: ruff check shop.py}}]\n"
     )
-    done = run(*START, "--loop-workspace", "--loop-agent", "builtin")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "`ruff check --fix shop.py`: made it better" in done.stdout
+    process = run(*START, "--loop-workspace", "--loop-agent", "builtin")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "`ruff check --fix shop.py`: made it better" in process.stdout
     assert (project / "shop.py").read_text() == "import sys\n"
 
 
@@ -132,49 +132,51 @@ def work(request):
 
 
 @pytest.mark.measured
-def test_what_it_cannot_mend_goes_to_the_next_agent_with_the_suspicious_lines(project: Path, run: Pytest) -> None:
+def test_next_agent_gets_the_suspicious_lines(project: Path, run: Pytest) -> None:
     (project / "shop.py").write_text(BROKEN)
     (project / "test_shop.py").write_text(TESTS)
     (project / "helper.py").write_text(AGENT)
-    done = run(*START, "--loop-agent", "builtin:3", "--loop-agent", "python:helper:work", "--loop-max-iterations", "8")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "no edit mends test_shop.py::test_greeting" in done.stdout
+    process = run(
+        *START, "--loop-agent", "builtin:3", "--loop-agent", "python:helper:work", "--loop-max-iterations", "8"
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "no edit mends test_shop.py::test_greeting" in process.stdout
     assert "shop.py:2 (1.00) return name" in (project / "prompt.txt").read_text()
 
 
-def test_every_agent_hears_of_suspicious_lines_where_that_is_wanted(project: Path, run: Pytest) -> None:
+def test_localise_setting_gives_suspicious_lines_to_every_agent(project: Path, run: Pytest) -> None:
     (project / "pytest.ini").write_text("[pytest]\nloop_localise = yes\n")
     (project / "shop.py").write_text(BROKEN)
     (project / "test_shop.py").write_text(TESTS)
     (project / "helper.py").write_text(AGENT)
-    done = run(*START, "--loop-agent", "python:helper:work")
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = run(*START, "--loop-agent", "python:helper:work")
+    assert process.returncode == 0, process.stdout + process.stderr
     assert "Suspicious lines" in (project / "prompt.txt").read_text()
-    assert events(project, "critique_done")[0]["suspects"] == ["shop.py:2 (1.00) return name"]
+    assert read_payloads(project, "critique_done")[0]["suspects"] == ["shop.py:2 (1.00) return name"]
 
 
-def searching(scratch: Path) -> list[Path]:
-    """The processes of a search."""
-    found = []
+def list_search_processes(scratch: Path) -> list[Path]:
+    """Return the processes of a search."""
+    processes = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
+            arguments = (process / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"pytest_loop.repair" in words and any(word.startswith(bytes(scratch)) for word in words):
-            found.append(process)
-    return found
+        if b"pytest_loop.repair" in arguments and any(argument.startswith(bytes(scratch)) for argument in arguments):
+            processes.append(process)
+    return processes
 
 
-def until(holds: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < ends
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
         time.sleep(0.05)
 
 
 @pytest.mark.thorough
-def test_killed_while_it_searches_it_leaves_nobody_and_goes_on(
+def test_kill_during_a_search_leaves_no_process_and_resumes(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scratch = tmp_path / "scratch"
@@ -186,9 +188,9 @@ def test_killed_while_it_searches_it_leaves_nobody_and_goes_on(
     )
     command = [sys.executable, "-m", "pytest", *START, "--loop-agent", "builtin"]
     with subprocess.Popen(command, cwd=project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as driver:
-        until(lambda: len(searching(scratch)) > 1)
+        wait_until(lambda: len(list_search_processes(scratch)) > 1)
         driver.kill()
-    until(lambda: not searching(scratch))
-    done = run("--loop-resume", "-q")
-    assert done.returncode == 0, done.stdout + done.stderr
+    wait_until(lambda: not list_search_processes(scratch))
+    process = run("--loop-resume", "-q")
+    assert process.returncode == 0, process.stdout + process.stderr
     assert "- 1" not in (project / "shop.py").read_text()

@@ -1,4 +1,4 @@
-"""The best of several: all candidates work at once, all are judged, one stays, and all are paid for."""
+"""Runs with `--loop-candidates`: all candidates work in parallel, all are evaluated, the best is kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pytest_loop.store.project_runs import Store
 from tests.acceptance.conftest import Pytest
 from tests.acceptance.test_worktree import run_git
 
-WORDS = ("--loop-task", "fix until green", "--loop-yes", "--loop-alias", "best", "--loop-candidates")
+START = ("--loop-task", "fix until green", "--loop-yes", "--loop-alias", "best", "--loop-candidates")
 AGENTS = """
     import os
     from pathlib import Path
@@ -22,7 +22,7 @@ AGENTS = """
 
     ANSWERS = {
         "candidate-1": "ONE = 3\\n",
-        "candidate-2": "# found out\\nONE = 1\\n",
+        "candidate-2": "# explained\\nONE = 1\\n",
         "candidate-3": "ONE = 1\\n",
     }
 
@@ -55,10 +55,10 @@ AGENTS = """
 
 
     def dies(request):
-        product, seen = request.workspace / "product.py", Path(os.environ["SEEN"])
-        before = seen.read_text() if seen.exists() else ""
+        product, log = request.workspace / "product.py", Path(os.environ["LOG"])
+        before = log.read_text() if log.exists() else ""
         if request.workspace.name == "candidate-1":
-            seen.write_text(before + product.read_text())
+            log.write_text(before + product.read_text())
         product.write_text("ONE = 1\\n" if before else "import os\\nos.kill(os.getppid(), 9)\\n")
 
 
@@ -80,62 +80,62 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def refined(project: Path) -> list[dict[str, Any]]:
+def read_candidates(project: Path) -> list[dict[str, Any]]:
     events = Store(project).get_run("best").read_history().events
-    return next(one.payload.dump()["candidates"] for one in events if one.event == "refinement_done")
+    return next(event.payload.dump()["candidates"] for event in events if event.event == "refinement_done")
 
 
 def is_tidy(project: Path) -> bool:
-    left = [path.name for path in (project / ".loop" / "best").iterdir() if "candidate" in path.name]
-    return not left and len(run_git(project, "worktree", "list").splitlines()) == 1
+    remaining = [path.name for path in (project / ".loop" / "best").iterdir() if "candidate" in path.name]
+    return not remaining and len(run_git(project, "worktree", "list").splitlines()) == 1
 
 
-def test_best_score_stays_then_the_smallest_change_and_all_are_paid_for(run: Pytest, project: Path) -> None:
-    done = run(*WORDS, "3", "--loop-agent", "python:agents:work", "--loop-json", "result.json")
-    assert done.returncode == 0, done
-    assert "candidate 3 of 3 is kept" in done.stdout
+def test_smallest_change_with_the_best_score_is_kept_and_usage_is_summed(run: Pytest, project: Path) -> None:
+    process = run(*START, "3", "--loop-agent", "python:agents:work", "--loop-json", "result.json")
+    assert process.returncode == 0, process
+    assert "candidate 3 of 3 is kept" in process.stdout
     assert (project / "product.py").read_text() == "ONE = 1\n"
     usage = {"tokens": 100, "cost_usd": 0.5}
-    about = {"agent": "python:agents:work", "usage": usage, "changed": ["product.py"]}
-    assert refined(project) == [
-        {"candidate": 1, "kept": False, "lines": 2, "score": 0.0, "passed": False, "failed": 1, **about},
-        {"candidate": 2, "kept": False, "lines": 3, "score": 1.0, "passed": True, "failed": 0, **about},
-        {"candidate": 3, "kept": True, "lines": 2, "score": 1.0, "passed": True, "failed": 0, **about},
+    common = {"agent": "python:agents:work", "usage": usage, "changed": ["product.py"]}
+    assert read_candidates(project) == [
+        {"candidate": 1, "kept": False, "lines": 2, "score": 0.0, "passed": False, "failed": 1, **common},
+        {"candidate": 2, "kept": False, "lines": 3, "score": 1.0, "passed": True, "failed": 0, **common},
+        {"candidate": 3, "kept": True, "lines": 2, "score": 1.0, "passed": True, "failed": 0, **common},
     ]
     result = json.loads((project / "result.json").read_text())
     assert (result["usage"]["tokens"], result["usage"]["cost_usd"]) == (300, 1.5)
     assert is_tidy(project)
 
 
-def test_budget_counts_all(run: Pytest, project: Path) -> None:
-    words = ("--loop-agent", "python:agents:work", "--loop-max-tokens", "150", "--loop-budget", "9")
-    done = run(*WORDS, "2", *words, "--loop-threshold", "A=1,B=1")
-    assert done.returncode == 0, done
+def test_budget_counts_all_candidates(run: Pytest, project: Path) -> None:
+    arguments = ("--loop-agent", "python:agents:work", "--loop-max-tokens", "150", "--loop-budget", "9")
+    process = run(*START, "2", *arguments, "--loop-threshold", "A=1,B=1")
+    assert process.returncode == 0, process
     assert Store(project).get_run("best").read()[0].progress.usage.tokens == 200
 
 
-def test_candidates_work_at_the_same_time(run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidates_work_in_parallel(run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(project.parent / "meeting")
     monkeypatch.setenv("MEETING", str(project.parent / "meeting"))
-    done = run(*WORDS, "2", "--loop-agent", "python:agents:together")
-    assert done.returncode == 0, done
-    assert [one["kept"] for one in refined(project)] == [True, False]
+    process = run(*START, "2", "--loop-agent", "python:agents:together")
+    assert process.returncode == 0, process
+    assert [candidate["kept"] for candidate in read_candidates(project)] == [True, False]
 
 
-def test_candidate_that_touches_what_judges_is_never_kept(run: Pytest, project: Path) -> None:
-    done = run(*WORDS, "2", "--loop-agent", "python:agents:cheat", "--loop-max-iterations", "2")
-    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done
-    first, second = refined(project)
+def test_candidate_that_changes_sealed_files_is_never_kept(run: Pytest, project: Path) -> None:
+    process = run(*START, "2", "--loop-agent", "python:agents:cheat", "--loop-max-iterations", "2")
+    assert process.returncode == pytest.ExitCode.TESTS_FAILED, process
+    first, second = read_candidates(project)
     assert (first["void"], first["kept"], second["kept"]) == (True, False, True)
     assert "assert ONE == 1" in (project / "test_it.py").read_text()
     assert (project / "product.py").read_text() == "ONE = 5\n"
 
 
-@pytest.mark.measured
-def test_candidate_that_fails_is_told_and_the_others_count(run: Pytest, project: Path) -> None:
-    done = run(*WORDS, "2", "--loop-agent", "python:agents:fails")
-    assert done.returncode == 0, done
-    first, second = refined(project)
+@pytest.mark.thorough
+def test_failed_candidate_is_reported_and_the_others_count(run: Pytest, project: Path) -> None:
+    process = run(*START, "2", "--loop-agent", "python:agents:fails")
+    assert process.returncode == 0, process
+    first, second = read_candidates(project)
     assert "no idea" in first["error"]
     assert second["kept"] is True
     assert not (project / "product.py").exists()
@@ -143,38 +143,40 @@ def test_candidate_that_fails_is_told_and_the_others_count(run: Pytest, project:
 
 
 @pytest.mark.thorough
-def test_a_run_that_dies_while_a_candidate_is_judged_goes_on_from_before(
+def test_run_killed_while_a_candidate_is_evaluated_resumes_from_the_files_before(
     run: Pytest, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    seen = tmp_path_factory.mktemp("seen") / "seen"
-    monkeypatch.setenv("SEEN", str(seen))
-    words = ("--loop-agent", "python:agents:dies", "--loop-session", "cold")
-    assert run(*WORDS, "2", *words).returncode == -9
+    log = tmp_path_factory.mktemp("log") / "log"
+    monkeypatch.setenv("LOG", str(log))
+    arguments = ("--loop-agent", "python:agents:dies", "--loop-session", "cold")
+    assert run(*START, "2", *arguments).returncode == -9
     assert "kill" in (project / "product.py").read_text()
-    done = run("--loop-resume", "best")
-    assert done.returncode == 0, done
-    assert seen.read_text() == "ONE = 2\nONE = 2\n"
+    process = run("--loop-resume", "best")
+    assert process.returncode == 0, process
+    assert log.read_text() == "ONE = 2\nONE = 2\n"
     assert is_tidy(project)
 
 
-def test_where_all_fail_the_step_has_failed(run: Pytest, project: Path) -> None:
-    done = run(*WORDS, "2", "--loop-agent", "python:agents:never")
-    assert done.returncode == pytest.ExitCode.TESTS_FAILED
-    assert "failed: phase_error" in done.stdout
+@pytest.mark.thorough
+def test_step_fails_if_all_candidates_fail(run: Pytest, project: Path) -> None:
+    process = run(*START, "2", "--loop-agent", "python:agents:never")
+    assert process.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "failed: phase_error" in process.stdout
     assert is_tidy(project)
 
 
-def test_built_in_agent_is_asked_once(run: Pytest, project: Path) -> None:
-    done = run(*WORDS, "2", "--loop-agent", "builtin", "--loop-max-iterations", "2")
-    assert "candidate" not in done.stdout.replace("--loop-candidates", "")
+def test_builtin_agent_has_one_candidate(run: Pytest, project: Path) -> None:
+    process = run(*START, "2", "--loop-agent", "builtin", "--loop-max-iterations", "2")
+    assert "candidate" not in process.stdout.replace("--loop-candidates", "")
 
 
-def test_candidates_need_files_and_a_repository(run: Pytest, project: Path) -> None:
+@pytest.mark.thorough
+def test_candidates_need_a_workspace_and_a_repository(run: Pytest, project: Path) -> None:
     (project / "it.rules.yaml").write_text("rules: [{id: a.x.y, description: It is good, check: {contains: good}}]")
     agent = ("--loop-agent", "python:agents:work")
-    refused = run(*WORDS, "2", *agent, "--loop-rules", "it.rules.yaml")
-    assert "--loop-candidates: expected a run that edits files, found one of a document" in refused.stderr
+    process = run(*START, "2", *agent, "--loop-rules", "it.rules.yaml")
+    assert "--loop-candidates: expected a run that edits files, found one of a document" in process.stderr
     (project / ".git").rename(project.parent / "away")
-    refused = run(*WORDS, "2", *agent, "test_it.py")
-    assert refused.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "--loop-candidates: the project is not in a git work tree" in refused.stderr
+    process = run(*START, "2", *agent, "test_it.py")
+    assert process.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--loop-candidates: the project is not in a git work tree" in process.stderr

@@ -1,4 +1,4 @@
-"""A run in a build: summary and annotations, and no secret in anything that it leaves behind."""
+"""Runs on GitHub: summary, annotations, and no secret in any file or output."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ TEST = """
 
 
 @pytest.fixture
-def build(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
-    """Runs a loop as GitHub would."""
+def run_on_github(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
+    """Run a loop with the environment of GitHub Actions."""
     pytester.makepyfile(agents=AGENT, test_it=TEST)
     monkeypatch.setenv("API_TOKEN", SECRET)
     monkeypatch.setenv("DOCUMENT", "guide.md")
@@ -40,21 +40,21 @@ def build(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callabl
     monkeypatch.setenv("GITHUB_WORKSPACE", str(pytester.path.parent))
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
 
-    def run(*words: str) -> pytest.RunResult:
-        fixed = ("--loop-task", "Write a guide", "--loop-agent", "python:agents:agent", "--loop-artifact", "guide.md")
-        return pytester.runpytest_subprocess(*fixed, "--loop-yes", *words)
+    def run(*arguments: str) -> pytest.RunResult:
+        start = ("--loop-task", "Write a guide", "--loop-agent", "python:agents:agent", "--loop-artifact", "guide.md")
+        return pytester.runpytest_subprocess(*start, "--loop-yes", *arguments)
 
     return run
 
 
-def files(folder: Path) -> dict[str, str]:
+def read_files(folder: Path) -> dict[str, str]:
     return {str(path): path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file()}
 
 
-def test_summary_and_annotations_tell_what_became_of_it(
-    pytester: pytest.Pytester, build: Callable[..., pytest.RunResult]
+def test_summary_and_annotations_describe_the_run(
+    pytester: pytest.Pytester, run_on_github: Callable[..., pytest.RunResult]
 ) -> None:
-    result = build("--loop-max-iterations", "2")
+    result = run_on_github("--loop-max-iterations", "2")
     assert result.ret == 1
     lines = result.outlines
     place = f"file={pytester.path.name}/test_it.py,line=5"
@@ -69,10 +69,12 @@ def test_summary_and_annotations_tell_what_became_of_it(
 
 
 @pytest.mark.measured
-def test_no_secret_is_left_anywhere(pytester: pytest.Pytester, build: Callable[..., pytest.RunResult]) -> None:
-    result = build("--loop-max-iterations", "2", "--loop-json", "out.json", "--loop-record", "record.jsonl")
-    left = files(pytester.path) | {"output": result.stdout.str() + result.stderr.str()}
+def test_no_file_and_no_output_has_a_secret(
+    pytester: pytest.Pytester, run_on_github: Callable[..., pytest.RunResult]
+) -> None:
+    result = run_on_github("--loop-max-iterations", "2", "--loop-json", "out.json", "--loop-record", "record.jsonl")
+    texts = read_files(pytester.path) | {"output": result.stdout.str() + result.stderr.str()}
     pieces = (SECRET, SECRET[:12], SECRET[-12:], "NrLWxpdmUtOWY4ZTdkNmM1YjRh")
-    assert [name for name, text in left.items() for piece in pieces if piece in text] == []
+    assert [name for name, text in texts.items() for piece in pieces if piece in text] == []
     assert "# Guide to [API_TOKEN], REFINE" in (pytester.path / "guide.md").read_text()
     result.stdout.fnmatch_lines(["  | my key is [[]API_TOKEN] eH[[]API_TOKEN]"])

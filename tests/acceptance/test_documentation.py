@@ -1,4 +1,4 @@
-"""The blocks of the documentation are used, not only shown."""
+"""The examples in the documentation work, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ ROOT = Path(__file__).parents[2]
 RULES = (ROOT / "docs/rules.md").read_text(encoding="utf-8")
 
 
-def blocks(language: str) -> list[str]:
+def find_blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", RULES, re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("text", blocks("yaml"))
-def test_every_rule_file_that_is_shown_loads(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", find_blocks("yaml"))
+def test_rule_file_examples_load(tmp_path: Path, text: str) -> None:
     (tmp_path / "it.rules.yaml").write_text(text)
     assert load_rule_file(tmp_path / "it.rules.yaml", tmp_path).rules
 
 
-def test_the_mark_that_is_shown_works(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile("import pytest\n" + blocks("python")[0])
+def test_mark_example_works(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("import pytest\n" + find_blocks("python")[0])
     result = pytester.runpytest()
     result.stdout.fnmatch_lines(["tests  PASS  1 (2 of 2) *"])
 
 
-def test_the_kind_that_is_shown_works(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest(blocks("python")[1])
+def test_custom_check_example_works(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(find_blocks("python")[1])
     (pytester.path / "doc.md").write_text("fine\n\tbad\n")
     (pytester.path / "it.rules.yaml").write_text(
         "artifact: doc.md\nrules: [{id: a.x.y, description: x, check: {no_tabs: true}}]"

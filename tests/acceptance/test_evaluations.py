@@ -1,10 +1,11 @@
-"""What a run spares itself between evaluations, and what it never does."""
+"""Reuse of verdicts between evaluations, and evaluations that end early."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -25,20 +26,20 @@ COUNT = "with open('calls', 'a') as file: file.write('x')\nassert open('data.txt
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, rule_file: Write) -> pytest.Pytester:
-    rule_file(RULES, "guide.rules.yaml")
+def project(pytester: pytest.Pytester, write_rule_file: Write) -> pytest.Pytester:
+    write_rule_file(RULES, "guide.rules.yaml")
     (pytester.path / "count.py").write_text(COUNT)
     (pytester.path / "data.txt").write_text("good")
     return pytester
 
 
-def loop(project: pytest.Pytester, agent: str, *words: str) -> pytest.RunResult:
+def run_loop(project: pytest.Pytester, agent: str, *arguments: str) -> pytest.RunResult:
     (project.path / "agents.py").write_text(agent)
-    fixed = ("--loop-task", "fix until green", "--loop-agent", "python:agents:work", "--loop-yes")
-    return project.runpytest_subprocess(*fixed, *words)
+    start = ("--loop-task", "fix until green", "--loop-agent", "python:agents:work", "--loop-yes")
+    return project.runpytest_subprocess(*start, *arguments)
 
 
-def judged(project: pytest.Pytester) -> list[dict[str, Any]]:
+def read_evaluations(project: pytest.Pytester) -> list[dict[str, Any]]:
     lines = (project.path / ".loop/fix-until-green/history.jsonl").read_text().splitlines()
     events = [json.loads(line) for line in lines]
     return [event["payload"] for event in events if event["event"] == "evaluation_done"]
@@ -52,36 +53,38 @@ WRITER = """
 """
 
 
-def writer(turns: int) -> str:
-    return "\n".join(line.removeprefix("    ") for line in WRITER.format(turns=turns).splitlines())
+def make_writer(turns: int) -> str:
+    return dedent(WRITER).format(turns=turns)
 
 
 @WORKERS_IF_THOROUGH
-def test_a_rule_that_looks_at_nothing_new_is_not_run_again(project: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    result = loop(project, writer(2), "--loop-rules", "guide.rules.yaml", "-v", *workers)
+def test_verdict_is_reused_if_the_inputs_of_a_rule_are_unchanged(
+    project: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    result = run_loop(project, make_writer(2), "--loop-rules", "guide.rules.yaml", "-v", *workers)
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     result.stdout.fnmatch_lines(["*REUSED (fail, A)*"])
     calls = (project.path / "calls").read_text()
-    assert (len(calls), len(judged(project))) == (2, 3)  # the first evaluation, and the one that decides
+    assert (len(calls), len(read_evaluations(project))) == (2, 3)  # the first evaluation and the final one
 
 
 @pytest.mark.measured
-def test_a_failure_is_kept_too_until_something_changes(project: pytest.Pytester) -> None:
+def test_failure_is_reused_until_an_input_changes(project: pytest.Pytester) -> None:
     (project.path / "data.txt").write_text("bad")
-    agent = writer(1) + "\n" + "from pathlib import Path\nwrite = work\n"
+    agent = make_writer(1) + "\n" + "from pathlib import Path\nwrite = work\n"
     agent += "def work(request):\n    if request.iteration == 2: Path('data.txt').write_text('good')\n    return write(request)\n"
-    result = loop(project, agent, "--loop-rules", "guide.rules.yaml", "-q")
+    result = run_loop(project, agent, "--loop-rules", "guide.rules.yaml", "-q")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     calls = (project.path / "calls").read_text()
-    assert len(calls) == 3  # the first evaluation, the third, and that one as a whole
-    assert [one["passed"] for one in judged(project)] == [False, False, True]
+    assert len(calls) == 3  # the first evaluation, the third, and the final one
+    assert [evaluation["passed"] for evaluation in read_evaluations(project)] == [False, False, True]
 
 
-def test_who_wants_no_reuse_gets_none(project: pytest.Pytester) -> None:
-    result = loop(project, writer(2), "--loop-rules", "guide.rules.yaml", "-q", "--loop-no-reuse")
+def test_no_reuse_runs_every_rule_again(project: pytest.Pytester) -> None:
+    result = run_loop(project, make_writer(2), "--loop-rules", "guide.rules.yaml", "-q", "--loop-no-reuse")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     assert "reused" not in result.stdout.str()
-    assert len((project.path / "calls").read_text()) == len(judged(project))
+    assert len((project.path / "calls").read_text()) == len(read_evaluations(project))
 
 
 TESTS = """
@@ -97,6 +100,7 @@ TESTS = """
         with open("late", "a") as file: file.write("x")
         assert shop.late() == 1
 """
+SHOP = "def slow(): return 1\ndef broken(): return 0\ndef late(): return 0\n"
 FIXER = """
     from pathlib import Path
 
@@ -108,21 +112,19 @@ FIXER = """
 
 
 @WORKERS_IF_THOROUGH
-def test_an_evaluation_that_cannot_pass_may_end_early(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    pytester.makepyfile(test_shop=TESTS, shop="def slow(): return 1\ndef broken(): return 0\ndef late(): return 0\n")
-    agent = "\n".join(line.removeprefix("    ") for line in FIXER.splitlines())
-    result = loop(pytester, agent, "-q", "--loop-stop-early", *workers)
+def test_stop_early_ends_an_evaluation_that_cannot_pass(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    pytester.makepyfile(test_shop=TESTS, shop=SHOP)
+    result = run_loop(pytester, dedent(FIXER), "-q", "--loop-stop-early", *workers)
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
-    assert [one["passed"] for one in judged(pytester)] == [False, False, True]
-    assert judged(pytester)[-1]["total"] == 3
+    assert [evaluation["passed"] for evaluation in read_evaluations(pytester)] == [False, False, True]
+    assert read_evaluations(pytester)[-1]["total"] == 3
     if not workers:
-        # two looks before the first edit, and evaluations that came so far: the first two ended before
-        assert len((pytester.path / "late").read_text()) < 2 + len(judged(pytester))
+        # at most two baseline sessions and one per evaluation; the first two evaluations end earlier
+        assert len((pytester.path / "late").read_text()) < 2 + len(read_evaluations(pytester))
 
 
-def test_a_run_that_is_told_to_stop_at_the_first_failure_goes_on(pytester: pytest.Pytester) -> None:
-    """`-x` among workers ends a session as an interrupt does."""
-    pytester.makepyfile(test_shop=TESTS, shop="def slow(): return 1\ndef broken(): return 0\ndef late(): return 0\n")
-    agent = "\n".join(line.removeprefix("    ") for line in FIXER.splitlines())
-    result = loop(pytester, agent, "-q", "-x", "-n2")
+def test_run_continues_although_sessions_stop_at_the_first_failure(pytester: pytest.Pytester) -> None:
+    """With workers, `-x` ends a session like an interrupt."""
+    pytester.makepyfile(test_shop=TESTS, shop=SHOP)
+    result = run_loop(pytester, dedent(FIXER), "-q", "-x", "-n2")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()

@@ -1,4 +1,4 @@
-"""Every folder of `examples/` does what its README says: in one process and with workers, alone and together."""
+"""Every folder of `examples/` does what its README says."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ MISTAKES = """
 
 @pytest.fixture
 def examples(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A copy of the folder in a project of somebody else, who has no configuration at all."""
+    """A copy of the examples in a project without any configuration."""
     for name in FOLDERS:
         shutil.copytree(
             EXAMPLES / name, pytester.path / "examples" / name, ignore=shutil.ignore_patterns("__pycache__")
@@ -72,23 +72,23 @@ def examples(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-def score(result: pytest.RunResult) -> list[str]:
-    """The lines of the `loop score` section."""
+def read_score_section(result: pytest.RunResult) -> list[str]:
+    """Return the lines of the `loop score` section."""
     start = next(index for index, line in enumerate(result.outlines) if " loop score " in line)
     return result.outlines[start + 1 : -1]
 
 
-def headlines(result: pytest.RunResult) -> list[str]:
-    return [line for line in score(result) if not line.startswith(" ")]
+def read_headlines(result: pytest.RunResult) -> list[str]:
+    return [line for line in read_score_section(result) if not line.startswith(" ")]
 
 
 def assert_lines(lines: list[str], expected: list[str]) -> None:
     assert len(lines) == len(expected)
-    pytest.LineMatcher(lines).fnmatch_lines_random([literal(line) for line in expected])
+    pytest.LineMatcher(lines).fnmatch_lines_random([escape_brackets(line) for line in expected])
 
 
-def literal(line: str) -> str:
-    """Brackets are brackets, not a set of characters."""
+def escape_brackets(line: str) -> str:
+    """Escape brackets, which fnmatch reads as a set of characters."""
     return line.replace("[", "[[]")
 
 
@@ -96,7 +96,7 @@ def literal(line: str) -> str:
 def test_good_artifacts_pass(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/good", *workers)
     assert result.ret == pytest.ExitCode.OK
-    assert_lines(headlines(result), GOOD)
+    assert_lines(read_headlines(result), GOOD)
     result.stdout.fnmatch_lines(["*22 passed, 10 assumed*"])
 
 
@@ -104,59 +104,55 @@ def test_good_artifacts_pass(examples: pytest.Pytester, workers: tuple[str, ...]
 def test_bad_artifacts_fail_and_every_mistake_is_named(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples/bad", *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert_lines(headlines(result), BAD)
-    named = [line.strip() for line in score(result) if line.startswith(("  blocks", "  warns"))]
-    assert_lines(named, [line.strip() for line in MISTAKES.strip().splitlines()])
+    assert_lines(read_headlines(result), BAD)
+    mistakes = [line.strip() for line in read_score_section(result) if line.startswith(("  blocks", "  warns"))]
+    assert_lines(mistakes, [line.strip() for line in MISTAKES.strip().splitlines()])
 
 
-def test_a_failure_comes_with_advice(examples: pytest.Pytester) -> None:
+def test_failure_shows_the_fix(examples: pytest.Pytester) -> None:
     result = examples.runpytest_subprocess("examples/bad/api-spec", "-k", "endpoints")
     result.stdout.fnmatch_lines(["fix: Add the missing paths below `paths`, each with its methods."])
 
 
 @WORKERS_IF_THOROUGH
-def test_python_tests_are_rules(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    result = examples.runpytest_subprocess("examples/python_tests", *workers)
+@pytest.mark.parametrize(("folder", "headlines"), [("python_tests", PYTHON_TESTS), ("custom_check", CUSTOM_CHECK)])
+def test_python_tests_and_custom_checks_are_rules(
+    examples: pytest.Pytester, workers: tuple[str, ...], folder: str, headlines: list[str]
+) -> None:
+    result = examples.runpytest_subprocess(f"examples/{folder}", *workers)
     assert result.ret == pytest.ExitCode.OK
-    assert_lines(headlines(result), PYTHON_TESTS)
+    assert_lines(read_headlines(result), headlines)
 
 
-def test_the_rule_with_a_fixture_needs_it(examples: pytest.Pytester) -> None:
+def test_rule_fails_without_its_fixture(examples: pytest.Pytester) -> None:
     path = examples.path / "examples/python_tests/basket.rules.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("    fixtures: [euro_shop]\n", ""), encoding="utf-8")
     result = examples.runpytest_subprocess("examples/python_tests")
     result.stdout.fnmatch_lines(["  warns: b.completeness.currency: *expected 2.50 EUR, found 2.50 USD"])
 
 
-@WORKERS_IF_THOROUGH
-def test_a_check_of_our_own_judges(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    result = examples.runpytest_subprocess("examples/custom_check", *workers)
-    assert result.ret == pytest.ExitCode.OK
-    assert_lines(headlines(result), CUSTOM_CHECK)
-
-
-def test_a_check_of_our_own_says_what_it_found(examples: pytest.Pytester) -> None:
+def test_custom_check_reports_its_findings(examples: pytest.Pytester) -> None:
     (examples.path / "examples/custom_check/notes.txt").write_text("Version 2.1\n\n" + "x" * 80, encoding="utf-8")
     result = examples.runpytest_subprocess("examples/custom_check")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["examples/custom_check/notes.txt:3: expected at most 72 characters, found 80"])
 
 
-def test_all_run_together(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_all_examples_run_in_one_session(examples: pytest.Pytester, workers: tuple[str, ...]) -> None:
     result = examples.runpytest_subprocess("examples", *workers)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    assert_lines(headlines(result), GOOD + BAD + PYTHON_TESTS + CUSTOM_CHECK)
+    assert_lines(read_headlines(result), GOOD + BAD + PYTHON_TESTS + CUSTOM_CHECK)
 
 
-def test_all_but_the_bad_ones_pass_together_in_a_strict_project(examples: pytest.Pytester) -> None:
+def test_all_but_the_bad_examples_pass_in_a_strict_project(examples: pytest.Pytester) -> None:
     strict = ("--import-mode=importlib", "--strict-markers", "--strict-config", "-W", "error")
     result = examples.runpytest_subprocess(*strict, "examples", "--ignore=examples/bad")
     assert result.ret == pytest.ExitCode.OK
-    assert_lines(headlines(result), GOOD + PYTHON_TESTS + CUSTOM_CHECK)
+    assert_lines(read_headlines(result), GOOD + PYTHON_TESTS + CUSTOM_CHECK)
 
 
-def test_the_readme_names_every_folder_and_its_command() -> None:
+def test_readme_names_every_folder_and_its_command() -> None:
     text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    named = re.findall(r"`pytest examples/(\w+)`", text)
-    assert set(FOLDERS) <= set(named)
-    assert all((EXAMPLES / name).is_dir() for name in named)
+    names = re.findall(r"`pytest examples/(\w+)`", text)
+    assert set(FOLDERS) <= set(names)
+    assert all((EXAMPLES / name).is_dir() for name in names)

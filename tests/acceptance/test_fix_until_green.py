@@ -1,4 +1,4 @@
-"""A small project with several broken functions goes from red to green, and the run tells its story."""
+"""Runs that fix a small project with several broken functions until its tests pass."""
 
 from __future__ import annotations
 
@@ -18,53 +18,52 @@ from tests.agents.test_real_codex import CONFIG
 
 ROOT = Path(__file__).parents[2]
 Pytest = Callable[..., "subprocess.CompletedProcess[str]"]
-FIX = "import sys, types; sys.path.insert(0, '.'); import scripted_fixer as one; one.work(types.SimpleNamespace(iteration={}))"
-# A wrong edit, half of the mistakes, and the rest.
-WRONG = "sed -i 's/return found$/return found[:-1]/' ledger.py"
-HALF = f'{sys.executable} -c "{FIX.format(1)}"'
-REST = f"sed -i 's/return found.*/return found/' ledger.py && {sys.executable} -c \"{FIX.format(2)}\""
+FIX = "import sys, types; sys.path.insert(0, '.'); import scripted_fixer; scripted_fixer.work(types.SimpleNamespace(iteration={}))"
+WRONG_EDIT = "sed -i 's/return found$/return found[:-1]/' ledger.py"
+HALF_OF_THE_FIXES = f'{sys.executable} -c "{FIX.format(1)}"'
+REST_OF_THE_FIXES = f"sed -i 's/return found.*/return found/' ledger.py && {sys.executable} -c \"{FIX.format(2)}\""
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy in a repository of its own."""
+    """A copy of the example in a git repository."""
     folder = Path(shutil.copytree(ROOT / "examples" / "fix_until_green", tmp_path / "project"))
-    for words in (
+    for arguments in (
         ["init", "-q"],
         ["add", "."],
         ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-q", "-m", "x"],
     ):
-        subprocess.run(["git", *words], cwd=folder, check=True)
+        subprocess.run(["git", *arguments], cwd=folder, check=True)
     return folder
 
 
-def git(project: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=project, check=True, capture_output=True, text=True).stdout
+def run_git(project: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=project, check=True, capture_output=True, text=True).stdout
 
 
-def state(project: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((project / ".loop/fix-until-green/run.json").read_text())
-    return found
+def read_state(project: Path) -> dict[str, Any]:
+    state: dict[str, Any] = json.loads((project / ".loop/fix-until-green/run.json").read_text())
+    return state
 
 
 START = ("--loop-task", "fix until green", "--loop-yes", "-q")
 
 
 @pytest.mark.measured
-def test_a_scripted_agent_makes_it_green_and_the_run_tells_how(
+def test_scripted_agent_fixes_the_example_and_the_run_is_documented(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
-    before = git(project, "rev-parse", "HEAD"), git(project, "ls-files", "-s")
-    done = run(*START, "--loop-agent", "python:scripted_fixer:work", "--loop-json", "result.json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert [line for line in done.stdout.splitlines() if line.startswith("Iteration ")] == [
+    before = run_git(project, "rev-parse", "HEAD"), run_git(project, "ls-files", "-s")
+    process = run(*START, "--loop-agent", "python:scripted_fixer:work", "--loop-json", "result.json")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert [line for line in process.stdout.splitlines() if line.startswith("Iteration ")] == [
         "Iteration 1/4 | Phase A | Score 0.222 | FAIL",
         "Iteration 2/4 | Phase A | Score 0.556 | FAIL",
         "Iteration 3/4 | Phase A | Score 1 | PASS",
     ]
-    assert (git(project, "rev-parse", "HEAD"), git(project, "ls-files", "-s")) == before
-    refs = git(project, "for-each-ref", "--format=%(refname)", "refs/pytest-loop").split()
+    assert (run_git(project, "rev-parse", "HEAD"), run_git(project, "ls-files", "-s")) == before
+    refs = run_git(project, "for-each-ref", "--format=%(refname)", "refs/pytest-loop").split()
     assert [name.rpartition("/")[2] for name in refs] == ["1", "2", "3"]
     change = (project / ".loop/fix-until-green/artifact.md").read_text()
     assert "- modified ledger.py (+" in change
@@ -74,17 +73,17 @@ def test_a_scripted_agent_makes_it_green_and_the_run_tells_how(
     assert json.loads((project / "result.json").read_text())["status"] == "completed"
     assert "| 3 |" in (tmp_path / "summary.md").read_text()
     restored = run("--loop-restore=1")
-    assert (restored.returncode, git(project, "status", "--short", "ledger.py")) == (0, "")
+    assert (restored.returncode, run_git(project, "status", "--short", "ledger.py")) == (0, "")
 
 
-def test_the_real_codex_makes_it_green_after_a_wrong_edit(
+def test_real_codex_fixes_the_example_after_a_wrong_edit(
     project: Path, run: Pytest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
     turns = [
         turn
-        for number, command in enumerate((WRONG, HALF, REST), 1)
+        for number, command in enumerate((WRONG_EDIT, HALF_OF_THE_FIXES, REST_OF_THE_FIXES), 1)
         for turn in (Turn(tools=(("exec_command", {"cmd": command}),)), Turn(f"Step {number}."))
     ]
     with ModelServer(*turns) as server:
@@ -92,21 +91,21 @@ def test_the_real_codex_makes_it_green_after_a_wrong_edit(
         for name, value in {"CODEX_HOME": str(home), "HOME": str(home), "SCRIPTED_KEY": "dummy"}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-        done = run(*START, "--loop-agent", "codex")
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = state(project)
-    assert (found["status"], found["iteration"], found["progress"]["usage"]["tokens"]) == ("completed", 4, 660)
+        process = run(*START, "--loop-agent", "codex")
+    assert process.returncode == 0, process.stdout + process.stderr
+    state = read_state(project)
+    assert (state["status"], state["iteration"], state["progress"]["usage"]["tokens"]) == ("completed", 4, 660)
     assert run("-q").returncode == 0
 
 
-def test_where_everything_passes_no_agent_is_called(project: Path, run: Pytest) -> None:
+def test_passing_project_needs_no_agent(project: Path, run: Pytest) -> None:
     (project / "tests" / "test_ledger.py").write_text("def test_it(): pass\n")
-    done = run(*START, "--loop-agent", "command:false")
-    assert done.returncode == 0, done.stdout
-    assert "REFINE" not in done.stdout
+    process = run(*START, "--loop-agent", "command:false")
+    assert process.returncode == 0, process.stdout
+    assert "REFINE" not in process.stdout
 
 
-def test_a_module_that_cannot_be_imported_is_mended_too(project: Path, run: Pytest) -> None:
+def test_missing_module_is_fixed(project: Path, run: Pytest) -> None:
     (project / "ledger.py").rename(project / "gone.py")
     (project / "agent_of_mine.py").write_text(
         "from pathlib import Path\n"
@@ -117,12 +116,12 @@ def test_a_module_that_cannot_be_imported_is_mended_too(project: Path, run: Pyte
         "        scripted_fixer.work(request)\n"
         "    return scripted_fixer.work(request)\n"
     )
-    done = run(*START, "--loop-agent", "python:agent_of_mine:work")
-    assert "tests/test_ledger.py can be imported, and its tests pass" in done.stdout
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = run(*START, "--loop-agent", "python:agent_of_mine:work")
+    assert "tests/test_ledger.py can be imported, and its tests pass" in process.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
-def test_tests_that_decide_nothing_are_named_before_the_first_edit(project: Path, run: Pytest) -> None:
+def test_skipped_and_unstable_tests_are_named_before_the_first_edit(project: Path, run: Pytest) -> None:
     (project / "tests" / "test_others.py").write_text(
         "import pytest\nfrom pathlib import Path\n"
         "@pytest.mark.skip\ndef test_skipped(): pass\n"
@@ -130,42 +129,42 @@ def test_tests_that_decide_nothing_are_named_before_the_first_edit(project: Path
         "def test_unstable():\n    seen = Path('/dev/shm', Path.cwd().parent.name)\n"
         "    is_first = not seen.exists()\n    seen.touch()\n    assert is_first\n"
     )
-    done = run(*START, "--loop-agent", "python:scripted_fixer:work")
-    assert "unstable    tests/test_others.py::test_unstable: not the same twice, and do not block" in done.stdout
+    process = run(*START, "--loop-agent", "python:scripted_fixer:work")
+    assert "unstable    tests/test_others.py::test_unstable: not the same twice, and do not block" in process.stdout
     names = "tests/test_others.py::test_skipped, tests/test_others.py::test_expected"
-    assert f"not judged  {names}: skipped or expected to fail already" in done.stdout
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"not judged  {names}: skipped or expected to fail already" in process.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
     Path("/dev/shm", project.parent.name).unlink(missing_ok=True)
 
 
-def test_the_best_files_stay_where_that_is_wanted(project: Path, run: Pytest) -> None:
+def test_keep_best_restores_the_best_iteration(project: Path, run: Pytest) -> None:
     (project / "spoiler.py").write_text(
         "from pathlib import Path\nimport scripted_fixer\n"
         "def work(request):\n"
         "    if request.iteration == 1:\n        return scripted_fixer.work(request)\n"
         "    Path('ledger.py').write_text('broken')\n"
     )
-    words = ("--loop-agent", "python:spoiler:work", "--loop-max-iterations", "3", "--loop-keep=best")
-    done = run(*START, *words)
-    assert done.returncode == 1
-    assert "the files are those of iteration 2, which scored 0.556" in done.stdout
+    arguments = ("--loop-agent", "python:spoiler:work", "--loop-max-iterations", "3", "--loop-keep=best")
+    process = run(*START, *arguments)
+    assert process.returncode == 1
+    assert "the files are those of iteration 2, which scored 0.556" in process.stdout
     assert "def largest" in (project / "ledger.py").read_text()
-    assert "passed before and fail now: " in done.stdout
+    assert "passed before and fail now: " in process.stdout
 
 
-def test_only_what_is_allowed_is_edited(project: Path, run: Pytest) -> None:
+def test_edits_outside_of_allow_are_reverted(project: Path, run: Pytest) -> None:
     (project / "notes.md").write_text("mine\n")
     (project / "writer.py").write_text(
         "from pathlib import Path\nimport scripted_fixer\n"
         "def work(request):\n    Path('notes.md').write_text('yours')\n    return scripted_fixer.work(request)\n"
     )
-    done = run(*START, "--loop-agent", "python:writer:work", "--loop-allow", "ledger.py")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "  allow: notes.md: was changed, and was put back" in done.stdout
+    process = run(*START, "--loop-agent", "python:writer:work", "--loop-allow", "ledger.py")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "  allow: notes.md: was changed, and was put back" in process.stdout
     assert (project / "notes.md").read_text() == "mine\n"
 
 
-def test_the_next_agent_takes_over_and_finishes(project: Path, run: Pytest) -> None:
+def test_next_agent_takes_over_without_progress(project: Path, run: Pytest) -> None:
     (project / "idle.py").write_text("def work(request):\n    return 'I thought about it'\n")
     agents = ("--loop-agent", "python:idle:work", "--loop-agent", "python:late:work", "--loop-max-iterations", "6")
     (project / "late.py").write_text(
@@ -173,27 +172,27 @@ def test_the_next_agent_takes_over_and_finishes(project: Path, run: Pytest) -> N
         "def work(request):\n"
         "    for number in (1, 2):\n        scripted_fixer.work(types.SimpleNamespace(iteration=number))\n"
     )
-    done = run(*START, *agents)
-    assert "  python:late:work takes over: the agent before has stopped making progress" in done.stdout
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = run(*START, *agents)
+    assert "  python:late:work takes over: the agent before has stopped making progress" in process.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 @pytest.mark.thorough
-def test_how_an_agent_ends_is_no_verdict(project: Path, run: Pytest) -> None:
+def test_exit_code_of_an_agent_is_no_verdict(project: Path, run: Pytest) -> None:
     command = f'{sys.executable} -c "{FIX.format(1)}; {FIX.format(2)}; sys.exit(3)"'
-    done = run(*START, "--loop-agent", f"command:{command}")
-    assert "ended with exit code 3; what it edited is judged all the same" in done.stdout
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = run(*START, "--loop-agent", f"command:{command}")
+    assert "ended with exit code 3; what it edited is judged all the same" in process.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 @pytest.mark.thorough
-def test_an_agent_that_fails_without_an_edit_fails_the_run(project: Path, run: Pytest) -> None:
-    done = run(*START, "--loop-agent", "command:false")
-    assert (done.returncode, state(project)["stop"]["reason"]) == (1, "phase_error"), done.stdout
+def test_agent_that_fails_without_an_edit_fails_the_run(project: Path, run: Pytest) -> None:
+    process = run(*START, "--loop-agent", "command:false")
+    assert (process.returncode, read_state(project)["stop"]["reason"]) == (1, "phase_error"), process.stdout
 
 
 @pytest.mark.measured
-def test_a_score_that_rises_by_itself_is_judged_again_and_said(project: Path, run: Pytest, tmp_path: Path) -> None:
+def test_score_that_rises_without_an_edit_is_evaluated_again(project: Path, run: Pytest, tmp_path: Path) -> None:
     shutil.rmtree(project / "tests")
     (project / "tests").mkdir()
     (project / "tests" / "test_late.py").write_text(
@@ -204,21 +203,21 @@ def test_a_score_that_rises_by_itself_is_judged_again_and_said(project: Path, ru
         "    assert seen >= 3\n"
     )
     (project / "idle.py").write_text("def work(request):\n    return 'nothing to do'\n")
-    done = run(*START, "--loop-agent", "python:idle:work")
-    assert "  unstable: the tests: the score rose, although no file has changed" in done.stdout
+    process = run(*START, "--loop-agent", "python:idle:work")
+    assert "  unstable: the tests: the score rose, although no file has changed" in process.stdout
     assert len((tmp_path / "count").read_text()) == 5
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
-def test_an_agent_that_cleans_the_work_tree_loses_nothing_of_the_run(project: Path, run: Pytest) -> None:
+def test_run_resumes_after_an_agent_cleaned_the_work_tree(project: Path, run: Pytest) -> None:
     (project / "cleaner.py").write_text(
         "import subprocess\nimport scripted_fixer\n"
         "def work(request):\n"
         "    subprocess.run(['git', 'clean', '-fdxq', '-e', '*.py'], check=True)\n"
         "    return scripted_fixer.work(request)\n"
     )
-    done = run(*START, "--loop-agent", "python:cleaner:work")
-    assert "history.jsonl was deleted or replaced while the run was going on" in done.stderr
+    process = run(*START, "--loop-agent", "python:cleaner:work")
+    assert "history.jsonl was deleted or replaced while the run was going on" in process.stderr
     again = run("--loop-resume", "--loop-agent", "python:scripted_fixer:work", "-q")
     assert again.returncode == 0, again.stdout + again.stderr
     assert run("--loop-restore=1").returncode == 0

@@ -77,7 +77,9 @@ def test_history_json_has_a_record_per_iteration(run_writer: Callable[..., str],
     )
 
 
-@pytest.mark.parametrize("setting", ["loop_plateau = 0.02", "loop_diminishing = 0.05"])
+@pytest.mark.parametrize(
+    "setting", ["loop_plateau = 0.02", pytest.param("loop_diminishing = 0.05", marks=pytest.mark.thorough)]
+)
 def test_plateau_stops_a_run_without_success(run_writer: Callable[..., str], project: Path, setting: str) -> None:
     reason = "quality_plateau" if "plateau" in setting else "diminishing_returns"
     (project / "pytest.ini").write_text(f"[pytest]\n{setting}\nloop_same_error = 0\nloop_thrashing = 0\n")

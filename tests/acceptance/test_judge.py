@@ -53,9 +53,9 @@ VOTES = """
 
 
 def test_a_panel_of_judges_decides_in_workers_too(
-    pytester: pytest.Pytester, rule_file: Write, loop: Loop, workers: tuple[str, ...]
+    pytester: pytest.Pytester, write_rule_file: Write, loop: Loop, workers: tuple[str, ...]
 ) -> None:
-    rule_file(PANEL.format("majority"))
+    write_rule_file(PANEL.format("majority"))
     (pytester.path / "doc.md").write_text("Hello")
     result = loop(VOTES, "--loop-artifact", "doc.md", *workers)
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
@@ -65,9 +65,9 @@ def test_a_panel_of_judges_decides_in_workers_too(
 
 
 def test_a_negative_judgement_is_a_failure_with_its_reason(
-    pytester: pytest.Pytester, rule_file: Write, loop: Loop
+    pytester: pytest.Pytester, write_rule_file: Write, loop: Loop
 ) -> None:
-    rule_file(PANEL.format("all"))
+    write_rule_file(PANEL.format("all"))
     (pytester.path / "doc.md").write_text("Hello")
     result = loop(VOTES, "--loop-artifact", "doc.md", "--loop-max-iterations", "1")
     assert result.ret == 1
@@ -76,9 +76,9 @@ def test_a_negative_judgement_is_a_failure_with_its_reason(
 
 @pytest.mark.measured
 def test_a_failing_judge_is_retried_reported_and_never_passes(
-    pytester: pytest.Pytester, rule_file: Write, loop: Loop
+    pytester: pytest.Pytester, write_rule_file: Write, loop: Loop
 ) -> None:
-    rule_file(
+    write_rule_file(
         """
         artifact: doc.md
         rules:
@@ -135,9 +135,9 @@ SERIAL = """
 
 
 def test_sentences_become_checks_or_are_judged_and_replay_repeats_it(
-    pytester: pytest.Pytester, rule_file: Write, loop: Loop
+    pytester: pytest.Pytester, write_rule_file: Write, loop: Loop
 ) -> None:
-    rule_file(SENTENCES)
+    write_rule_file(SENTENCES)
     result = loop(SERIAL, "--loop-record", "run.jsonl")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
     steps = (pytester.path / "steps").read_text().splitlines()
@@ -164,11 +164,11 @@ SIDE_BY_SIDE = """
 """
 
 
-@pytest.mark.measured
+@pytest.mark.thorough
 def test_checks_are_prepared_in_parallel_with_the_document(
-    pytester: pytest.Pytester, rule_file: Write, loop: Loop
+    pytester: pytest.Pytester, write_rule_file: Write, loop: Loop
 ) -> None:
-    rule_file("artifact: doc.md\nrules: [{id: a.content.sea, description: Sea, check: It is about the sea.}]")
+    write_rule_file("artifact: doc.md\nrules: [{id: a.content.sea, description: Sea, check: It is about the sea.}]")
     (pytester.path / "writer.py").write_text(dedent(SIDE_BY_SIDE))
     result = loop("", agent=f"command:{shlex.quote(sys.executable)} writer.py")
     assert result.ret == 0, result.stdout.str() + result.stderr.str()
@@ -188,8 +188,10 @@ JUDGES = """
 """
 
 
-def test_a_plain_session_asks_its_judge(pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]) -> None:
-    rule_file(
+def test_a_plain_session_asks_its_judge(
+    pytester: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
+) -> None:
+    write_rule_file(
         """
         artifact: doc.md
         rules:
@@ -216,10 +218,12 @@ LEAKING_JUDGE = """
 
 
 def test_the_judge_of_a_plain_session_neither_receives_nor_reveals_secrets(
-    pytester: pytest.Pytester, rule_file: Write, monkeypatch: pytest.MonkeyPatch
+    pytester: pytest.Pytester, write_rule_file: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVICE_TOKEN", "s3cr3t-value")
-    rule_file("artifact: doc.md\nrules: [{id: a.quality.clear, description: Clear, check: {judge: Is it clear?}}]")
+    write_rule_file(
+        "artifact: doc.md\nrules: [{id: a.quality.clear, description: Clear, check: {judge: Is it clear?}}]"
+    )
     (pytester.path / "doc.md").write_text("Send s3cr3t-value along")
     (pytester.path / "agents.py").write_text(dedent(LEAKING_JUDGE))
     result = pytester.runpytest_subprocess("--loop-judge", "python:agents:work")
@@ -228,8 +232,8 @@ def test_the_judge_of_a_plain_session_neither_receives_nor_reveals_secrets(
     assert "Send [SERVICE_TOKEN] along" in (pytester.path / "prompt").read_text()
 
 
-def test_an_unknown_judge_is_a_usage_error(pytester: pytest.Pytester, rule_file: Write) -> None:
-    rule_file(PANEL.format("all"))
+def test_an_unknown_judge_is_a_usage_error(pytester: pytest.Pytester, write_rule_file: Write) -> None:
+    write_rule_file(PANEL.format("all"))
     result = pytester.runpytest_subprocess("--loop-judge", "oracle")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --loop-judge: expected command:WORDS, * found 'oracle'"])

@@ -23,11 +23,11 @@ SCRIPT = """
 
 
 @pytest.fixture
-def noisy(pytester: pytest.Pytester, rule_file: Write) -> Callable[..., pytest.RunResult]:
+def noisy(pytester: pytest.Pytester, write_rule_file: Write) -> Callable[..., pytest.RunResult]:
     pytester.makepyfile(noise=SCRIPT)
 
     def run(votes: str, need: str, *args: str, severity: str = "fail") -> pytest.RunResult:
-        rule_file(
+        write_rule_file(
             f"""
             rules:
               - id: a.x.noisy
@@ -92,9 +92,9 @@ RULES = """
 
 @WORKERS_IF_THOROUGH
 def test_only_regressions_fail_against_a_baseline(
-    pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
+    pytester: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
 ) -> None:
-    rule_file(RULES)
+    write_rule_file(RULES)
     (pytester.path / "one").touch()
     assert pytester.runpytest("--loop-save-baseline=base.json", *workers).ret == pytest.ExitCode.TESTS_FAILED
     saved = json.loads((pytester.path / "base.json").read_text())
@@ -114,8 +114,8 @@ def test_only_regressions_fail_against_a_baseline(
     result.stdout.fnmatch_lines(["worse than the baseline: it.rules.yaml::a.x.one"])
 
 
-def test_a_rule_missing_from_the_baseline_must_pass(pytester: pytest.Pytester, rule_file: Write) -> None:
-    rule_file(RULES)
+def test_a_rule_missing_from_the_baseline_must_pass(pytester: pytest.Pytester, write_rule_file: Write) -> None:
+    write_rule_file(RULES)
     (pytester.path / "base.json").write_text('{"schema_version": 1, "verdicts": {"it.rules.yaml::a.x.one": "fail"}}')
     pytester.makeini("[pytest]\nloop_baseline = base.json")
     result = pytester.runpytest()
@@ -141,8 +141,8 @@ def test_an_unusable_baseline_is_a_usage_error(pytester: pytest.Pytester, conten
     )
 
 
-def test_a_baseline_that_cannot_be_written_is_reported(pytester: pytest.Pytester, rule_file: Write) -> None:
-    rule_file(RULES)
+def test_a_baseline_that_cannot_be_written_is_reported(pytester: pytest.Pytester, write_rule_file: Write) -> None:
+    write_rule_file(RULES)
     result = pytester.runpytest("--loop-save-baseline=none/base.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stdout.fnmatch_lines(

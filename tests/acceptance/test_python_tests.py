@@ -118,9 +118,9 @@ BOUND = """
 
 
 def test_node_ids_start_at_the_folder_of_the_rule_file_or_at_the_root(
-    pytester: pytest.Pytester, rule_file: Write
+    pytester: pytest.Pytester, write_rule_file: Write
 ) -> None:
-    rule_file(
+    write_rule_file(
         """
         rules:
           - {id: a.x.here, description: Here, check: {tests: "test_it.py::TestIt"}}
@@ -146,9 +146,9 @@ def test_node_ids_start_at_the_folder_of_the_rule_file_or_at_the_root(
 
 
 def test_a_rule_has_the_verdict_of_the_tests_it_names(
-    pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
+    pytester: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
 ) -> None:
-    rule_file(BOUND)
+    write_rule_file(BOUND)
     pytester.makepyfile(
         test_it="""
         import pytest
@@ -222,7 +222,9 @@ def test_an_invalid_mark_is_an_error_of_its_test(pytester: pytest.Pytester, mark
     assert "Traceback" not in result.stdout.str()
 
 
-def test_rules_of_files_can_use_fixtures(pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]) -> None:
+def test_rules_of_files_can_use_fixtures(
+    pytester: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
+) -> None:
     pytester.makeconftest(
         """
         import os
@@ -248,7 +250,7 @@ def test_rules_of_files_can_use_fixtures(pytester: pytest.Pytester, rule_file: W
         def tmp_path(tmp_path_factory): return tmp_path_factory.mktemp("x")
         """
     )
-    rule_file(
+    write_rule_file(
         """
         rules:
           - {id: a.x.right, description: R, fixtures: [answer], check: {answer: {equals: 42}}}
@@ -261,7 +263,7 @@ def test_rules_of_files_can_use_fixtures(pytester: pytest.Pytester, rule_file: W
     result.stdout.fnmatch_lines(["*fixture 'nobody' not found*", "it  FAIL  0.333 (2 of 6) *"])
 
 
-def test_autouse_fixtures_apply_to_rules(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_autouse_fixtures_apply_to_rules(pytester: pytest.Pytester, write_rule_file: Write) -> None:
     pytester.makeconftest(
         """
         import pytest
@@ -274,11 +276,11 @@ def test_autouse_fixtures_apply_to_rules(pytester: pytest.Pytester, rule_file: W
             del os.environ["PREPARED"]
         """
     )
-    rule_file("rules: [{id: a.x.y, description: x, check: {command: printenv PREPARED}}]")
+    write_rule_file("rules: [{id: a.x.y, description: x, check: {command: printenv PREPARED}}]")
     pytester.runpytest().assert_outcomes(passed=1)
 
 
-def test_third_parties_add_kinds_of_checks(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_third_parties_add_kinds_of_checks(pytester: pytest.Pytester, write_rule_file: Write) -> None:
     pytester.makeconftest(
         """
         from pytest_loop import Check, Finding
@@ -298,7 +300,7 @@ def test_third_parties_add_kinds_of_checks(pytester: pytest.Pytester, rule_file:
         """
     )
     (pytester.path / "doc.md").write_text("hello")
-    rule_file(
+    write_rule_file(
         """
         artifact: doc.md
         rules:
@@ -312,7 +314,7 @@ def test_third_parties_add_kinds_of_checks(pytester: pytest.Pytester, rule_file:
     result.stdout.fnmatch_lines(
         ["doc.md: expected less than 3 characters, found 5", "doc.md: expected less than 4 characters, found 5"]
     )
-    rule_file("artifact: doc.md\nrules: [{id: a.x.ok, description: ok, check: {shorter: 10, stict: true}}]")
+    write_rule_file("artifact: doc.md\nrules: [{id: a.x.ok, description: ok, check: {shorter: 10, stict: true}}]")
     pytester.runpytest().stdout.fnmatch_lines(["it.rules.yaml:2: expected `strict`, found the unknown key `stict`"])
 
 
@@ -331,21 +333,23 @@ def test_third_parties_add_kinds_of_checks(pytester: pytest.Pytester, rule_file:
     ],
 )
 def test_an_invalid_kind_is_a_collection_error(
-    pytester: pytest.Pytester, rule_file: Write, returned: str, message: str
+    pytester: pytest.Pytester, write_rule_file: Write, returned: str, message: str
 ) -> None:
     pytester.makeconftest(
         f"from pydantic import BaseModel\nfrom pytest_loop import Check as Mine\ndef pytest_loop_checks(): return {returned}"
     )
-    rule_file("rules: [{id: a.x.ok, description: ok, check: x}]")
+    write_rule_file("rules: [{id: a.x.ok, description: ok, check: x}]")
     pytester.runpytest().stdout.fnmatch_lines([message])
 
 
-def test_a_kind_whose_model_describes_its_value_needs_a_mapping(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_a_kind_whose_model_describes_its_value_needs_a_mapping(
+    pytester: pytest.Pytester, write_rule_file: Write
+) -> None:
     pytester.makeconftest(
         "from pydantic import BaseModel\nclass M(BaseModel):\n    a: int\n    b: int = 0\n    def run(self, context): pass\n"
         "def pytest_loop_checks(): return {'mine': M}"
     )
-    rule_file(
+    write_rule_file(
         "rules:\n - {id: a.x.ok, description: ok, check: {mine: 5}}\n - {id: a.x.no, description: nope, check: {mine: {b: x}}}"
     )
     pytester.runpytest().stdout.fnmatch_lines(

@@ -49,8 +49,8 @@ LINES = [
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, rule_file: Write) -> pytest.Pytester:
-    rule_file(RULES)
+def project(pytester: pytest.Pytester, write_rule_file: Write) -> pytest.Pytester:
+    write_rule_file(RULES)
     (pytester.path / "doc.md").write_text("# Title\n")
     return pytester
 
@@ -79,8 +79,8 @@ def test_the_score_is_the_same_with_every_xdist_distribution(project: pytest.Pyt
     result.stdout.fnmatch_lines(LINES[1:-1])
 
 
-def test_a_failing_rule_shows_each_finding_and_the_advice(project: pytest.Pytester, rule_file: Write) -> None:
-    rule_file(
+def test_a_failing_rule_shows_each_finding_and_the_advice(project: pytest.Pytester, write_rule_file: Write) -> None:
+    write_rule_file(
         """
         rules:
           - id: a.x.y
@@ -102,11 +102,11 @@ def test_a_failing_rule_shows_each_finding_and_the_advice(project: pytest.Pytest
     )
 
 
-def test_python_checks_may_call_pytest_fail_and_skip(pytester: pytest.Pytester, rule_file: Write) -> None:
+def test_python_checks_may_call_pytest_fail_and_skip(pytester: pytest.Pytester, write_rule_file: Write) -> None:
     pytester.makepyfile(
         judges="import pytest\ndef no(a, w): pytest.fail('not like this')\ndef never(a, w): pytest.skip('not here')\n"
     )
-    rule_file(
+    write_rule_file(
         """
         rules:
           - {id: a.x.no, description: Nope, check: {python: "judges:no"}}
@@ -138,7 +138,7 @@ def test_verbose_shows_severity_and_phase(project: pytest.Pytester, workers: tup
 
 @WORKERS_IF_THOROUGH
 def test_the_exit_code_is_that_of_the_criteria(
-    project: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
+    project: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
 ) -> None:
     assert project.runpytest(*workers, "-k", "title or kind or note").ret == pytest.ExitCode.OK
     result = project.runpytest(*workers, "-k", "body")
@@ -188,8 +188,8 @@ def test_the_last_failures_are_run_again_and_first(project: pytest.Pytester) -> 
     project.runpytest("--ff").stdout.fnmatch_lines(["it.rules.yaml F.Wia *"])
 
 
-def test_rules_after_the_first_failure_are_not_verified(project: pytest.Pytester, rule_file: Write) -> None:
-    rule_file(
+def test_rules_after_the_first_failure_are_not_verified(project: pytest.Pytester, write_rule_file: Write) -> None:
+    write_rule_file(
         """
         rules:
           - {id: a.x.warned, description: W, severity: warn, check: {command: "false"}}
@@ -254,9 +254,9 @@ def test_junit_carries_severity_weight_phase_verdict_and_the_score(
 
 
 def test_several_criteria_have_a_line_each_and_all_must_pass(
-    project: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
+    project: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
 ) -> None:
-    rule_file(
+    write_rule_file(
         "rules: [{id: a.x.y, description: ok, check: {command: 'true'}}]",
         "sub/fine-one.rules.json".replace("json", "yml"),
     )
@@ -276,8 +276,8 @@ def test_failing_ordinary_tests_fail_the_session_too(project: pytest.Pytester, w
     result.stdout.fnmatch_lines(["it  PASS *1 of 5 rules selected: 1 passed"])
 
 
-def test_a_must_not_rule_that_is_true_fails_the_session(pytester: pytest.Pytester, rule_file: Write) -> None:
-    rule_file(
+def test_a_must_not_rule_that_is_true_fails_the_session(pytester: pytest.Pytester, write_rule_file: Write) -> None:
+    write_rule_file(
         """
         rules:
           - {id: a.x.never, description: Never, severity: info, must_not: true, check: {command: "true"}}
@@ -290,9 +290,9 @@ def test_a_must_not_rule_that_is_true_fails_the_session(pytester: pytest.Pyteste
 
 
 def test_an_error_is_reported_as_such_and_never_passes(
-    pytester: pytest.Pytester, rule_file: Write, workers: tuple[str, ...]
+    pytester: pytest.Pytester, write_rule_file: Write, workers: tuple[str, ...]
 ) -> None:
-    rule_file(
+    write_rule_file(
         """
         rules:
           - {id: a.x.tool, description: Tool, check: {command: no-such-tool}}
@@ -313,10 +313,10 @@ def test_an_error_is_reported_as_such_and_never_passes(
 
 
 def test_a_worker_that_dies_is_a_failed_rule_and_the_denominator_stays(
-    pytester: pytest.Pytester, rule_file: Write
+    pytester: pytest.Pytester, write_rule_file: Write
 ) -> None:
     pytester.makepyfile(deadly="import os\ndef die(artifact, workspace): os._exit(1)\n")
-    rule_file(
+    write_rule_file(
         """
         rules:
           - {id: a.x.one, description: One, check: {command: "true"}}
@@ -357,9 +357,9 @@ def test_the_plugin_changes_nothing_without_rules(pytester: pytest.Pytester, wor
 
 @pytest.mark.parametrize("is_on", [True, False], ids=["on", "off"])
 def test_the_garbage_collector_is_left_as_it_was(
-    pytester: pytest.Pytester, rule_file: Callable[..., Path], is_on: bool
+    pytester: pytest.Pytester, write_rule_file: Callable[..., Path], is_on: bool
 ) -> None:
-    rule_file("artifact: it.rules.yaml\nrules: [{id: a.x.y, description: Y, check: {contains: artifact}}]")
+    write_rule_file("artifact: it.rules.yaml\nrules: [{id: a.x.y, description: Y, check: {contains: artifact}}]")
     was_on = gc.isenabled()
     (gc.enable if is_on else gc.disable)()
     try:

@@ -135,6 +135,7 @@ def test_run_that_does_not_start_leaves_nothing(run: Pytest, project: Path) -> N
     assert len(run_git(project, "worktree", "list").splitlines()) == 1
 
 
+@pytest.mark.thorough
 def test_second_run_is_refused_only_on_the_same_files(run: Pytest, project: Path) -> None:
     first = run(*TASK, *WAITS, "--loop-alias", "one", "--loop-allow", "src/a/", "--loop-detach")
     assert first.returncode == 0, first

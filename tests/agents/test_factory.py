@@ -13,7 +13,7 @@ from pytest_loop.agents.presets import load_presets
 from pytest_loop.agents.protocol import AgentReply, AgentRequest, AgentUnavailableError, Watch
 from pytest_loop.agents.python_agent import PythonAgent
 from pytest_loop.agents.replay_agent import ReplayAgent
-from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.redactor import Redactor
 
 NAMES = ", ".join(sorted(load_presets()))
 

@@ -154,7 +154,7 @@ def client(
     for path, data in way.settings.items():
         (tmp_path / "home" / path).parent.mkdir(parents=True)
         (tmp_path / "home" / path).write_text(json.dumps(data))
-    agent = ClientAgent(load_presets()[name], way.words, name, waits=())
+    agent = ClientAgent(load_presets()[name], way.words, name, retry_delays=())
 
     def prepare(*script: Turn) -> ClientAgent:
         server.script = list(script)

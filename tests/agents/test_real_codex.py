@@ -63,7 +63,7 @@ def codex(server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     def create(*script: Turn, waits: tuple[float, ...] = (0.05,)) -> ClientAgent:
         server.script = list(script)
-        agents.append(ClientAgent(preset, name="codex", waits=waits))
+        agents.append(ClientAgent(preset, name="codex", retry_delays=waits))
         return agents[-1]
 
     yield create

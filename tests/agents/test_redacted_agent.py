@@ -18,7 +18,7 @@ from pytest_loop.agents.protocol import (
 from pytest_loop.agents.redacted_agent import RedactedAgent
 from pytest_loop.core.model.evaluation import Issue
 from pytest_loop.core.model.run_state import Blocked, Usage
-from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.redactor import Redactor
 
 Ask = Callable[..., AgentRequest]
 SECRET = "s3cr3t-value"

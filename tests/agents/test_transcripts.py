@@ -31,7 +31,7 @@ def read_recording(name: str, exit_code: int = 0, *, is_complete: bool = True) -
         (
             "claude",
             ClientReport(
-                "Fixed.", None, "51924789-a94f-4fc3-9e4f-fcacad865b8b", tokens=1000, cost_usd=0.0125, priced=1000
+                "Fixed.", None, "51924789-a94f-4fc3-9e4f-fcacad865b8b", tokens=1000, cost_usd=0.0125, priced_tokens=1000
             ),
         ),
         ("gemini", ClientReport("Fixed.", session="0b21eb2b-735c-4376-bcad-6eaab302496e", tokens=220)),

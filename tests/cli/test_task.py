@@ -12,7 +12,7 @@ from pytest_loop.cli.task import MAX_TASK_LENGTH, check_measurable, infer_rules,
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Setup, Task
 from pytest_loop.core.model.vocabulary import Target
-from pytest_loop.inference.project_context import Context
+from pytest_loop.inference.project_context import ProjectContext
 from pytest_loop.settings.options import StartSettings
 from pytest_loop.settings.settings import Settings, make_default_settings
 
@@ -85,6 +85,8 @@ def test_work_that_is_hard_to_undo_asks_for_safety_measures() -> None:
 
 
 def test_unclear_project_stops_a_clear_task() -> None:
-    readiness = assess_readiness(make_state("fix the failing tests in src/a.py"), ("src/*.py",), Context(clarity=1))
+    readiness = assess_readiness(
+        make_state("fix the failing tests in src/a.py"), ("src/*.py",), ProjectContext(clarity=1)
+    )
     with pytest.raises(UnclearError, match=r"SHAPE.md: its spec score is below 5"):
         list(readiness.render_lines())

@@ -250,7 +250,7 @@ def test_paths_in_our_options_do_not_move_the_project(run_loop: Loop, project: P
         check=False,
     )
     assert process.returncode == 0, process.stdout + process.stderr
-    assert read_state(project)["artifact"] == "docs/doc.md"
+    assert read_state(project)["setup"]["artifact"] == "docs/doc.md"
     assert read_state(project)["task"]["prompt"] == "Mend ? it"
 
 

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loop.inference.clarity import (
-    Clarity,
+from pytest_loop.inference.clarity import Clarity, Draft, DraftRule, Point, Shape, find_strictest_shape, score_clarity
+from pytest_loop.inference.gates import (
     Confirm,
-    Draft,
-    DraftRule,
     Gate,
     GateDecision,
-    Point,
-    Shape,
     decide_gate,
-    find_strictest_shape,
     render_iteration_question,
     render_success_question,
-    score_clarity,
 )
-from pytest_loop.inference.reversibility import (
-    Reversal,
-    Workflow,
-    assess_reversibility,
-    classify_workflow,
-    find_open_pre_checks,
-)
+from pytest_loop.inference.reversibility import UndoEffort, assess_reversibility, find_open_pre_checks
+from pytest_loop.inference.workflow import Workflow, classify_workflow
 
 TESTS = DraftRule("tests/test_a.py::test_a")
 LINT = DraftRule("a.lint.clean", "command")
@@ -134,43 +123,43 @@ def test_a_gate_passes_asks_or_refuses(
 @pytest.mark.parametrize(
     ("task", "paths", "kind"),
     [
-        ("change the schema of orders", [], Reversal.HARD),
-        ("rename a column", ["shop/migrations/0004.py"], Reversal.HARD),
-        ("extend the public API", [], Reversal.HARD),
-        ("mend it", ["db/orders.sql"], Reversal.HARD),
-        ("add a field to user.proto", [], Reversal.HARD),
-        ("describe the errors in api/openapi.yaml", [], Reversal.HARD),
-        ("mend shop/migrations/0004_total.py", ["shop/*"], Reversal.HARD),
-        ("add an index to the database table", [], Reversal.HARD),
-        ("rename a db column", [], Reversal.HARD),
-        ("fix the db connection test", [], Reversal.SLOW),
-        ("mend what database.py says", [], Reversal.SLOW),
-        ("build what SPEC.md describes", [], Reversal.SLOW),
-        ("migrate to TypeScript", [], Reversal.SLOW),
-        ("upgrade the config library", [], Reversal.SLOW),
-        ("refactor cart.py", [], Reversal.SLOW),
-        ("fix the failing tests", [], Reversal.SLOW),
-        ("fix a typo", [], Reversal.QUICK),
-        ("change the config", [], Reversal.QUICK),
-        ("mend it", ["README.md", "setup.cfg"], Reversal.QUICK),
-        ("mend it", ["README.md", "cart.py"], Reversal.SLOW),
+        ("change the schema of orders", [], UndoEffort.HARD),
+        ("rename a column", ["shop/migrations/0004.py"], UndoEffort.HARD),
+        ("extend the public API", [], UndoEffort.HARD),
+        ("mend it", ["db/orders.sql"], UndoEffort.HARD),
+        ("add a field to user.proto", [], UndoEffort.HARD),
+        ("describe the errors in api/openapi.yaml", [], UndoEffort.HARD),
+        ("mend shop/migrations/0004_total.py", ["shop/*"], UndoEffort.HARD),
+        ("add an index to the database table", [], UndoEffort.HARD),
+        ("rename a db column", [], UndoEffort.HARD),
+        ("fix the db connection test", [], UndoEffort.SLOW),
+        ("mend what database.py says", [], UndoEffort.SLOW),
+        ("build what SPEC.md describes", [], UndoEffort.SLOW),
+        ("migrate to TypeScript", [], UndoEffort.SLOW),
+        ("upgrade the config library", [], UndoEffort.SLOW),
+        ("refactor cart.py", [], UndoEffort.SLOW),
+        ("fix the failing tests", [], UndoEffort.SLOW),
+        ("fix a typo", [], UndoEffort.QUICK),
+        ("change the config", [], UndoEffort.QUICK),
+        ("mend it", ["README.md", "setup.cfg"], UndoEffort.QUICK),
+        ("mend it", ["README.md", "cart.py"], UndoEffort.SLOW),
     ],
 )
-def test_reversibility_depends_on_words_and_paths(task: str, paths: list[str], kind: Reversal) -> None:
+def test_reversibility_depends_on_words_and_paths(task: str, paths: list[str], kind: UndoEffort) -> None:
     found = assess_reversibility(task, paths)
     assert found.kind is kind
     assert found.reason
-    assert bool(found.pre_check) is (kind is Reversal.HARD)
+    assert bool(found.pre_check) is (kind is UndoEffort.HARD)
 
 
 def test_a_hard_scope_names_open_pre_checks() -> None:
     manual = DraftRule("a.looks.right", "manual")
-    assert find_open_pre_checks(Reversal.HARD, [TESTS, NEVER, manual]) == (
+    assert find_open_pre_checks(UndoEffort.HARD, [TESTS, NEVER, manual]) == (
         "2 must_not rules, found 1",
         "something that runs instead of an assumption for a.looks.right",
     )
-    assert find_open_pre_checks(Reversal.HARD, [TESTS, NEVER, NEVER]) == ()
-    assert find_open_pre_checks(Reversal.SLOW, [manual]) == ()
+    assert find_open_pre_checks(UndoEffort.HARD, [TESTS, NEVER, NEVER]) == ()
+    assert find_open_pre_checks(UndoEffort.SLOW, [manual]) == ()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_loop.inference.command_lines import (
     classify_command,
-    is_part,
+    is_part_of,
     list_requirements,
     normalize_command,
     strip_wrappers,
@@ -118,10 +118,10 @@ def test_a_target_may_stand_for_the_whole_suite() -> None:
 
 
 def test_a_command_may_be_a_part_of_another() -> None:
-    assert is_part(normalize_command("npm run test:unit"), normalize_command("npm test"))
-    assert is_part(normalize_command("pytest tests/unit"), normalize_command("pytest"))
-    assert not is_part(normalize_command("pytest"), normalize_command("pytest"))
-    assert not is_part(normalize_command("make test"), normalize_command("npm test"))
+    assert is_part_of(normalize_command("npm run test:unit"), normalize_command("npm test"))
+    assert is_part_of(normalize_command("pytest tests/unit"), normalize_command("pytest"))
+    assert not is_part_of(normalize_command("pytest"), normalize_command("pytest"))
+    assert not is_part_of(normalize_command("make test"), normalize_command("npm test"))
 
 
 def test_words_are_split_like_in_a_shell() -> None:

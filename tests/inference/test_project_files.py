@@ -61,7 +61,7 @@ def test_files_of_loops_are_no_part_of_the_project(tmp_path: Path) -> None:
 
 def test_links_and_large_files_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").symlink_to("/etc/hostname")
-    (tmp_path / "tox.ini").write_text("x" * (project_files.LARGEST + 1))
+    (tmp_path / "tox.ini").write_text("x" * (project_files.MAX_FILE_SIZE + 1))
     (tmp_path / "Makefile").mkdir()
     assert read_project(tmp_path).texts == {}
 
@@ -77,7 +77,7 @@ def test_an_unreadable_file_is_skipped(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_number_of_files_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_files(tmp_path, {f"{number}.py": "" for number in range(9)})
-    monkeypatch.setattr(project_files, "MOST_FILES", 5)
+    monkeypatch.setattr(project_files, "MAX_FILES", 5)
     assert len(read_project(tmp_path).files) == 5
 
 

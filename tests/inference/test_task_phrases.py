@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_loop.inference.task_phrases import MOST_ITERATIONS, ParsedTask, Route, find_commands, parse_task
+from pytest_loop.inference.task_phrases import MAX_ITERATIONS, ParsedTask, Route, find_commands, parse_task
 
 FIX_TESTS = "fix the failing tests"
 
@@ -195,7 +195,7 @@ def test_any_text_can_be_parsed_without_losing_the_task(text: str) -> None:
     assert isinstance(parsed, ParsedTask)
     assert parsed.text == text
     assert parsed.task or parsed.needs_context
-    assert parsed.iteration_limit is None or 0 < parsed.iteration_limit <= MOST_ITERATIONS
+    assert parsed.iteration_limit is None or 0 < parsed.iteration_limit <= MAX_ITERATIONS
     assert all(command in text for command in parsed.commands)
 
 

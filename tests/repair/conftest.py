@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes a project, indented as it stands in the test."""
+    """Write a project from indented texts."""
 
-    def written(files: dict[str, str]) -> Path:
+    def write_files(files: dict[str, str]) -> Path:
         folder = tmp_path / "project"
         for name, text in {"pytest.ini": "[pytest]\n", **files}.items():
             path = folder / name
@@ -30,48 +30,48 @@ def write(tmp_path: Path) -> Write:
             path.write_text(dedent(text).lstrip("\n"), encoding="utf-8")
         return folder
 
-    return written
+    return write_files
 
 
-def command(folder: Path, home: Path, **wishes: Any) -> tuple[list[str], Path]:
-    """The engine as it is started by others: an order in a file, and a file for its answers."""
-    order, answer = home / "order.json", home / "answer.jsonl"
-    known = {
+def make_command(folder: Path, home: Path, **fields: Any) -> tuple[list[str], Path]:
+    """Write a repair request; return the command that starts the engine with it, and the file of its answers."""
+    request, answer = home / "request.json", home / "answer.jsonl"
+    defaults = {
         "folder": str(folder),
         "pytest_arguments": ["-p", "no:agent_loop"],
         "seconds": 60.0,
         "workers": 2,
         "seconds_after_green": 0.0,
     }
-    order.write_text(json.dumps(known | wishes), encoding="utf-8")
+    request.write_text(json.dumps(defaults | fields), encoding="utf-8")
     answer.unlink(missing_ok=True)
-    return [sys.executable, "-m", "pytest_loop.repair", str(order), str(answer)], answer
+    return [sys.executable, "-m", "pytest_loop.repair", str(request), str(answer)], answer
 
 
-def environment() -> dict[str, str]:
+def make_environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_PLUGINS": ""}
 
 
-def result(answer: Path) -> RepairResult:
+def read_result(answer: Path) -> RepairResult:
     lines = [json.loads(line) for line in answer.read_text(encoding="utf-8").splitlines()]
-    assert all(one["kind"] == "progress" for one in lines[:-1])
+    assert all(line["kind"] == "progress" for line in lines[:-1])
     return RepairResult.model_validate(lines[-1])
 
 
 @pytest.fixture
 def repair(tmp_path: Path) -> Repair:
-    """Runs the engine on a folder; nothing in the folder changes by that."""
+    """Run the engine on a folder, and check that it changes nothing in the folder."""
 
-    def run(folder: Path, **wishes: Any) -> RepairResult:
-        before = contents(folder)
-        words, answer = command(folder, tmp_path, **wishes)
-        done = subprocess.run(words, env=environment(), capture_output=True, timeout=120)
-        assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")
-        assert contents(folder) == before
-        return result(answer)
+    def run(folder: Path, **fields: Any) -> RepairResult:
+        before = read_contents(folder)
+        command, answer = make_command(folder, tmp_path, **fields)
+        process = subprocess.run(command, env=make_environment(), capture_output=True, timeout=120)
+        assert process.returncode == 0, (process.stdout + process.stderr).decode(errors="replace")
+        assert read_contents(folder) == before
+        return read_result(answer)
 
     return run
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def read_contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -1,7 +1,7 @@
-"""One process for what else has several: `round ORDER ANSWER`, or `trials ORDER ANSWER`.
+"""Run parts of the engine without forks, to measure their coverage: `round REQUEST ANSWER` or `trials REQUEST ANSWER`.
 
-A round searches as ever, but not in a fork of the engine's. Trials record all tests, look at some edits of `code_.py`,
-all in this process, and try the last one to the end.
+`round` runs one search round. `trials` records all tests, checks some edits of `code_.py`, and tries the last edit
+to the end.
 """
 
 from __future__ import annotations
@@ -31,48 +31,50 @@ from pytest_loop.repair.trial import CandidateTrial
 EDITS = ("number * 1", "number - 2", "number + 1")
 
 
-def searched(setting: RoundContext) -> list[Mapping[str, object]]:
-    """All that a round says; where the project cannot be imported, what the round says that is for that."""
-    said: list[Mapping[str, object]] = []
-    SearchRound(setting).run(said.append)
-    if "broken" in said[-1]:
-        ImportRound(setting, ImportFailures.model_validate(said[-1])).run(said.append)
-    return said
+def run_round(context: RoundContext) -> list[Mapping[str, object]]:
+    """Return all messages of a search round, and of an import round if the project cannot be imported."""
+    messages: list[Mapping[str, object]] = []
+    SearchRound(context).run(messages.append)
+    if "broken" in messages[-1]:
+        ImportRound(context, ImportFailures.model_validate(messages[-1])).run(messages.append)
+    return messages
 
 
-def tried(setting: RoundContext) -> list[Mapping[str, object]]:
-    """All that is said of the tests, by a look at all edits, and by a trial of the last one."""
-    said: list[Mapping[str, object]] = []
+def run_trials(context: RoundContext) -> list[Mapping[str, object]]:
+    """Return all messages about the recorded tests, about all edits, and about the trial of the last edit."""
+    messages: list[Mapping[str, object]] = []
 
-    def work(bench: CollectedTests) -> None:
-        scope = setting.make_editable_files(item.path for item in bench.items)
-        places = range(len(bench.items))
-        record_tests(bench, scope, places, time.monotonic() + 60, said.append)
-        tests = {at: parse_result(dict(message)) for at, message in zip(places, said, strict=True)}
+    def work(collected: CollectedTests) -> None:
+        scope = context.make_editable_files(item.path for item in collected.items)
+        places = range(len(collected.items))
+        record_tests(collected, scope, places, time.monotonic() + 60, messages.append)
+        tests = {at: parse_result(dict(message)) for at, message in zip(places, messages, strict=True)}
         targets = [at for at in places if not tests[at].spectrum.passed]
         guards = [at for at in places if tests[at].spectrum.passed]
-        path = setting.request.folder.resolve() / "code_.py"
+        path = context.request.folder.resolve() / "code_.py"
         source = PythonSource(path, path.read_text(encoding="utf-8"))
-        every = {one.text: one for one in rank_candidates([source], {(str(path), 5): 1.0})}
-        chosen = [every[source.text.replace("number - 1", edit)] for edit in EDITS]
-        tries = [
-            RankedCandidate(at, one, one.unit.parse_edited(one.edits) or source.tree) for at, one in enumerate(chosen)
+        candidates = {candidate.text: candidate for candidate in rank_candidates([source], {(str(path), 5): 1.0})}
+        selection = [candidates[source.text.replace("number - 1", edit)] for edit in EDITS]
+        ranked = [
+            RankedCandidate(at, candidate, candidate.unit.parse_edited(candidate.edits) or source.tree)
+            for at, candidate in enumerate(selection)
         ]
-        trial = CandidateTrial(bench, make_tracer(scope), LoadedCode([source]), tests, targets, guards)
-        trial.make_job(1, tries).work(said.append)
-        said.append({"alone": True})
-        trial.make_job(2, tries[-1:]).work(said.append)
+        trial = CandidateTrial(collected, make_tracer(scope), LoadedCode([source]), tests, targets, guards)
+        trial.make_job(1, ranked).work(messages.append)
+        messages.append({"alone": True})
+        trial.make_job(2, ranked[-1:]).work(messages.append)
 
     pytest.main(
-        build_arguments(setting.request.pytest_arguments, setting.home), plugins=[CollectedTests(work), BriefReports()]
+        build_arguments(context.request.pytest_arguments, context.temp_folder),
+        plugins=[CollectedTests(work), BriefReports()],
     )
-    return said
+    return messages
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as home:
-        order = RepairRequest.model_validate_json(Path(sys.argv[2]).read_bytes())
-        sys.path.insert(0, str(order.folder))
-        setting = RoundContext(order, Path(home).resolve(), {}, lambda one: None)
-        found = searched(setting) if sys.argv[1] == "round" else tried(setting)
-    Path(sys.argv[3]).write_text(json.dumps(found), encoding="utf-8")
+        request = RepairRequest.model_validate_json(Path(sys.argv[2]).read_bytes())
+        sys.path.insert(0, str(request.folder))
+        context = RoundContext(request, Path(home).resolve(), {}, lambda _message: None)
+        messages = run_round(context) if sys.argv[1] == "round" else run_trials(context)
+    Path(sys.argv[3]).write_text(json.dumps(messages), encoding="utf-8")

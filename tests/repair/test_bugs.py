@@ -1,4 +1,4 @@
-"""The project's own bugs: small packages that work, broken in one place."""
+"""The engine repairs small packages that have a bug in one place."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import yaml
 
 from tests.repair.conftest import Repair, Write
 
-HERE = Path(__file__).parent / "bugs"
-PROJECTS: dict[str, dict[str, str]] = yaml.safe_load((HERE / "projects.yaml").read_text(encoding="utf-8"))
-A_FEW = ("await", "early_exit", "module_const", "add_import")
+BUGS_FOLDER = Path(__file__).parent / "bugs"
+PROJECTS: dict[str, dict[str, str]] = yaml.safe_load((BUGS_FOLDER / "projects.yaml").read_text(encoding="utf-8"))
+DAILY_KINDS = ("await", "early_exit", "module_const", "add_import")
 
 
 class Bug(NamedTuple):
@@ -24,30 +24,30 @@ class Bug(NamedTuple):
     wrong: str
 
 
-BUGS = [Bug(*row) for row in yaml.safe_load((HERE / "bugs.yaml").read_text(encoding="utf-8"))]
-# `tox -e bugs`: all of them.
-EVERY = bool(os.environ.get("PYTEST_LOOP_EVERY_BUG"))
+BUGS = [Bug(*row) for row in yaml.safe_load((BUGS_FOLDER / "bugs.yaml").read_text(encoding="utf-8"))]
+# Set by `tox -e bugs`.
+IS_EVERY = bool(os.environ.get("PYTEST_LOOP_EVERY_BUG"))
 
 
-def chosen() -> list[Bug]:
-    return BUGS if EVERY else [next(one for one in BUGS if one.kind == kind) for kind in A_FEW]
+def select_bugs() -> list[Bug]:
+    return BUGS if IS_EVERY else [next(bug for bug in BUGS if bug.kind == kind) for kind in DAILY_KINDS]
 
 
-def test_there_are_many_bugs_of_different_kinds() -> None:
+def test_corpus_has_at_least_twenty_kinds_of_bugs() -> None:
     assert len(BUGS) >= 20
-    assert len({one.kind for one in BUGS}) >= 20
-    for one in BUGS:
-        assert PROJECTS[one.project][one.path].count(one.right) == 1, one
+    assert len({bug.kind for bug in BUGS}) >= 20
+    for bug in BUGS:
+        assert PROJECTS[bug.project][bug.path].count(bug.right) == 1, bug
 
 
-@pytest.mark.parametrize("bug", chosen(), ids=lambda one: f"{one.kind}-{one.project}")
-def test_a_bug_is_fixed(bug: Bug, write: Write, repair: Repair) -> None:
+@pytest.mark.parametrize("bug", select_bugs(), ids=lambda bug: f"{bug.kind}-{bug.project}")
+def test_bug_is_fixed_where_it_is(bug: Bug, write: Write, repair: Repair) -> None:
     files = dict(PROJECTS[bug.project])
     files[bug.path] = files[bug.path].replace(bug.right, bug.wrong)
-    found = repair(write(files), seconds=40.0, seconds_after_green=0.0)
-    assert found.failing
-    assert found.patches, found.end_reason
-    best = found.patches[0]
+    result = repair(write(files), seconds=40.0, seconds_after_green=0.0)
+    assert result.failing
+    assert result.patches, result.end_reason
+    best = result.patches[0]
     assert not best.remaining
     assert not best.broken
     assert best.path == bug.path

@@ -16,45 +16,45 @@ from pytest_loop.repair.python_source import PythonSource
 from pytest_loop.repair.source_overlay import install_overlay
 from pytest_loop.repair.text_edits import TextEdit, apply_edits
 
-Imported: TypeAlias = Callable[[str, str], ModuleType]
+ImportText: TypeAlias = Callable[[str, str], ModuleType]
 
 
 @pytest.fixture
-def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Imported]:
-    """Writes modules and imports them, for one test only."""
+def import_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ImportText]:
+    """Write modules and import them for one test."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     before = set(sys.modules)
 
-    def found(name: str, text: str) -> ModuleType:
+    def write_and_import(name: str, text: str) -> ModuleType:
         (tmp_path / f"{name}.py").write_text(dedent(text).lstrip("\n"), encoding="utf-8")
         importlib.invalidate_caches()
         return importlib.import_module(name)
 
-    yield found
+    yield write_and_import
     for name in set(sys.modules) - before:
         del sys.modules[name]
 
 
-def source(module: ModuleType) -> PythonSource:
-    found = PythonSource.read(Path(str(module.__file__)).resolve(), {})
-    assert found is not None
-    return found
+def read_source(module: ModuleType) -> PythonSource:
+    source = PythonSource.read(Path(str(module.__file__)).resolve(), {})
+    assert source is not None
+    return source
 
 
 def swap(module: ModuleType, before: str, after: str) -> Callable[[], None] | None:
-    """Edit a module; gives what undoes it, where that can be undone."""
-    text = source(module)
-    start = text.text.index(before)
-    pieces = (TextEdit(start, start + len(before), after),)
-    unit = next(one for one in split_units(text) if text.get_line(start) in one.lines)
-    tree = unit.parse_edited(pieces)
+    """Edit a module; return the function that undoes it, if it can be undone."""
+    source = read_source(module)
+    start = source.text.index(before)
+    edits = (TextEdit(start, start + len(before), after),)
+    unit = next(unit for unit in split_units(source) if source.get_line(start) in unit.lines)
+    tree = unit.parse_edited(edits)
     assert tree is not None
-    loaded = LoadedCode([text])
-    put_back = loaded.swap_function(unit, tree)
-    if put_back is None:
-        loaded.swap_code(unit, tree, apply_edits(text.text, pieces))
-    return put_back
+    loaded = LoadedCode([source])
+    undo = loaded.swap_function(unit, tree)
+    if undo is None:
+        loaded.swap_code(unit, tree, apply_edits(source.text, edits))
+    return undo
 
 
 CODE = """
@@ -119,7 +119,7 @@ CODE = """
         def five(self):
             return 5
     """
-IN_PLACE = [
+SWAPPED_IN_PLACE = [
     ('"hello "', '"bye "', "greeting('ann')", "hello ann!", "bye ann!"),
     ("number + 1", "number + 10", "cached(1)", 2, 11),
     ("number + 2", "number - 2", "outer(5)()", 7, 3),
@@ -131,22 +131,22 @@ IN_PLACE = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after", "asked", "old", "new"), IN_PLACE)
-def test_a_function_is_exchanged_where_it_is_and_put_back(
-    before: str, after: str, asked: str, old: object, new: object, imported: Imported
+@pytest.mark.parametrize(("before", "after", "expression", "old", "new"), SWAPPED_IN_PLACE)
+def test_function_is_swapped_in_place_and_undone(
+    before: str, after: str, expression: str, old: object, new: object, import_text: ImportText
 ) -> None:
-    module = imported("it", CODE)
-    held = dict(vars(module))
-    assert eval(asked, held) == old
-    put_back = swap(module, before, after)
-    assert put_back is not None
-    if "cached" not in asked:  # who remembers need not ask
-        assert eval(asked, held) == new
-    put_back()
-    assert eval(asked, held) == old
+    module = import_text("it", CODE)
+    namespace = dict(vars(module))
+    assert eval(expression, namespace) == old
+    undo = swap(module, before, after)
+    assert undo is not None
+    if "cached" not in expression:  # the cache answers
+        assert eval(expression, namespace) == new
+    undo()
+    assert eval(expression, namespace) == old
 
 
-AGAIN = [
+EVALUATED_AGAIN = [
     ("STEP = 1", "STEP = 2", "stepped(1)", 7),
     ("by=3", "by=4", "stepped(1)", 5),
     ("size = 5", "size = 6", "Base().area()", 24),
@@ -157,52 +157,52 @@ AGAIN = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after", "asked", "new"), AGAIN)
-def test_what_is_evaluated_when_a_module_is_imported_is_evaluated_again(
-    before: str, after: str, asked: str, new: object, imported: Imported
+@pytest.mark.parametrize(("before", "after", "expression", "new"), EVALUATED_AGAIN)
+def test_module_level_code_is_evaluated_again(
+    before: str, after: str, expression: str, new: object, import_text: ImportText
 ) -> None:
-    module = imported("it", CODE)
-    user = imported("user", "from it import Base, Small, adder, greeting, outer, stepped\n")
+    module = import_text("it", CODE)
+    user = import_text("user", "from it import Base, Small, adder, greeting, outer, stepped\n")
     assert swap(module, before, after) is None or "function" in before
-    assert eval(asked, vars(module)) == new
-    assert eval(asked, vars(user)) == new
+    assert eval(expression, vars(module)) == new
+    assert eval(expression, vars(user)) == new
 
 
-def test_names_that_others_have_taken_are_theirs_again(imported: Imported) -> None:
-    module = imported("it", CODE)
-    user = imported("user", "from it import STEP, ALL\n")
+def test_names_imported_by_other_modules_are_updated(import_text: ImportText) -> None:
+    module = import_text("it", CODE)
+    user = import_text("user", "from it import STEP, ALL\n")
     swap(module, "STEP = 1\nALL = []", "STEP = 2\nALL = [1]")
     assert (vars(user)["STEP"], vars(user)["ALL"]) == (2, [1])
 
 
-def test_objects_that_live_have_the_new_methods_of_their_class(imported: Imported) -> None:
-    module = imported("it", CODE)
-    one = vars(module)["Base"]()
+def test_existing_objects_get_the_new_class_attributes(import_text: ImportText) -> None:
+    module = import_text("it", CODE)
+    instance = vars(module)["Base"]()
     swap(module, "size = 5", "size = 6")
-    assert one.area() == 24
+    assert instance.area() == 24
 
 
-def test_a_module_that_is_imported_later_has_the_edited_text(imported: Imported, tmp_path: Path) -> None:
+def test_module_imported_later_has_the_edited_text(import_text: ImportText, tmp_path: Path) -> None:
     (tmp_path / "late.py").write_text("VALUE = 1\n", encoding="utf-8")
-    text = PythonSource(tmp_path.resolve() / "late.py", "VALUE = 1\n")
-    unit = next(iter(split_units(text)))
+    source = PythonSource(tmp_path.resolve() / "late.py", "VALUE = 1\n")
+    unit = next(iter(split_units(source)))
     tree = unit.parse_edited((TextEdit(8, 9, "2"),))
     assert tree is not None
-    LoadedCode([text]).swap_code(unit, tree, "VALUE = 2\n")
+    LoadedCode([source]).swap_code(unit, tree, "VALUE = 2\n")
     assert vars(importlib.import_module("late"))["VALUE"] == 2
-    assert vars(imported("other", "VALUE = 3\n"))["VALUE"] == 3
+    assert vars(import_text("other", "VALUE = 3\n"))["VALUE"] == 3
 
 
-def test_files_without_another_text_are_left_alone(imported: Imported) -> None:
+def test_empty_overlay_installs_no_import_hook(import_text: ImportText) -> None:
     before = list(sys.meta_path)
     install_overlay({})
     assert sys.meta_path == before
-    assert vars(imported("plain", "VALUE = 1\n"))["VALUE"] == 1
+    assert vars(import_text("plain", "VALUE = 1\n"))["VALUE"] == 1
 
 
-def test_what_modules_and_classes_keep_is_counted(imported: Imported) -> None:
-    module = imported("it", CODE + "\n    class Kept:\n        all = {}\n")
-    loaded = LoadedCode([source(module)])
+def test_containers_of_modules_and_classes_are_measured(import_text: ImportText) -> None:
+    module = import_text("it", CODE + "\n    class Kept:\n        all = {}\n")
+    loaded = LoadedCode([read_source(module)])
     before = loaded.measure_containers()
     assert before["it", "ALL"] == before["it.Kept", "all"] == 0
     vars(module)["ALL"].append(1)

@@ -1,4 +1,4 @@
-"""What is said in forks, told in one process."""
+"""Messages of search rounds and trials, produced in one process to measure their coverage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.repair.repair_request import RepairResult
-from tests.repair.conftest import Write, command, environment
+from tests.repair.conftest import Write, make_command, make_environment
 from tests.repair.single_process import EDITS
 from tests.repair.test_import_round import PACKAGE
 
@@ -37,53 +37,55 @@ TESTS = """
     """
 
 
-def said(what: str, folder: Path, home: Path, **wishes: Any) -> list[dict[str, Any]]:
-    words, answer = command(folder, home, **wishes)
+def run_part(part: str, folder: Path, home: Path, **fields: Any) -> list[dict[str, Any]]:
+    command, answer = make_command(folder, home, **fields)
     script = str(Path(__file__).parent / "single_process.py")
-    done = subprocess.run(
-        [sys.executable, script, what, words[-2], str(answer)],
-        cwd=folder, env=environment(), capture_output=True, timeout=120,
+    process = subprocess.run(
+        [sys.executable, script, part, command[-2], str(answer)],
+        cwd=folder, env=make_environment(), capture_output=True, timeout=120,
     )  # fmt: skip
-    assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")
-    found: list[dict[str, Any]] = json.loads(answer.read_bytes())
-    return found
+    assert process.returncode == 0, (process.stdout + process.stderr).decode(errors="replace")
+    messages: list[dict[str, Any]] = json.loads(answer.read_bytes())
+    return messages
 
 
-def test_a_look_says_which_edits_are_worth_a_trial_and_a_trial_says_all(write: Write, tmp_path: Path) -> None:
-    found = said("trials", write({"code_.py": CODE, "test_it.py": TESTS}), tmp_path)
-    tests = [one for one in found if "test" in one]
-    assert [one["passed"] for one in tests] == [False, False, True, True]
-    assert [one["failure"]["error"] for one in tests] == ["AssertionError", "AssertionError", "", ""]
+def test_check_reports_promising_edits_and_trial_reports_every_test(write: Write, tmp_path: Path) -> None:
+    messages = run_part("trials", write({"code_.py": CODE, "test_it.py": TESTS}), tmp_path)
+    tests = [message for message in messages if "test" in message]
+    assert [message["passed"] for message in tests] == [False, False, True, True]
+    assert [message["failure"]["error"] for message in tests] == ["AssertionError", "AssertionError", "", ""]
     (path,) = tests[2]["lines"]
     assert tests[2]["lines"][path] == [5, 9]
-    middle = found.index({"alone": True})
-    look, trial = found[len(tests) : middle], found[middle + 1 :]
-    assert [one["begun"] for one in look if "begun" in one] == list(range(len(EDITS)))
-    assert [one["worth"] for one in look if "worth" in one] == [EDITS.index("number + 1")]
-    assert [(one["at"], one["passed"]) for one in trial if "at" in one] == [(at, True) for at in (0, 1, 2, 3)]
+    middle = messages.index({"alone": True})
+    check, trial = messages[len(tests) : middle], messages[middle + 1 :]
+    assert [message["begun"] for message in check if "begun" in message] == list(range(len(EDITS)))
+    assert [message["worth"] for message in check if "worth" in message] == [EDITS.index("number + 1")]
+    assert [(message["at"], message["passed"]) for message in trial if "at" in message] == [
+        (at, True) for at in (0, 1, 2, 3)
+    ]
     assert trial[-1] == {"through": True}
 
 
-def test_a_round_says_its_result(write: Write, tmp_path: Path) -> None:
-    found = said("round", write({"code_.py": CODE, "test_it.py": TESTS}), tmp_path, seconds_after_green=0.5)
-    best = RepairResult.model_validate(found[-1])
-    assert "return number + 1" in best.patches[0].after
-    assert (best.end_reason, best.passing, best.remaining) == ("green", 2, ())
+def test_round_reports_its_result(write: Write, tmp_path: Path) -> None:
+    messages = run_part("round", write({"code_.py": CODE, "test_it.py": TESTS}), tmp_path, seconds_after_green=0.5)
+    result = RepairResult.model_validate(messages[-1])
+    assert "return number + 1" in result.patches[0].after
+    assert (result.end_reason, result.passing, result.remaining) == ("green", 2, ())
 
 
-def test_a_round_gives_a_step_where_nothing_better_is_near(write: Write, tmp_path: Path) -> None:
+def test_round_reports_a_step_if_some_tests_cannot_be_fixed(write: Write, tmp_path: Path) -> None:
     more = f"{TESTS}\n    def test_never(): assert act(5) == 'never'\n"
-    found = said(
+    messages = run_part(
         "round", write({"code_.py": CODE, "test_it.py": more}), tmp_path, seconds_after_green=0.5, candidates=400
     )
-    best = RepairResult.model_validate(found[-1])
-    assert "return number + 1" in best.steps[0].after
-    assert best.remaining == ("test_it.py::test_never",)
-    assert best.end_reason == "partly green"
+    result = RepairResult.model_validate(messages[-1])
+    assert "return number + 1" in result.steps[0].after
+    assert result.remaining == ("test_it.py::test_never",)
+    assert result.end_reason == "partly green"
 
 
 @pytest.mark.parametrize(
-    ("code", "wishes", "ended"),
+    ("code", "fields", "end_reason"),
     [
         ("def act(number):\n    return number + 1\ndef fits(number):\n    return True\n", {}, "nothing fails"),
         (CODE, {"allow": ["nowhere.py"]}, "nothing to edit"),
@@ -91,11 +93,11 @@ def test_a_round_gives_a_step_where_nothing_better_is_near(write: Write, tmp_pat
         (CODE, {"pytest_arguments": ["-p", "no:agent_loop", "-k", "nothing"]}, "no tests"),
     ],
 )
-def test_a_round_says_why_it_has_nothing_to_try(
-    code: str, wishes: dict[str, Any], ended: str, write: Write, tmp_path: Path
+def test_round_reports_why_there_are_no_candidates(
+    code: str, fields: dict[str, Any], end_reason: str, write: Write, tmp_path: Path
 ) -> None:
-    found = said("round", write({"code_.py": code, "test_it.py": TESTS}), tmp_path, **wishes)
-    assert (found[-1]["end_reason"], found[-1]["tried"]) == (ended, 0)
+    messages = run_part("round", write({"code_.py": code, "test_it.py": TESTS}), tmp_path, **fields)
+    assert (messages[-1]["end_reason"], messages[-1]["tried"]) == (end_reason, 0)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +107,12 @@ def test_a_round_says_why_it_has_nothing_to_try(
         ("raise SystemError('no')", "tests/test_use.py cannot be imported: SystemError: no (shop/limits.py:4)"),
     ],
 )
-def test_a_round_says_what_cannot_be_imported(wrong: str, problem: str, write: Write, tmp_path: Path) -> None:
+def test_round_reports_modules_that_cannot_be_imported(wrong: str, problem: str, write: Write, tmp_path: Path) -> None:
     limits = PACKAGE["shop/limits.py"].replace("LIMIT = 5", wrong)
-    found = said("round", write({**PACKAGE, "shop/limits.py": limits}), tmp_path, seconds_after_green=0.0, candidates=2)
-    assert list(found[-2]["broken"]) == ["tests/test_use.py"]
-    best = RepairResult.model_validate(found[-1])
-    assert best.problem == problem
-    assert bool(best.patches) is not bool(problem)
+    messages = run_part(
+        "round", write({**PACKAGE, "shop/limits.py": limits}), tmp_path, seconds_after_green=0.0, candidates=2
+    )
+    assert list(messages[-2]["broken"]) == ["tests/test_use.py"]
+    result = RepairResult.model_validate(messages[-1])
+    assert result.problem == problem
+    assert bool(result.patches) is not bool(problem)

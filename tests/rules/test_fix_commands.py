@@ -14,8 +14,8 @@ from pytest_loop.rules.rule_files import load_rule_file
 Write = Callable[..., Path]
 
 
-def find_remedy(rule_file: Write, fields: str, name: str = "it.rules.yaml") -> Remedy | None:
-    path = rule_file(f"rules:\n  - {{id: a.one, description: One, {fields}}}\n", name)
+def find_remedy(write_rule_file: Write, fields: str, name: str = "it.rules.yaml") -> Remedy | None:
+    path = write_rule_file(f"rules:\n  - {{id: a.one, description: One, {fields}}}\n", name)
     root = path.parents[len(Path(name).parts) - 1]
     return load_rule_file(path, root).rules[0].rule.remedy
 
@@ -48,8 +48,8 @@ def find_remedy(rule_file: Write, fields: str, name: str = "it.rules.yaml") -> R
         ("time ruff check .", None),
     ],
 )
-def test_a_check_with_a_known_tool_has_a_fix_command(rule_file: Write, command: str, fix: str | None) -> None:
-    remedy = find_remedy(rule_file, f'check: {{command: "{command}"}}')
+def test_a_check_with_a_known_tool_has_a_fix_command(write_rule_file: Write, command: str, fix: str | None) -> None:
+    remedy = find_remedy(write_rule_file, f'check: {{command: "{command}"}}')
     assert (remedy.command if remedy else None) == fix
 
 
@@ -63,22 +63,24 @@ def test_a_check_with_a_known_tool_has_a_fix_command(rule_file: Write, command: 
         "Ruff has nothing to say",
     ],
 )
-def test_other_checks_with_a_known_tool_have_no_fix_command(rule_file: Write, check: str) -> None:
-    assert find_remedy(rule_file, f"check: {check}") is None
+def test_other_checks_with_a_known_tool_have_no_fix_command(write_rule_file: Write, check: str) -> None:
+    assert find_remedy(write_rule_file, f"check: {check}") is None
 
 
-def test_a_declared_fix_command_wins_and_runs_in_the_folder_of_the_rule_file(rule_file: Write) -> None:
-    remedy = find_remedy(rule_file, "check: {command: ruff check .}, fix: {command: make tidy}", "rules/it.rules.yaml")
+def test_a_declared_fix_command_wins_and_runs_in_the_folder_of_the_rule_file(write_rule_file: Write) -> None:
+    remedy = find_remedy(
+        write_rule_file, "check: {command: ruff check .}, fix: {command: make tidy}", "rules/it.rules.yaml"
+    )
     assert remedy == Remedy(command="make tidy", folder="rules")
 
 
-def test_advice_as_text_is_not_a_fix_command(rule_file: Write) -> None:
-    assert find_remedy(rule_file, "check: {command: make}, fix: Run make") is None
+def test_advice_as_text_is_not_a_fix_command(write_rule_file: Write) -> None:
+    assert find_remedy(write_rule_file, "check: {command: make}, fix: Run make") is None
 
 
-def test_a_fix_command_with_shell_operators_needs_shell_true(rule_file: Write) -> None:
+def test_a_fix_command_with_shell_operators_needs_shell_true(write_rule_file: Write) -> None:
     piped = "check: {command: make}, fix: {command: 'cat a | tee b'%s}"
-    remedy = find_remedy(rule_file, piped % ", shell: true")
+    remedy = find_remedy(write_rule_file, piped % ", shell: true")
     assert remedy == Remedy(command="cat a | tee b", shell=True, folder=".")
     with pytest.raises(RuleFileError, match="found the shell operator '\\|': add `shell: true`"):
-        find_remedy(rule_file, piped % "")
+        find_remedy(write_rule_file, piped % "")

@@ -32,8 +32,8 @@ ERROR_MARK = "import pytest\nMARK = pytest.mark.filterwarnings('error')\n"
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, rule_file: WriteRules) -> pytest.Pytester:
-    rule_file(RULES)
+def project(pytester: pytest.Pytester, write_rule_file: WriteRules) -> pytest.Pytester:
+    write_rule_file(RULES)
     pytester.makepyfile(test_it="def test_it():\n    pass\n", judges="def judge(path, root):\n    return True\n")
     (pytester.path / "doc.md").write_text("# Title\n")
     return pytester
@@ -45,8 +45,10 @@ def test_a_rule_is_reported_in_three_stages_like_a_test(project: pytest.Pytester
     assert stages == ["setup", "call", "teardown"]
 
 
-def test_rules_are_judged_beside_a_rule_file_with_an_error(project: pytest.Pytester, rule_file: WriteRules) -> None:
-    rule_file("rules: 3\n", "bad.rules.yaml")
+def test_rules_are_judged_beside_a_rule_file_with_an_error(
+    project: pytest.Pytester, write_rule_file: WriteRules
+) -> None:
+    write_rule_file("rules: 3\n", "bad.rules.yaml")
     result = project.runpytest()
     assert result.parseoutcomes() == {"passed": 5, "failed": 1, "warned": 1, "errors": 1, "skipped": 2}
 
@@ -64,11 +66,11 @@ def test_rules_are_not_judged_if_a_plugin_replaces_the_test_loop(project: pytest
 
 
 @pytest.fixture
-def run_with_warning(pytester: pytest.Pytester, rule_file: WriteRules) -> Callable[..., pytest.RunResult]:
+def run_with_warning(pytester: pytest.Pytester, write_rule_file: WriteRules) -> Callable[..., pytest.RunResult]:
     """Return a function that runs a session with a rule whose pattern causes a warning of `re`."""
 
     def run(*arguments: str) -> pytest.RunResult:
-        rule_file(WARNING_RULES)
+        write_rule_file(WARNING_RULES)
         (pytester.path / "doc.md").write_text("Title\n")
         patterns._compile.cache_clear()
         re.purge()

@@ -1,4 +1,4 @@
-"""The lines that look wrong, for agents that cannot look themselves."""
+"""The search for suspicious lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_loop.run.repair_task import find_suspicious_lines
 TESTS = "from shop import first, last\ndef test_first(): assert first('abc') == 'a'\ndef test_last(): assert last('abc') == 'c'\n"
 
 
-def case(*failing: str) -> RepairTask:
+def make_task(*failing: str) -> RepairTask:
     return RepairTask(("-p", "no:cacheprovider"), failing, (), "", (), lambda _: False)
 
 
@@ -24,20 +24,20 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_line_of_the_failing_test_is_suspicious(project: Path) -> None:
-    found = find_suspicious_lines(case("test_shop.py::test_last"), project, Watch())
-    assert found == ("shop.py:6 (1.00) return text[0]",)
+def test_line_of_a_failing_test_is_suspicious(project: Path) -> None:
+    lines = find_suspicious_lines(make_task("test_shop.py::test_last"), project, Watch())
+    assert lines == ("shop.py:6 (1.00) return text[0]",)
 
 
-def test_without_a_failing_test_nothing_is(project: Path) -> None:
-    assert find_suspicious_lines(case(), project, Watch()) == ()
+def test_nothing_is_suspicious_without_a_failing_test(project: Path) -> None:
+    assert find_suspicious_lines(make_task(), project, Watch()) == ()
 
 
-def test_a_search_that_fails_costs_nothing_but_time(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_search_finds_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_loop.agents.builtin_agent.ENGINE", "this")
-    assert find_suspicious_lines(case("test_shop.py::test_last"), project, Watch()) == ()
+    assert find_suspicious_lines(make_task("test_shop.py::test_last"), project, Watch()) == ()
 
 
-def test_a_stop_is_a_stop(project: Path) -> None:
+def test_stop_request_ends_the_search(project: Path) -> None:
     with pytest.raises(StopRequestedError):
-        find_suspicious_lines(case("test_shop.py::test_last"), project, Watch(should_continue=lambda: False))
+        find_suspicious_lines(make_task("test_shop.py::test_last"), project, Watch(should_continue=lambda: False))

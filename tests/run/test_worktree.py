@@ -1,4 +1,4 @@
-"""Runs that may edit the same files are kept apart, and a work tree becomes a branch."""
+"""Runs that may edit the same files are refused, and the change in a work tree becomes a branch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import RunStarted
-from pytest_loop.core.model.evaluation import Sealed
+from pytest_loop.core.model.evaluation import Seal
 from pytest_loop.core.model.run_state import RunState, Stop, Task
 from pytest_loop.core.model.vocabulary import Status, Target
 from pytest_loop.errors import StateError
@@ -23,7 +23,7 @@ from pytest_loop.workspace.git_worktree import Worktree
 
 def make_state(alias: str, allow: tuple[str, ...] = (), **fields: Any) -> RunState:
     state = RunState(run_id=f"{alias}-1", task_alias=alias, task=Task(prompt="Fix it"))
-    seal = Sealed(patterns=(), allow=allow)
+    seal = Seal(patterns=(), allow=allow)
     return state.replace(**{"target": Target.WORKSPACE, "seal": seal, **fields})
 
 
@@ -47,16 +47,16 @@ def test_active_runs_never_edit_the_same_files(
     tmp_path: Path, first: tuple[str, ...], second: tuple[str, ...], is_refused: bool
 ) -> None:
     store = Store(tmp_path)
-    one = start_run(store, make_state("one", first))
+    first_files = start_run(store, make_state("one", first))
     state = make_state("two", second)
-    two = start_run(store, state)
+    second_files = start_run(store, state)
     if is_refused:
         with pytest.raises(StateError, match="the run 'one' may edit the same files"):
-            refuse_overlap(store, two, state)
+            refuse_overlap(store, second_files, state)
     else:
-        refuse_overlap(store, two, state)
-    assert two.is_busy is not is_refused
-    for files in (one, two):
+        refuse_overlap(store, second_files, state)
+    assert second_files.is_busy is not is_refused
+    for files in (first_files, second_files):
         files.release()
 
 

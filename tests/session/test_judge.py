@@ -25,8 +25,8 @@ RULES = """
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, rule_file: WriteRules) -> pytest.Pytester:
-    rule_file(RULES)
+def project(pytester: pytest.Pytester, write_rule_file: WriteRules) -> pytest.Pytester:
+    write_rule_file(RULES)
     (pytester.path / "doc.md").write_text("# Title\n")
     return pytester
 

@@ -283,7 +283,7 @@ def test_the_problem_of_an_answer_is_in_the_next_prompt_only(tmp_path: Path) -> 
 
 def test_a_judge_stops_when_its_service_is_closed(serve: Serve, tmp_path: Path) -> None:
     judge = Judge(ScriptedAgent(YES), tmp_path, "nonce")
-    service = JudgeService(judge.answer, judge.dismiss)
+    service = JudgeService(judge.answer, judge.cancel)
     service.close()
     with pytest.raises(StopRequestedError):
         judge.answer("Is it good?", None)

@@ -30,8 +30,8 @@ TESTS = """
 
 
 @pytest.fixture
-def items(pytester: pytest.Pytester, rule_file: Callable[..., Path]) -> Sequence[pytest.Item]:
-    rule_file(RULES)
+def items(pytester: pytest.Pytester, write_rule_file: Callable[..., Path]) -> Sequence[pytest.Item]:
+    write_rule_file(RULES)
     pytester.makepyfile(test_first=TESTS, test_last="def test_three(): pass")
     (pytester.path / "artifact.md").write_text("x")
     items, _ = pytester.inline_genitems()
@@ -92,12 +92,12 @@ def test_a_session_outside_a_run_keeps_the_places_of_tests(items: Sequence[pytes
 
 
 def test_rules_that_were_slow_run_side_by_side_in_the_next_session(
-    pytester: pytest.Pytester, rule_file: Callable[..., Path]
+    pytester: pytest.Pytester, write_rule_file: Callable[..., Path]
 ) -> None:
     """Each slow rule waits for the other, which would be in the same batch of a worker without small batches."""
     rows = [f'{{id: a.slow.{n}, description: slow, check: {{command: "python slow.py {n}"}}}}' for n in range(2)]
     rows += [f"{{id: a.cheap.{n:02}, description: cheap, check: {{contains: x}}}}" for n in range(40)]
-    rule_file("criteria: mixed\nartifact: artifact.md\nrules:\n" + "\n".join(f"  - {row}" for row in rows))
+    write_rule_file("criteria: mixed\nartifact: artifact.md\nrules:\n" + "\n".join(f"  - {row}" for row in rows))
     (pytester.path / "artifact.md").write_text("x")
     script = pytester.path / "slow.py"
     script.write_text(f"import time\ntime.sleep({SLOW_SECONDS + 0.1})\n")
@@ -113,7 +113,9 @@ def test_rules_that_were_slow_run_side_by_side_in_the_next_session(
 
 
 @pytest.mark.measured
-def test_maxschedchunk_of_the_command_line_wins(pytester: pytest.Pytester, rule_file: Callable[..., Path]) -> None:
-    rule_file(RULES)
+def test_maxschedchunk_of_the_command_line_wins(
+    pytester: pytest.Pytester, write_rule_file: Callable[..., Path]
+) -> None:
+    write_rule_file(RULES)
     (pytester.path / "artifact.md").write_text("x")
     pytester.runpytest_subprocess("-n2", "--maxschedchunk=7").assert_outcomes(passed=6)

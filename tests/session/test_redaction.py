@@ -8,7 +8,7 @@ import pytest
 
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, SessionPlan
 from pytest_loop.core.model.session_order import SessionOrder
-from pytest_loop.core.text.redaction import Redactor
+from pytest_loop.core.text.redactor import Redactor
 from pytest_loop.session.redaction import RedactedSession
 from pytest_loop.session.result import SessionResult
 from pytest_loop.session.runner import SessionError, SessionStoppedError

@@ -59,9 +59,11 @@ Run = Callable[..., SessionResult]
 def run(tmp_path: Path) -> Run:
     """Return a function that runs a script as a session."""
 
-    def run(script: str, *, timeout: float = 60.0, is_wanted: Callable[[], bool] = lambda: True) -> SessionResult:
+    def run(script: str, *, timeout: float = 60.0, should_continue: Callable[[], bool] = lambda: True) -> SessionResult:
         launcher = ScriptLauncher(script)
-        session = SubprocessSession((), tmp_path, timeout, os.environ, lambda _data: None, is_wanted, launcher=launcher)
+        session = SubprocessSession(
+            (), tmp_path, timeout, os.environ, lambda _data: None, should_continue, launcher=launcher
+        )
         return session.evaluate(SessionOrder())
 
     return run
@@ -113,7 +115,7 @@ def test_a_session_ends_at_its_deadline(run: Run) -> None:
 
 def test_a_session_that_is_not_wanted_any_more_is_stopped(run: Run) -> None:
     with pytest.raises(SessionStoppedError, match="stopped on request"):
-        run("time.sleep(60)", is_wanted=lambda: False)
+        run("time.sleep(60)", should_continue=lambda: False)
 
 
 def test_a_cold_session_replaces_a_launcher_that_died(tmp_path: Path) -> None:

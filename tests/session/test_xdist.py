@@ -16,11 +16,11 @@ WriteRules = Callable[..., Path]
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, rule_file: WriteRules) -> pytest.Pytester:
+def project(pytester: pytest.Pytester, write_rule_file: WriteRules) -> pytest.Pytester:
     """120 rules, of which the 60th fails."""
     texts = ["Title" if number != 60 else "nothing of it" for number in range(120)]
     rules = [f"- {{id: a.{at:03}, description: one, check: {{contains: {text}}}}}" for at, text in enumerate(texts)]
-    rule_file("artifact: doc.md\nrules:\n" + "\n".join(f"  {rule}" for rule in rules))
+    write_rule_file("artifact: doc.md\nrules:\n" + "\n".join(f"  {rule}" for rule in rules))
     (pytester.path / "doc.md").write_text("# Title\n")
     return pytester
 
@@ -59,10 +59,10 @@ def test_the_controller_imports_nothing_heavy_without_rules(pytester: pytest.Pyt
     result.stdout.fnmatch_lines(["*imported []*"])
 
 
-def test_the_rule_that_crashes_a_worker_is_named(pytester: pytest.Pytester, rule_file: WriteRules) -> None:
+def test_the_rule_that_crashes_a_worker_is_named(pytester: pytest.Pytester, write_rule_file: WriteRules) -> None:
     rules = [f"  - {{id: a.{at:03}, description: one, check: {{contains: Title}}}}" for at in range(30)]
     rules.insert(20, "  - {id: a.ends, description: ends, check: {python: 'judges:judge'}}")
-    rule_file("artifact: doc.md\nrules:\n" + "\n".join(rules))
+    write_rule_file("artifact: doc.md\nrules:\n" + "\n".join(rules))
     (pytester.path / "doc.md").write_text("# Title\n")
     (pytester.path / "judges.py").write_text("import os\n\ndef judge(path, root):\n    os._exit(3)\n")
     result = pytester.runpytest_subprocess(

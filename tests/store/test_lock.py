@@ -46,7 +46,7 @@ def test_second_owner_is_refused_with_the_pid_of_the_first(path: Path) -> None:
     lock = Lock(path)
     lock.acquire()
     with pytest.raises(BusyError, match=f"^process {os.getpid()} works there$"):
-        Lock(path).acquire(patience=0.1)
+        Lock(path).acquire(timeout=0.1)
     lock.release()
     Lock(path).acquire()
 
@@ -92,7 +92,7 @@ def test_folder_in_place_of_a_lock_is_an_error(path: Path) -> None:
 def test_folder_is_locked_without_a_file(tmp_path: Path) -> None:
     with lock_folder(tmp_path):
         with pytest.raises(BusyError, match=r"another process has locked .* for more than 0.1 s: try again"):  # noqa: SIM117
-            with lock_folder(tmp_path, patience=0.1):
+            with lock_folder(tmp_path, timeout=0.1):
                 pass
         assert list(tmp_path.iterdir()) == []
     with lock_folder(tmp_path), pytest.raises(StateError, match=r"cannot lock .*: No such file"):  # noqa: SIM117

@@ -118,22 +118,22 @@ def test_fifth_run_is_refused_with_the_names_of_the_four_and_force_allows_one_mo
     active = [store.get_run(name) for name in names[:4]]
     for files in active:
         begin(files.alias)
-        store.admit(files, is_new=False)
+        store.acquire_run(files, is_new=False)
     with pytest.raises(StateError) as caught:
-        store.admit(store.get_run(names[4]), is_new=True)
+        store.acquire_run(store.get_run(names[4]), is_new=True)
     assert str(caught.value) == (
         "4 runs are active already:\n  run-1\n  run-2\n  run-3\n  run-4\n"
         "stop one with --loop-stop --loop-alias NAME, or use --loop-force for one more"
     )
     fifth = store.get_run(names[4])
-    store.admit(fifth, is_new=True, force=True)
+    store.acquire_run(fifth, is_new=True, force=True)
     fifth.release()
     begin(names[4])
-    store.admit(fifth, is_new=False, force=True)
+    store.acquire_run(fifth, is_new=False, force=True)
     with pytest.raises(
         StateError, match=r"5 runs are active already:(.|\n)*stop one with --loop-stop --loop-alias NAME$"
     ):
-        store.admit(store.get_run(names[5]), is_new=True, force=True)
+        store.acquire_run(store.get_run(names[5]), is_new=True, force=True)
     for files in (*active, fifth):
         files.release()
     assert store.list_busy_runs() == []
@@ -142,7 +142,7 @@ def test_fifth_run_is_refused_with_the_names_of_the_four_and_force_allows_one_mo
 def test_alias_that_another_run_got_meanwhile_is_refused(store: Store, begin: Begin) -> None:
     begin("guide")
     with pytest.raises(StateError, match="another run was given the name 'guide' just now: use --loop-alias"):
-        store.admit(store.get_run("guide"), is_new=True)
+        store.acquire_run(store.get_run("guide"), is_new=True)
     assert store.list_busy_runs() == []
 
 
@@ -208,7 +208,7 @@ def test_file_in_place_of_the_folder_is_an_error(store: Store) -> None:
     store.root.write_text("")
     assert store.list_runs() == []
     with pytest.raises(StateError, match=r"cannot make .*/\.loop: File exists; move the file that is in the way"):
-        store.admit(store.get_run("guide"), is_new=True)
+        store.acquire_run(store.get_run("guide"), is_new=True)
 
 
 def test_time_is_written_in_utc_with_milliseconds() -> None:

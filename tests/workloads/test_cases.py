@@ -72,9 +72,9 @@ def test_expected_files_are_paired_by_stem_or_in_order(
 
 
 def test_a_case_without_an_expected_file_is_an_error(open_workload: OpenWorkload) -> None:
-    wanted = "expected an expected file for each of 3 cases, by its stem or as many in order"
+    expected = "expected an expected file for each of 3 cases, by its stem or as many in order"
     message = find_problem(open_workload, {"cases/c.txt": "x"})
-    assert message == f"{wanted}, found 2, and none for cases/c.txt"
+    assert message == f"{expected}, found 2, and none for cases/c.txt"
 
 
 def test_a_stem_of_several_cases_pairs_none_of_them(open_workload: OpenWorkload) -> None:

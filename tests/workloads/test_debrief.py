@@ -161,8 +161,8 @@ def test_untried_options_are_recommended_while_cases_fail() -> None:
         "- Not tried yet: Other.",
         "- Not tried yet: Third.",
     ]
-    done = [*events[:-1], make_measurement_event("..", 2)]
-    assert get_section(render_debrief(done), "Recommendations") == [
+    finished = [*events[:-1], make_measurement_event("..", 2)]
+    assert get_section(render_debrief(finished), "Recommendations") == [
         "- Add cases that are harder than these before the next change."
     ]
 

@@ -7,7 +7,7 @@ import pytest
 from pytest_loop.core.workload.measurement import Remark
 from pytest_loop.errors import CheckError
 from pytest_loop.workloads.evaluator_answers import (
-    MOST_LINES,
+    MAX_LINES,
     EvaluatorAnswer,
     combine_answers,
     compare_output,
@@ -97,5 +97,5 @@ def test_a_difference_is_rendered_as_a_diff() -> None:
 
 def test_a_long_difference_is_cut() -> None:
     lines = compare_output(b"a\n" * 100, b"b\n" * 100, "a.txt").splitlines()
-    assert len(lines) == MOST_LINES + 1
+    assert len(lines) == MAX_LINES + 1
     assert lines[-1] == "..."

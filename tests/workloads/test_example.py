@@ -1,4 +1,4 @@
-"""The example is what its README says, and its composer keeps the contract of a composer."""
+"""The example workload: its results, and the answers of its composer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "workload"
 
 @pytest.fixture
 def example(pytester: pytest.Pytester) -> Path:
-    """A copy, for it is edited."""
+    """A copy of the example that can be edited."""
     ignored = shutil.ignore_patterns("__pycache__", "out")
     return Path(shutil.copytree(EXAMPLE, pytester.path / "workload", ignore=ignored))
 
@@ -33,7 +33,7 @@ def test_twelve_of_twenty_cases_pass(pytester: pytest.Pytester, workers: tuple[s
     )
 
 
-def analyses() -> list[Any]:
+def load_analyses() -> list[Any]:
     spec = importlib.util.spec_from_file_location("scripted_composer", EXAMPLE / "scripted_composer.py")
     assert spec is not None
     assert spec.loader is not None
@@ -42,10 +42,10 @@ def analyses() -> list[Any]:
     return list(module.ANALYSES)
 
 
-def test_its_composer_keeps_the_contract_from_one_edit_to_the_next(example: Path) -> None:
+def test_every_answer_of_the_composer_is_valid_after_the_edits_before(example: Path) -> None:
     workload = load_workload(example / "loop.manifest.yaml", example)
     text = (example / "prompt.md").read_text()
-    for data in analyses():
+    for data in load_analyses():
         context = AnalysisContext(files={"prompt.md": text}, cases=frozenset(case.id for case in workload.cases))
         analysis = review_answer(data, context).analysis
         assert analysis is not None

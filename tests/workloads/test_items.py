@@ -12,12 +12,12 @@ import pytest
 
 Make = Callable[..., Path]
 PYTHON = sys.executable
-# Appends a line to a file: how often something was run.
+# Appends a line to a file for each call.
 NOTE = f"{PYTHON} note.py"
 NOTES = {
     "note.py": 'import sys\nwith open(sys.argv[1] + ".log", "a") as log:\n    log.write(" ".join(sys.argv[2:]) + "\\n")\n'
 }
-# Fails until it has been called so many times.
+# Fails until it was called a number of times.
 FLAKY = """\
 import pathlib, runpy, sys
 count = pathlib.Path("count")
@@ -33,7 +33,7 @@ def folder(pytester: pytest.Pytester) -> Path:
     return pytester.path
 
 
-def outcomes(result: pytest.RunResult) -> dict[str, int]:
+def count_outcomes(result: pytest.RunResult) -> dict[str, int]:
     return {name: count for name, count in result.parseoutcomes().items() if name != "warnings"}
 
 
@@ -42,20 +42,21 @@ def test_each_case_is_an_item_and_a_failure_shows_the_difference(
 ) -> None:
     make()
     result = pytester.runpytest(*workers)
-    assert (result.ret, outcomes(result)) == (1, {"passed": 1, "failed": 1})
+    assert (result.ret, count_outcomes(result)) == (1, {"passed": 1, "failed": 1})
     result.stdout.fnmatch_lines(["differs from expected/b.txt", "-TWO", "+two"])
     result.stdout.fnmatch_lines(["FAILED loop.manifest.json::cases/b.txt - differs from expected/b.txt*"])
     assert (pytester.path / "out/cases/a.txt").read_text() == "ONE\n"
 
 
 @pytest.mark.parametrize(
-    "asked", [("-k", "a.txt"), ("loop.manifest.json::cases/a.txt",), ("--deselect", "loop.manifest.json::cases/b.txt")]
+    "selection",
+    [("-k", "a.txt"), ("loop.manifest.json::cases/a.txt",), ("--deselect", "loop.manifest.json::cases/b.txt")],
 )
-def test_cases_are_selected_like_tests(make: Make, pytester: pytest.Pytester, asked: tuple[str, ...]) -> None:
+def test_cases_are_selected_like_tests(make: Make, pytester: pytest.Pytester, selection: tuple[str, ...]) -> None:
     make()
-    result = pytester.runpytest(*asked)
+    result = pytester.runpytest(*selection)
     assert result.ret == 0
-    result.assert_outcomes(passed=1, deselected=0 if "::" in asked[0] else 1)
+    result.assert_outcomes(passed=1, deselected=0 if "::" in selection[0] else 1)
     assert not (pytester.path / "out/cases/b.txt").exists()
 
 
@@ -64,7 +65,7 @@ def test_the_last_failed_case_is_run_again(make: Make, pytester: pytest.Pytester
     pytester.runpytest()
     (pytester.path / "prompt.md").write_text("Use capitals.\n")
     result = pytester.runpytest("--lf")
-    assert (result.ret, outcomes(result)) == (0, {"passed": 1})
+    assert (result.ret, count_outcomes(result)) == (0, {"passed": 1})
 
 
 def test_a_command_that_breaks_is_an_error_not_a_failure(
@@ -72,7 +73,7 @@ def test_a_command_that_breaks_is_an_error_not_a_failure(
 ) -> None:
     make({"run.py": "import sys; sys.exit('no key for the model')"})
     result = pytester.runpytest(*workers)
-    assert (result.ret, outcomes(result)) == (1, {"errors": 2})
+    assert (result.ret, count_outcomes(result)) == (1, {"errors": 2})
     result.stdout.fnmatch_lines(["expected exit code 0 of `*run.py {case} {output}`, found exit code 1"])
     result.stdout.fnmatch_lines(["no key for the model"])
 
@@ -80,7 +81,7 @@ def test_a_command_that_breaks_is_an_error_not_a_failure(
 def test_a_missing_output_file_is_an_error_even_if_an_old_one_exists(make: Make, pytester: pytest.Pytester) -> None:
     make({"run.py": "", "out/cases/a.txt": "ONE\n"})
     result = pytester.runpytest("-k", "a.txt")
-    assert outcomes(result) == {"errors": 1, "deselected": 1}
+    assert count_outcomes(result) == {"errors": 1, "deselected": 1}
     result.stdout.fnmatch_lines(["expected the output out/cases/a.txt of `*`, found none"])
 
 
@@ -89,7 +90,7 @@ def test_an_infrastructure_error_is_tried_three_times(
     make: Make, pytester: pytest.Pytester, needed: int, expected: dict[str, int]
 ) -> None:
     make({"flaky.py": FLAKY}, runCommand=f"{PYTHON} flaky.py {{case}} {{output}} {needed}", casePaths=["cases/a.txt"])
-    assert outcomes(pytester.runpytest()) == expected
+    assert count_outcomes(pytester.runpytest()) == expected
     assert (pytester.path / "count").read_text() == "3"
 
 
@@ -97,13 +98,13 @@ def test_a_missing_program_is_tried_once(make: Make, pytester: pytest.Pytester) 
     make(runCommand="no-such-program {case}")
     result = pytester.runpytest("-k", "a.txt")
     result.stdout.fnmatch_lines(["cannot run 'no-such-program': no such command is installed here"])
-    assert outcomes(result) == {"errors": 1, "deselected": 1}
+    assert count_outcomes(result) == {"errors": 1, "deselected": 1}
 
 
 def test_a_command_that_exceeds_its_timeout_is_an_error(make: Make, pytester: pytest.Pytester) -> None:
     make({"run.py": "import time; time.sleep(60)"})
     result = pytester.runpytest("-o", "loop_case_timeout=0.2", "-k", "a.txt")
-    assert outcomes(result) == {"errors": 1, "deselected": 1}
+    assert count_outcomes(result) == {"errors": 1, "deselected": 1}
     result.stdout.fnmatch_lines(["expected `*` to end within 0.2 s, found it still running"])
 
 
@@ -121,32 +122,32 @@ def test_a_build_that_fails_is_an_error_of_every_case(
 ) -> None:
     make(buildCommand="false")
     result = pytester.runpytest(*workers)
-    assert outcomes(result) == {"errors": 2}
+    assert count_outcomes(result) == {"errors": 2}
     result.stdout.fnmatch_lines(["expected exit code 0 of `false`, found exit code 1"])
 
 
-def counted(make: Make, pytester: pytest.Pytester, **fields: object) -> Callable[..., list[str]]:
+def make_session_runner(make: Make, pytester: pytest.Pytester, **fields: object) -> Callable[..., list[str]]:
     """Run sessions, and return the cases that ran in each."""
     log = pytester.path / "run.log"
     make({**NOTES, "run.py": NOTES["note.py"] + "open(sys.argv[3], 'w').write(open(sys.argv[2]).read())\n"},
          runCommand=f"{PYTHON} run.py run {{case}} {{output}}", **fields)  # fmt: skip
 
-    def session(*arguments: str) -> list[str]:
+    def run_session(*arguments: str) -> list[str]:
         log.unlink(missing_ok=True)
         pytester.runpytest(*arguments)
         rows = log.read_text().splitlines() if log.exists() else []
         return sorted(row.split()[0].removeprefix("cases/") for row in rows)
 
-    return session
+    return run_session
 
 
 def test_workers_share_cached_results(make: Make, pytester: pytest.Pytester) -> None:
-    session = counted(make, pytester)
+    session = make_session_runner(make, pytester)
     assert [session("-n2"), session(), session("-n2")] == [["a.txt", "b.txt"], [], []]
 
 
 def test_a_cached_result_is_used_until_an_input_changes(make: Make, pytester: pytest.Pytester) -> None:
-    session = counted(make, pytester)
+    session = make_session_runner(make, pytester)
     assert [session(), session()] == [["a.txt", "b.txt"], []]
     for path, again in (
         ("prompt.md", ["a.txt", "b.txt"]),
@@ -165,25 +166,25 @@ def test_a_cached_failure_is_still_a_failure_and_is_marked(make: Make, pytester:
     make()
     pytester.runpytest()
     result = pytester.runpytest()
-    assert (result.ret, outcomes(result)) == (1, {"passed": 1, "failed": 1})
+    assert (result.ret, count_outcomes(result)) == (1, {"passed": 1, "failed": 1})
     result.stdout.fnmatch_lines(["kept from before: *--cache-clear*"])
 
 
 def test_infrastructure_errors_are_not_cached(make: Make, pytester: pytest.Pytester) -> None:
     make({"flaky.py": FLAKY}, runCommand=f"{PYTHON} flaky.py {{case}} {{output}} 4", casePaths=["cases/a.txt"])
-    assert outcomes(pytester.runpytest()) == {"errors": 1}
-    assert outcomes(pytester.runpytest()) == {"passed": 1}
+    assert count_outcomes(pytester.runpytest()) == {"errors": 1}
+    assert count_outcomes(pytester.runpytest()) == {"passed": 1}
 
 
 def test_the_strategy_force_caches_nothing_and_is_passed_to_the_command(make: Make, pytester: pytest.Pytester) -> None:
-    session = counted(make, pytester, cacheStrategy="force")
+    session = make_session_runner(make, pytester, cacheStrategy="force")
     assert session() == session() == ["a.txt", "b.txt"]
     rows = (pytester.path / "run.log").read_text().splitlines()
     assert [row.split()[-1] for row in rows] == ["--force", "--force"]
 
 
 def test_every_case_is_run_without_a_cache(make: Make, pytester: pytest.Pytester) -> None:
-    session = counted(make, pytester)
+    session = make_session_runner(make, pytester)
     assert session("-p", "no:cacheprovider") == session("-p", "no:cacheprovider") == ["a.txt", "b.txt"]
 
 
@@ -191,7 +192,7 @@ def test_tests_run_beside_an_invalid_manifest(make: Make, pytester: pytest.Pytes
     make(maxIterations=0, extra=1)
     pytester.makepyfile("def test_it(): pass")
     result = pytester.runpytest(*workers)
-    assert outcomes(result) == {"passed": 1, "errors": 1}
+    assert count_outcomes(result) == {"passed": 1, "errors": 1}
     result.stdout.fnmatch_lines(["loop.manifest.json:*: expected a number >= 1 for `maxIterations`, found 0"])
     result.stdout.fnmatch_lines(["loop.manifest.json:*: expected one of *, found the unknown key `extra`"])
 
@@ -199,7 +200,7 @@ def test_tests_run_beside_an_invalid_manifest(make: Make, pytester: pytest.Pytes
 def test_cases_reviewed_by_an_agent_are_skipped_without_one(make: Make, pytester: pytest.Pytester) -> None:
     make({"review.md": "Is it fine?"}, expectedPaths=None, agents={"reviewer": {"promptFile": "review.md"}})
     result = pytester.runpytest("-rs")
-    assert outcomes(result) == {"skipped": 2}
+    assert count_outcomes(result) == {"skipped": 2}
     result.stdout.fnmatch_lines(["*nobody here can review it: name an agent with --loop-judge"])
 
 
@@ -211,7 +212,7 @@ def test_a_case_is_reviewed_by_the_named_agent(make: Make, pytester: pytest.Pyte
         agents={"reviewer": {"promptFile": "review.md"}},
     )
     result = pytester.runpytest("--loop-judge", "python:judges:judge", *workers)
-    assert outcomes(result) == {"passed": 1, "failed": 1}
+    assert count_outcomes(result) == {"passed": 1, "failed": 1}
     result.stdout.fnmatch_lines(["FAILED loop.manifest.json::cases/b.txt - it is not a"])
 
 
@@ -220,9 +221,9 @@ def test_the_result_of_a_case_is_in_its_report(make: Make, pytester: pytest.Pyte
          evaluateCommand=f"{PYTHON} judge.py {{output}}")  # fmt: skip
     result = pytester.runpytest("--junitxml=it.xml", "-k", "a.txt", *workers)
     result.stdout.fnmatch_lines(["a:1: Minor: short", "score 0.5"])
-    (found,) = ElementTree.parse(pytester.path / "it.xml").iterfind(".//property")
-    data = json.loads(found.attrib["value"])
-    assert (found.attrib["name"], data["id"], data["outcome"], data["score"]) == (
+    (case_property,) = ElementTree.parse(pytester.path / "it.xml").iterfind(".//property")
+    data = json.loads(case_property.attrib["value"])
+    assert (case_property.attrib["name"], data["id"], data["outcome"], data["score"]) == (
         "loop.case",
         "cases/a.txt",
         "failed",
@@ -236,14 +237,14 @@ def test_cases_are_collected_beside_rules_and_tests(
     make({"it.rules.yaml": "artifact: prompt.md\nrules: [{id: a.x.y, description: d, check: {contains: Copy}}]\n"})
     pytester.makepyfile("def test_it(): pass")
     result = pytester.runpytest(*workers)
-    assert (result.ret, outcomes(result)) == (1, {"passed": 3, "failed": 1})
+    assert (result.ret, count_outcomes(result)) == (1, {"passed": 3, "failed": 1})
 
 
 def test_a_run_ignores_cached_results(make: Make, pytester: pytest.Pytester) -> None:
     agent = "from pathlib import Path\ndef work(request):\n    Path('style.py').write_text('written = str.upper\\n')\n    return 'done'\n"
     code = "import pathlib, style, sys\npathlib.Path(sys.argv[2]).write_text(style.written(open(sys.argv[1]).read()))\n"
     make({"run.py": code, "style.py": "written = str\n", "agent.py": agent, "pytest.ini": "[pytest]\n"})
-    assert outcomes(pytester.runpytest()) == {"passed": 1, "failed": 1}
+    assert count_outcomes(pytester.runpytest()) == {"passed": 1, "failed": 1}
     words = (
         "loop.manifest.json",
         "--loop-task",

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pytest_loop.core.workload.measurement import Measurement
 from pytest_loop.workloads.experiment_history import ExperimentHistory, read_experiment
 from pytest_loop.workloads.iteration_report import render_sections
-from tests.core.laboratory import ExperimentStory
+from tests.core.scripted_experiment import ScriptedExperiment
 from tests.workloads.test_debrief import make_analysis_event, make_edit_event, make_event, make_measurement_event
 
 SEVEN = [
@@ -65,7 +65,7 @@ def test_a_case_with_several_remarks_counts_once() -> None:
 
 
 def test_hidden_cases_are_counted_apart() -> None:
-    started = ExperimentStory(hidden="c").events[0]
+    started = ScriptedExperiment(hidden="c").events[0]
     history = read_experiment([started, make_measurement_event("F.F"), make_measurement_event("..F", 2)])
     assert (history.held_out, history.measurements[-1].has_converged) == ((0, 1), True)
     assert isinstance(history.final, Measurement)

@@ -11,7 +11,7 @@ import pytest
 from pytest_loop.errors import ManifestError
 from pytest_loop.plugin import MANIFESTS
 from pytest_loop.workloads import manifest as module
-from pytest_loop.workloads.manifest import NAMES, Manifest, build_json_schema, load_manifest
+from pytest_loop.workloads.manifest import MANIFEST_NAMES, Manifest, build_json_schema, load_manifest
 
 LEAST: dict[str, Any] = {
     "workloadId": "invoices",
@@ -68,7 +68,9 @@ def list_problems(folder: Path, data: dict[str, Any] | str, name: str = "loop.ma
 
 
 @pytest.mark.parametrize(
-    ("name", "text"), list(zip(NAMES, [json.dumps(LEAST), YAML, YAML, TOML], strict=True)), ids=lambda text: text[:20]
+    ("name", "text"),
+    list(zip(MANIFEST_NAMES, [json.dumps(LEAST), YAML, YAML, TOML], strict=True)),
+    ids=lambda text: text[:20],
 )
 def test_every_format_loads_the_same_manifest(tmp_path: Path, name: str, text: str) -> None:
     assert read_manifest(tmp_path, text, name) == Manifest.model_validate(LEAST)
@@ -227,4 +229,4 @@ def test_the_manifest_in_the_documentation_loads_and_every_field_is_explained(tm
 
 
 def test_the_plugin_knows_every_name_of_a_manifest() -> None:
-    assert set(MANIFESTS) == set(NAMES)
+    assert set(MANIFESTS) == set(MANIFEST_NAMES)

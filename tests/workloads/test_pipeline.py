@@ -126,15 +126,15 @@ def test_a_reviewer_may_reject_without_a_reason(open_workload: OpenWorkload) -> 
     workload = open_workload(
         {"review.md": 'Is {case} like {"a": 1}?'}, expectedPaths=None, agents={"reviewer": {"promptFile": "review.md"}}
     )
-    asked: list[tuple[str, Path]] = []
+    questions: list[tuple[str, Path]] = []
 
     def ask(question: str, artifact: Path) -> Answer:
-        asked.append((question, artifact))
+        questions.append((question, artifact))
         return Answer(False)
 
     result = Pipeline(workload, ask=ask).run_case(workload.cases[0])
     assert [str(remark) for remark in result.critiques] == ["the reviewer says no"]
-    assert asked == [('Is cases/a.txt like {"a": 1}?', workload.folder / "out/cases/a.txt")]
+    assert questions == [('Is cases/a.txt like {"a": 1}?', workload.folder / "out/cases/a.txt")]
 
 
 def test_a_damaged_cache_is_ignored(open_workload: OpenWorkload, tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ def test_a_damaged_cache_is_ignored(open_workload: OpenWorkload, tmp_path: Path)
     result = Pipeline(workload).run_case(case)
     memory.store_result(case, key, result)
     assert memory.find_result(case, key) == result.model_copy(update={"reused": True})
-    (kept,) = tmp_path.glob("????????????????.jsonl")
-    kept.write_bytes(kept.read_bytes()[:-1])
+    (cache_file,) = tmp_path.glob("????????????????.jsonl")
+    cache_file.write_bytes(cache_file.read_bytes()[:-1])
     late = CaseCache(tmp_path, workload)
     assert late.find_result(case, key) is None
     late.store_result(other, key, Pipeline(workload).run_case(other))
@@ -157,12 +157,12 @@ def test_a_damaged_cache_is_ignored(open_workload: OpenWorkload, tmp_path: Path)
 def test_the_cache_is_compacted(open_workload: OpenWorkload, tmp_path: Path) -> None:
     workload = open_workload()
     case, other = workload.cases
-    results = {remark: Pipeline(workload).run_case(remark) for remark in (case, other)}
+    results = {case: Pipeline(workload).run_case(case) for case in (case, other)}
     CaseCache(tmp_path, workload).store_result(other, "key", results[other])
     for number in range(50):
         CaseCache(tmp_path, workload).store_result(case, f"key {number}", results[case])
-    (kept,) = tmp_path.glob("????????????????.*")
-    assert len(kept.read_text().splitlines()) < 20
+    (cache_file,) = tmp_path.glob("????????????????.*")
+    assert len(cache_file.read_text().splitlines()) < 20
     last = CaseCache(tmp_path, workload)
     assert last.find_result(case, "key 49")
     assert last.find_result(other, "key")
@@ -189,22 +189,22 @@ def test_a_folder_named_by_a_command_does_not_change_the_key(open_workload: Open
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_what_is_done_once_is_done_once_also_where_it_failed(tmp_path: Path, is_shared: bool) -> None:
+def test_build_runs_once_even_if_it_fails(tmp_path: Path, is_shared: bool) -> None:
     folder = tmp_path / "exchange" if is_shared else None
     calls: list[str] = []
 
-    def works() -> None:
+    def succeed() -> None:
         calls.append("works")
 
-    def breaks() -> None:
+    def fail() -> None:
         calls.append("breaks")
         raise CheckError("no compiler")
 
     workers = [BuildOnce(folder), BuildOnce(folder)] if is_shared else [BuildOnce()]
-    for remark in (*workers, *workers):
-        remark.run("a", works)
+    for worker in (*workers, *workers):
+        worker.run("a", succeed)
         with pytest.raises(CheckError, match="no compiler"):
-            remark.run("b", breaks)
+            worker.run("b", fail)
     assert calls == ["works", "breaks"]
 
 

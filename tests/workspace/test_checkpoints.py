@@ -365,7 +365,7 @@ def test_git_that_hangs_is_killed_at_the_deadline(repository: Path) -> None:
     os.mkfifo(repository / "pipe")
     _run_git(repository, "config", "include.path", str(repository / "pipe"))
     assert (
-        Checkpoints(repository, RUN, deadline=0.5).unavailable_reason == "git rev-parse did not end within 0.5 seconds"
+        Checkpoints(repository, RUN, timeout=0.5).unavailable_reason == "git rev-parse did not end within 0.5 seconds"
     )
 
 

@@ -36,7 +36,7 @@ def test_hunks_lead_from_old_to_new(old: list[str], new: list[str]) -> None:
 @given(LINES, LINES)
 def test_hunks_of_long_texts_lead_from_old_to_new(old: list[str], new: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(line_diff, "_MAX_COMPARED", 4)
+        patch.setattr(line_diff, "_MAX_COMPARED_PAIRS", 4)
         assert _apply_hunks(old, new) == new
 
 

@@ -1,4 +1,4 @@
-"""What it costs to send a parcel."""
+"""Shipping costs of a parcel."""
 
 from decimal import Decimal
 

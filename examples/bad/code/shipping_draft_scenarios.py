@@ -1,4 +1,4 @@
-"""What `shipping_draft.py` must do, as a function that a rule calls."""
+"""Scenarios that `shipping_draft.py` must pass, called by a rule."""
 
 from __future__ import annotations
 

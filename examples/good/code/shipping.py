@@ -1,4 +1,4 @@
-"""What it costs to send a parcel."""
+"""Shipping costs of a parcel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class UnknownZoneError(ValueError):
 
 
 def shipping_cost(total: Decimal, zone: str) -> Decimal:
-    """What shipping costs for an order of this total; orders at home are free from `FREE_FROM` on."""
+    """Return the shipping cost of an order; orders at home are free from `FREE_FROM` on."""
     if zone not in RATES:
         raise UnknownZoneError(f"expected one of {', '.join(sorted(RATES))}, found {zone!r}")
     if total < 0:
@@ -22,7 +22,7 @@ def shipping_cost(total: Decimal, zone: str) -> Decimal:
 
 
 def parse_total(text: str) -> Decimal:
-    """The total that somebody typed."""
+    """Parse the total that a user typed."""
     try:
         total = Decimal(text)
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""What `shipping.py` must do, as a function that a rule calls."""
+"""Scenarios that `shipping.py` must pass, called by a rule."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A small shop with three mistakes in it."""
+"""A small shop with three bugs."""

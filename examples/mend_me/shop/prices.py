@@ -1,4 +1,4 @@
-"""What a basket costs."""
+"""Prices of a basket."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ def subtotal(lines):
 
 
 def discounted(amount, percent):
-    """The amount without a discount, which is never more than all of it."""
+    """Subtract a discount of at most 100 per cent."""
     percent = max(percent, 100)
     return amount - amount * percent / 100
 

@@ -1,4 +1,4 @@
-"""What is on the shelves."""
+"""The stock on the shelves."""
 
 
 class OutOfStockError(Exception):
@@ -17,5 +17,5 @@ class Stock:
         return self.shelves[item]
 
     def empty(self):
-        """The items that are gone, in order."""
+        """Return the items that are sold out, in order."""
         return sorted(item for item, left in self.shelves.items() if left == 0)

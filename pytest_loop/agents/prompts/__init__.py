@@ -60,7 +60,7 @@ def build_prompt(
         return fence_text(text, nonce) if text else ""
 
     values = {
-        "trouble": shorten(state.error_of(step), 1_000),
+        "trouble": shorten(state.get_error(step), 1_000),
         "run_id": state.run_id,
         "iteration": str(state.iteration),
         "max_iterations": str(state.max_iterations),

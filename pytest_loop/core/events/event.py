@@ -98,7 +98,7 @@ class Event(TypedPayload):
     def completes(self) -> Step | None:
         """The step that an event of this kind completes, whatever its payload."""
         classes = _CLASSES.get(self.event, ())
-        return next((found.completes for found in classes if issubclass(found, StepPayload)), None)
+        return next((payload.completes for payload in classes if issubclass(payload, StepPayload)), None)
 
     @classmethod
     def create(cls, state: RunState, payload: Payload, ts: str) -> Event:

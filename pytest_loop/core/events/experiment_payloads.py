@@ -114,7 +114,7 @@ class HeldOutCount(Value):
 
 
 class ExperimentEnd(EndPayload):
-    """What is stated at the end of an experiment."""
+    """The end of an experiment, with its proof and the result of held-out cases."""
 
     markers = ("proof",)
     proof: LoopProof

@@ -13,12 +13,12 @@ from pytest_loop.core.model.run_state import Amount, Blocked, Count, Review, Rul
 from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.core.workload.experiment_state import parse_state
 
-_LONGEST_SECONDS = 1e9
+_MAX_SECONDS = 1e9
 
 
 def _parse_seconds(value: Any) -> float | None:
     """Return None for a clock that went backwards or is not a number."""
-    is_number = isinstance(value, (int, float)) and 0 <= value < _LONGEST_SECONDS
+    is_number = isinstance(value, (int, float)) and 0 <= value < _MAX_SECONDS
     return float(value) if is_number else None
 
 
@@ -31,7 +31,7 @@ def _parse_decision(value: Any) -> Any:
 
 
 class Payload(Value):
-    """What one event records; keys of other tools are kept.
+    """The contents of one event; keys of other tools are kept.
 
     `markers` are the keys that distinguish a payload from others of the same kind.
     """
@@ -53,7 +53,7 @@ class OtherPayload(Payload):
 
 
 class StepPayload(Payload):
-    """What every step records: the agent that was asked, its cost, the time, and the lessons it was given."""
+    """The fields of every step: its agent, the cost, the time, and the lessons in the prompt."""
 
     agent: str = ""
     usage: Usage = Field(default_factory=Usage)
@@ -64,7 +64,7 @@ class StepPayload(Payload):
 
 
 class Action(str, Enum):
-    """What follows from an evaluation."""
+    """The consequence of an evaluation."""
 
     PROCEED = "proceed"
     RETRY = "retry"
@@ -73,7 +73,7 @@ class Action(str, Enum):
 
 
 class Feedback(Value):
-    """What to do in the next iteration."""
+    """The instructions for the next iteration."""
 
     summary: str
     actionable_items: tuple[str, ...]
@@ -81,7 +81,7 @@ class Feedback(Value):
 
 
 class EscalationContext(Value):
-    """What a person needs to know about the attempts so far."""
+    """A summary of the attempts so far, for a person."""
 
     attempts_summary: tuple[str, ...]
     pattern_detected: str
@@ -131,7 +131,7 @@ class PlanCreated(StepPayload):
 
 
 class CandidateResult(Value):
-    """What became of one of several candidates for an edit."""
+    """The result of one of several candidates for an edit."""
 
     candidate: int
     agent: str
@@ -147,7 +147,7 @@ class CandidateResult(Value):
 
 
 class EditPayload(StepPayload):
-    """What an agent's edit records: the files it changed, and what it reported about its work."""
+    """An edit by an agent: the changed files, and its report."""
 
     artifact_hash: str | None = None
     exit_signal: bool | None = None

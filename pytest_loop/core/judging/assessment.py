@@ -8,7 +8,7 @@ from pytest_loop.core.judging.score import MISSING, apply_custom_score, evaluate
 from pytest_loop.core.model.evaluation import Assessment, Complaint, RuleResult
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Result, Verdict, sum_weights
 from pytest_loop.core.model.run_criteria import RunCriteria
-from pytest_loop.core.model.run_state import HASH_SHOWN
+from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH
 from pytest_loop.core.text.lengths import clip_text, shorten
 from pytest_loop.core.text.sanitizer import clean_text
 from pytest_loop.core.text.signature import compute_fingerprint
@@ -18,13 +18,13 @@ MAX_DETAILS = 2_000
 MIN_DETAILS = 200
 MAX_ALL_DETAILS = 400_000
 MAX_FINDINGS = 5
-_SHORT = 300
+_MAX_TEXT_LENGTH = 300
 
 
 def assess(
     criteria: RunCriteria,
     phase: Phase,
-    reported: Mapping[str, Sequence[Evidence]],
+    evidence_by_rule: Mapping[str, Sequence[Evidence]],
     artifact_hash: str,
     previous: Assessment | None = None,
     absent: Evidence = MISSING,
@@ -35,13 +35,13 @@ def assess(
     `compute_score` may return another score than the usual one.
     """
     active = criteria.get_active_rules(phase)
-    evidence = {rule.id: reported.get(rule.key or rule.id, (absent,)) for rule in active}
+    evidence = {rule.id: evidence_by_rule.get(rule.key or rule.id, (absent,)) for rule in active}
     evaluation = apply_custom_score(evaluate_criteria(criteria.session_criteria, phase, evidence), compute_score)
     not_passed = evaluation.not_passed
     limit = max(MIN_DETAILS, min(MAX_DETAILS, MAX_ALL_DETAILS // max(1, len(not_passed))))
     stored = {result.rule.id: _store_result(result, limit) for result in not_passed}
     return Assessment(
-        artifact_hash=artifact_hash[:HASH_SHOWN],
+        artifact_hash=artifact_hash[:SHORT_HASH_LENGTH],
         artifact_sha256=artifact_hash,
         phase=phase,
         score=round(float(evaluation.score), 6),
@@ -90,8 +90,8 @@ def _store_result(result: Result, limit: int) -> RuleResult:
 
 def _sanitize_finding(finding: Finding, limit: int) -> Finding:
     return Finding(
-        expected=shorten(finding.expected, _SHORT),
-        found=shorten(finding.found, _SHORT),
+        expected=shorten(finding.expected, _MAX_TEXT_LENGTH),
+        found=shorten(finding.found, _MAX_TEXT_LENGTH),
         where=shorten(finding.where),
         detail=clip_text(clean_text(finding.detail), limit),
     )
@@ -99,7 +99,7 @@ def _sanitize_finding(finding: Finding, limit: int) -> Finding:
 
 def _build_complaint(result: Result, stored: Mapping[str, RuleResult]) -> Complaint:
     rule = result.rule
-    return Complaint(id=rule.id, severity=rule.severity, message=shorten(stored[rule.id].details, _SHORT))
+    return Complaint(id=rule.id, severity=rule.severity, message=shorten(stored[rule.id].details, _MAX_TEXT_LENGTH))
 
 
 def _is_assumed(result: Result) -> bool:

@@ -20,7 +20,7 @@ MAX_TOKENS = 2_000
 # Tokens of the words around the texts of an issue, and of the line that closes the critique.
 _FRAME_TOKENS = 30
 _MAX_LINE_TOKENS = 60
-_OTHERS_SHOWN = 3
+_MAX_OTHERS = 3
 _RANK = {Severity.FAIL: 3, Severity.WARN: 2, Severity.INFO: 1}
 
 
@@ -54,7 +54,7 @@ def _report_tampering(findings: Sequence[SealFinding]) -> Iterator[Issue]:
     if problems:
         yield Issue(
             rule_id="the judge itself",
-            problem=shorten("; ".join(problems[:_OTHERS_SHOWN]), 800) + _format_more(len(problems) - _OTHERS_SHOWN),
+            problem=shorten("; ".join(problems[:_MAX_OTHERS]), 800) + _format_more(len(problems) - _MAX_OTHERS),
             fix_instruction="Change the code that is judged. What judges it stays as it is, and what was changed there "
             "has been put back.",
             expected_effect="the next evaluation counts",
@@ -126,7 +126,7 @@ def _build_issue(group: list[RuleResult], rule: RunRule, now: Assessment, attemp
         expected=finding.expected if finding else "",
         found=finding.found if finding else "",
         lines=_choose_lines(first),
-        also=tuple(result.id for result in others[:_OTHERS_SHOWN]),
+        also=tuple(result.id for result in others[:_MAX_OTHERS]),
         others=len(others),
         novelty=Novelty.REGRESSION if first.id in now.regressions else Novelty.REPEATED if times > 1 else Novelty.NEW,
         times=times,

@@ -1,4 +1,4 @@
-"""Verdicts from outcomes, and exact scores from verdicts."""
+"""Judge rules by the evidence of their items, and compute the score of an evaluation."""
 
 from __future__ import annotations
 
@@ -78,10 +78,12 @@ def replace_score(evaluation: Evaluation, score: float) -> Evaluation:
     return replace(evaluation, earned=earned, possible=Fraction(1))
 
 
-def evaluate_criteria(criteria: Criteria, phase: Phase, reported: Mapping[str, Sequence[Evidence]]) -> Evaluation:
-    """Judge the rules of `criteria` that are keys of `reported` and active in `phase`."""
+def evaluate_criteria(
+    criteria: Criteria, phase: Phase, evidence_by_rule: Mapping[str, Sequence[Evidence]]
+) -> Evaluation:
+    """Judge the rules of `criteria` that are active in `phase` and were selected, as keys of `evidence_by_rule`."""
     active = criteria.get_active_rules(phase)
-    results = tuple(judge_rule(rule, reported[rule.id]) for rule in active if rule.id in reported)
+    results = tuple(judge_rule(rule, evidence_by_rule[rule.id]) for rule in active if rule.id in evidence_by_rule)
     return Evaluation(
         criteria=criteria.name,
         source=criteria.source,

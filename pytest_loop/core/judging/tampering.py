@@ -20,9 +20,9 @@ _MACHINERY = frozenset(
 )
 _MACHINERY_IN_TEXT = re.compile(r"\b_?pytest\b|PYTEST_\w+|\bconftest\b|\bunittest\b")
 _COMPARISONS = ("__eq__", "__ne__", "__hash__")
-_SHORTEST_TEXT = 5
-_SMALLEST_NUMBER = 1000
-_SHOWN = 3
+_MIN_TEXT_LENGTH = 5
+_MIN_NUMBER = 1000
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ def find_suspicious_changes(
         before, after = _parse(source.before or ""), _parse(source.after)
         names = sorted(_find_machinery(after) - _find_machinery(before) - allowed)
         if names:
-            detail = f"it newly names {', '.join(names[:_SHOWN])}"
+            detail = f"it newly names {', '.join(names[:_MAX_NAMES])}"
             yield SealFinding(kind="machinery", path=source.path, detail=detail)
         blind = sorted(set(_find_blind_comparisons(after)) - set(_find_blind_comparisons(before)))
         if blind:
-            detail = f"{', '.join(blind[:_SHOWN])} newly looks at nothing that it compares"
+            detail = f"{', '.join(blind[:_MAX_NAMES])} newly looks at nothing that it compares"
             yield SealFinding(kind="equality", path=source.path, detail=detail)
         silencers = _count_silencers(source.after) - _count_silencers(source.before or "")
         if silencers and is_linted:
@@ -70,7 +70,7 @@ def find_copied_literals(sources: Iterable[Source], tests: Iterable[str]) -> Ite
         added = _find_literals(source.after) - _find_literals(source.before or "")
         values = sorted(map(repr, added & expected))
         if values:
-            detail = f"values of the tests: {', '.join(values[:_SHOWN])}"
+            detail = f"values of the tests: {', '.join(values[:_MAX_NAMES])}"
             yield SealFinding(kind="literal", path=source.path, detail=detail)
 
 
@@ -144,7 +144,7 @@ def _find_literals(text: str) -> set[str | int | float]:
         for node in ast.walk(_parse(text))
         if isinstance(node, ast.Constant)
         and (
-            (isinstance(node.value, str) and len(node.value) >= _SHORTEST_TEXT)
-            or (isinstance(node.value, (int, float)) and abs(node.value) >= _SMALLEST_NUMBER)
+            (isinstance(node.value, str) and len(node.value) >= _MIN_TEXT_LENGTH)
+            or (isinstance(node.value, (int, float)) and abs(node.value) >= _MIN_NUMBER)
         )
     }

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil, sqrt
 
-WORDS = ("majority", "all", "any")
+NEED_WORDS = ("majority", "all", "any")
 
 
 def is_valid_need(text: str) -> bool:
-    """Return whether a text is a word of WORDS, a count of at least 1, or a share above 0 and at most 1."""
-    if text in WORDS:
+    """Return whether a text is a word of NEED_WORDS, a count of at least 1, or a share above 0 and at most 1."""
+    if text in NEED_WORDS:
         return True
     try:
         number = Fraction(text)
@@ -21,17 +21,17 @@ def is_valid_need(text: str) -> bool:
 
 def count_needed_passes(need: str, total: int) -> int:
     """Return how many of `total` repeats must pass; a larger count means all of them."""
-    if need in WORDS:
+    if need in NEED_WORDS:
         return {"majority": total // 2 + 1, "all": total, "any": 1}[need]
     number = Fraction(need)
     return min(total, int(number)) if "." not in need and number.denominator == 1 else ceil(number * total)
 
 
-def decide_vote(passes: int, misses: int, total: int, need: int) -> bool | None:
-    """Return the verdict as soon as no further repeat can change it, otherwise None."""
+def decide_vote(passes: int, failures: int, total: int, need: int) -> bool | None:
+    """Return whether the rule passes; None while further repeats can still change that."""
     if passes >= need:
         return True
-    return False if total - misses < need else None
+    return False if total - failures < need else None
 
 
 def compute_wilson_interval(passes: int, total: int) -> tuple[float, float]:

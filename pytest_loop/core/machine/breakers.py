@@ -29,7 +29,7 @@ def count_repetitions(state: RunState) -> dict[str, tuple[int, int]]:
     }
 
 
-def find_tripped(state: RunState) -> frozenset[str]:
+def find_tripped_breakers(state: RunState) -> frozenset[str]:
     """Return the names of the breakers that have reached their limits."""
     return frozenset(name for name, (times, limit) in count_repetitions(state).items() if 0 < limit <= times)
 
@@ -62,28 +62,28 @@ def is_undone(state: RunState) -> bool:
 
 
 def is_stuck(state: RunState) -> bool:
-    """The same rules failed in so many iterations in a row (`loop_stuck`)."""
-    return "stuck" in find_tripped(state)
+    """The same rules failed in `loop_stuck` iterations in a row."""
+    return "stuck" in find_tripped_breakers(state)
 
 
 def repeats_errors(state: RunState) -> bool:
-    """Every rule that still fails has said the same in so many iterations in a row (`loop_same_error`)."""
-    return "same_error" in find_tripped(state)
+    """Every rule that still fails gave the same message in `loop_same_error` iterations in a row."""
+    return "same_error" in find_tripped_breakers(state)
 
 
 def is_thrashing(state: RunState) -> bool:
     """An edit undoes the one before (A, B, A), or one file was rewritten `loop_thrashing` times in an iteration."""
-    return "thrashing" in find_tripped(state)
+    return "thrashing" in find_tripped_breakers(state)
 
 
 def is_stagnating(state: RunState) -> bool:
-    """So many times (`loop_stagnation`) the score gained less than `loop_min_gain` with no blocker."""
-    return "stagnation" in find_tripped(state)
+    """The score gained less than `loop_min_gain`, `loop_stagnation` times, with no blocker."""
+    return "stagnation" in find_tripped_breakers(state)
 
 
 def is_stalled(state: RunState) -> bool:
     """Return whether the current agent has stopped making progress."""
-    return bool(find_tripped(state)) or is_plateau(state) or is_diminishing(state)
+    return bool(find_tripped_breakers(state)) or is_plateau(state) or is_diminishing(state)
 
 
 def is_plateau(state: RunState) -> bool:

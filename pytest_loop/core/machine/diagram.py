@@ -1,4 +1,4 @@
-"""The page `docs/machine.md`, drawn from the tables of the machines."""
+"""Generate the page `docs/machine.md` from the tables of the machines."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from pytest_loop.core.model.vocabulary import Kind, Place
 _PAGE = """\
 # The run as a machine
 
-This page is drawn from the tables of `pytest_loop/core/machine/`:
+This page is generated from the tables in `pytest_loop/core/machine/`:
 
     python -c "from pytest_loop.core.machine.diagram import render_page; print(render_page(), end='')" > docs/machine.md
 
-A run stands at one of six places. `next_commands(state)` returns what must happen there: nothing exactly when the
-run is over. `apply(state, event)` returns the state after an event, and refuses one that cannot happen there. Where an
-arrow branches, a run goes to the first place that has something to do: `PRODUCE_PREPARE` and `PREPARE` are passed by
-where nothing is missing, and a phase B that adds no rules is not evaluated again.
+A run is always at one of six places. `next_commands(state)` returns the commands for that place. It returns none if and
+only if the run is over. `apply(state, event)` returns the state after an event, and refuses an event that cannot happen
+there. If several arrows have the same event, the run goes to the first place that has work to do. `PRODUCE_PREPARE` and
+`PREPARE` are skipped if nothing is missing. A phase B that adds no rules is not evaluated again.
 
 ```mermaid
 {run}
 ```
 
-{anywhere} can happen at every place; the last two end the run, from wherever it stands.
-`limits_raised` opens a run again that a limit has stopped. Unknown events change nothing.
+{anywhere} can happen at every place. The last two end the run.
+`limits_raised` reopens a run that a limit has stopped. Unknown events change nothing.
 
-An experiment, a run over the cases of a workload, has a machine of its own:
+An experiment is a run over the cases of a workload. It has its own machine:
 
 ```mermaid
 {experiment}
@@ -37,10 +37,10 @@ An experiment, a run over the cases of a workload, has a machine of its own:
 
 ## Why a run ends
 
-The first reason that holds wins. All are asked at `CRITIQUE`, before anything else happens there, unless phase A
-passes: then B decides.
+The first reason that holds wins. All reasons are checked at `CRITIQUE`, before any other work there. If phase A passes,
+phase B decides instead. Some reasons are also checked at other places.
 
-| | reason | status | asked elsewhere too | when |
+| | reason | status | checked elsewhere | when |
 |---|---|---|---|---|
 {reasons}
 """

@@ -1,4 +1,4 @@
-"""What each event changes in the state of a run; the machine decides where the run stands afterwards."""
+"""The changes that each event makes to the state of a run; the machine decides the next step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pytest_loop.core.events.run_payloads import (
 )
 from pytest_loop.core.machine.breakers import is_stalled
 from pytest_loop.core.machine.progress import rescore, score_evaluation
-from pytest_loop.core.machine.stop_reasons import MOST_ERRORS, find_row
+from pytest_loop.core.machine.stop_reasons import MAX_STEP_ERRORS, find_row
 from pytest_loop.core.model.evaluation import Critique
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import Best, Limits, PreparedChecks, Review, RunState, State, StepErrors, Stop
@@ -71,8 +71,8 @@ def list_awaited_steps(state: RunState) -> tuple[Step, ...]:
     return (*((Step.PRODUCE,) if is_missing else ()), *((Step.PREPARE,) if state.unprepared_rules else ()))
 
 
-def _list_still_awaited(state: RunState, done: Step) -> tuple[Step, ...]:
-    return tuple(step for step in state.progress.awaited if step is not done)
+def _list_remaining_steps(state: RunState, completed: Step) -> tuple[Step, ...]:
+    return tuple(step for step in state.progress.awaited if step is not completed)
 
 
 @singledispatch
@@ -88,14 +88,14 @@ def _create_plan(payload: PlanCreated, state: RunState) -> Changes:
 
 @compute_changes.register
 def _create_artifact(payload: ArtifactCreated, state: RunState) -> Changes:
-    return {"awaited": _list_still_awaited(state, Step.PRODUCE), **_record_edit(payload, state)}
+    return {"awaited": _list_remaining_steps(state, Step.PRODUCE), **_record_edit(payload, state)}
 
 
 @compute_changes.register
 def _prepare_checks(payload: ChecksPrepared, state: RunState) -> Changes:
     earlier = state.prepared_checks.checks if state.prepared_checks else ()
     checks = PreparedChecks(checks=(*earlier, *payload.checks))
-    return {"awaited": _list_still_awaited(state, Step.PREPARE), "prepared_checks": checks}
+    return {"awaited": _list_remaining_steps(state, Step.PREPARE), "prepared_checks": checks}
 
 
 def _record_edit(payload: EditPayload, state: RunState) -> Changes:
@@ -156,7 +156,7 @@ def _count_error(payload: PhaseError, state: RunState) -> Changes:
     name = payload.step or state.current_step.value
     errors = dict(state.progress.step_errors)
     earlier = errors.pop(name, StepErrors(times=0))
-    errors[name] = StepErrors(times=earlier.times + (MOST_ERRORS if payload.final else 1), reason=payload.reason)
+    errors[name] = StepErrors(times=earlier.times + (MAX_STEP_ERRORS if payload.final else 1), reason=payload.reason)
     return {"step_errors": errors}
 
 

@@ -29,8 +29,8 @@ from pytest_loop.core.workload.hypotheses import (
     Judgement,
     OnPlateau,
     OnRegression,
-    at_a_plateau,
-    at_a_regression,
+    decide_on_plateau,
+    decide_on_regression,
 )
 from pytest_loop.core.workload.measurement import CaseResult, Measurement, suggest_cases
 
@@ -60,7 +60,7 @@ class ExperimentMachine(Machine[ExperimentState]):
         return state.replace(current_step=Place.PREPARE)
 
     def list_open_rows(self, state: ExperimentState) -> tuple[StopRow, ...]:
-        """Notes about the last measurement are made before anything ends the experiment."""
+        """Return no row while notes about the last measurement are due: they come before the end."""
         if state.current_step is Place.CRITIQUE and _find_due_note(state.experiment):
             return ()
         return super().list_open_rows(state)
@@ -78,7 +78,7 @@ class ExperimentMachine(Machine[ExperimentState]):
         return super().list_due(state)
 
     def has_work(self, state: ExperimentState, _place: Place, /) -> bool:
-        """An iteration without an edit is not measured."""
+        """Return whether there is an edit to measure."""
         return state.experiment.is_edited
 
     def apply_payload(self, state: ExperimentState, payload: Payload) -> ExperimentState:
@@ -96,21 +96,21 @@ def select_machine(state: RunState) -> Machine[Any]:
 
 
 def _find_due_note(experiment: Experiment) -> Kind | None:
-    """Return what has to be noted next about the last measurement, before it is decided how to continue."""
+    """Return the kind of the next event that is due about the last measurement."""
     measurements, policy = experiment.visible_measurements, experiment.policy
     if experiment.untested is not None:
         return Kind.HYPOTHESIS_JUDGED
-    if experiment.regression is None and at_a_regression(measurements, policy, is_attended=False) is not None:
+    if experiment.regression is None and decide_on_regression(measurements, policy, is_attended=False) is not None:
         return Kind.REGRESSION_DETECTED
     if experiment.plateau is not None or experiment.has_converged or experiment.regression is OnRegression.STOP:
         return None
-    plateau = at_a_plateau(measurements, policy, experiment.settled, is_attended=False)
+    plateau = decide_on_plateau(measurements, policy, experiment.settled, is_attended=False)
     return None if plateau is None else Kind.PLATEAU_REACHED
 
 
 def _is_hypothesis_due(experiment: Experiment, iteration: int) -> bool:
     """Return whether an edit was made without a hypothesis about it."""
-    return experiment.is_edited and not any(one.iteration == iteration for one in experiment.hypotheses)
+    return experiment.is_edited and not any(hypothesis.iteration == iteration for hypothesis in experiment.hypotheses)
 
 
 @singledispatch
@@ -127,19 +127,19 @@ def _calibrate(payload: CalibrationDone, _experiment: Experiment) -> Changes:
 @_compute_experiment_changes.register
 def _measure(payload: MeasurementDone, experiment: Experiment) -> Changes:
     """Add a measurement; of the earlier ones only outcomes are kept."""
-    earlier = (_shorten(measurement) for measurement in experiment.measurements)
+    earlier = (_keep_outcomes(measurement) for measurement in experiment.measurements)
     cleared = dict.fromkeys(("analysis", "decision", "regression", "plateau"))
     return {"measurements": (*earlier, payload.measurement), **cleared}
 
 
-def _shorten(measurement: Measurement) -> Measurement:
+def _keep_outcomes(measurement: Measurement) -> Measurement:
     results = tuple(CaseResult(id=result.id, outcome=result.outcome) for result in measurement.results)
     return Measurement(iteration=measurement.iteration, results=results)
 
 
 @_compute_experiment_changes.register
 def _measure_baseline(payload: BaselineDone, experiment: Experiment) -> Changes:
-    """Suggest a focus and guards if the person named none."""
+    """Add the baseline; suggest a focus and guards if the user named none."""
     focus, guards = suggest_cases(payload.measurement, experiment.hidden)
     changes = _measure(payload, experiment)
     return {**changes, "focus": experiment.focus or focus, "guards": experiment.guards or guards}
@@ -180,7 +180,7 @@ def _note_plateau(payload: PlateauReached, experiment: Experiment) -> Changes:
 
 
 def _settle_plateau(experiment: Experiment, action: OnPlateau) -> Changes:
-    """Count anew from a plateau after which the experiment continues."""
+    """Store the action; if the experiment continues, the next plateau is counted from here."""
     if action is OnPlateau.CONTINUE and experiment.measurements:
         return {"plateau": action, "settled": experiment.measurements[-1].iteration}
     return {"plateau": action}
@@ -188,7 +188,7 @@ def _settle_plateau(experiment: Experiment, action: OnPlateau) -> Changes:
 
 @_compute_experiment_changes.register
 def _change_policies(payload: PoliciesChanged, experiment: Experiment) -> Changes:
-    """Continue an experiment that a policy has stopped."""
+    """Apply the new policies that continue an experiment which a policy has stopped."""
     changes: Changes = {}
     policies: Changes = {}
     if experiment.regression is OnRegression.STOP and payload.on_regression:

@@ -12,7 +12,7 @@ from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import Attempt, Best, Failing, RunState
 
 KEPT_ATTEMPTS = 8
-OPEN_SHOWN = 5
+MAX_OPEN = 5
 _TOLERANCE = 1e-9
 
 
@@ -68,7 +68,7 @@ def _make_attempt(state: RunState, evaluation: Assessment, rewrites: int) -> Att
         void=evaluation.void,
         artifact_hash=evaluation.artifact_hash,
         rewrites=rewrites,
-        open=tuple(failing)[:OPEN_SHOWN],
+        open=tuple(failing)[:MAX_OPEN],
         unmet=len(failing),
         mended=len(before.keys() - failing.keys()) + (counted.mended if counted else 0),
         broken=len(evaluation.regressions) + (counted.broken if counted else 0),

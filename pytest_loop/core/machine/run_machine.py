@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Generic
@@ -29,7 +30,7 @@ ANYWHERE = frozenset((Kind.PHASE_ERROR, Kind.STOP_REQUESTED, Kind.STOPPED, Kind.
 
 @dataclass(frozen=True)
 class Command:
-    """What must happen now: a step, a switch of phase, the next iteration, or the end."""
+    """The next thing to do: a step, a switch of phase, the next iteration, or the end."""
 
     kind: Kind
     step: Step | None = None
@@ -69,8 +70,8 @@ def _describe_place(state: RunState) -> str:
     return f"at {state.current_step.value} of iteration {state.iteration} (phase {state.phase.value})"
 
 
-class Machine(Generic[State]):
-    """What the machines of runs and experiments have in common.
+class Machine(ABC, Generic[State]):
+    """Base class of the machines of runs and experiments.
 
     `transitions` lead to the first of their places that has work to do, or to the last.
     """
@@ -79,9 +80,9 @@ class Machine(Generic[State]):
     first_places: ClassVar[tuple[Place, ...]]
     rows: ClassVar[tuple[StopRow, ...]]
 
+    @abstractmethod
     def begin(self, state: State) -> State:
         """Return the state of a new run at the place where it begins."""
-        raise NotImplementedError
 
     def next_commands(self, state: State) -> tuple[Command, ...]:
         """Return what must happen now; nothing exactly when the run is over."""
@@ -129,9 +130,9 @@ class Machine(Generic[State]):
         """Return the state with what a payload changes."""
         return apply_payload(state, payload)
 
+    @abstractmethod
     def has_work(self, state: State, place: Place, /) -> bool:
         """Return whether a place that a transition may skip has something to do."""
-        raise NotImplementedError
 
     def _find_place(self, after: State, kind: Kind) -> Place:
         *others, last = self.transitions.get((after.current_step, kind), (after.current_step,))

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
 
-# Smaller changes, in points of 100, are noise; this share of all changes makes a tendency.
-NOTICED = 2.0
-TENDENCY = 0.67
+# Smaller changes, in points of 100, are noise; a tendency needs at least this share of all changes.
+MIN_CHANGE = 2.0
+MIN_SHARE = 0.67
 # A trend needs this many scores.
-FEWEST = 3
+MIN_SCORES = 3
 _TOLERANCE = 1e-9
 
 
 class Trajectory(str, Enum):
-    """The tendency of a run's qualities."""
+    """The tendency of the scores of a run."""
 
     IMPROVING = "improving"
     DECLINING = "declining"
@@ -32,33 +32,32 @@ class Trigger(str, Enum):
     DIMINISHING_RETURNS = "diminishing_returns"
 
 
-# The default figure of each.
-USUAL = {Trigger.HIGH_CONFIDENCE: 0.95, Trigger.QUALITY_PLATEAU: 0.02, Trigger.DIMINISHING_RETURNS: 0.05}
+DEFAULT_LIMITS = {Trigger.HIGH_CONFIDENCE: 0.95, Trigger.QUALITY_PLATEAU: 0.02, Trigger.DIMINISHING_RETURNS: 0.05}
 
 
-def find_trajectory(qualities: Sequence[float]) -> Trajectory | None:
-    """Return the tendency of qualities from 0 to 100; None if there are too few."""
-    if len(qualities) < FEWEST:
+def classify_trajectory(scores: Sequence[float]) -> Trajectory | None:
+    """Return the tendency of scores from 0 to 100; None if there are too few."""
+    if len(scores) < MIN_SCORES:
         return None
-    moves = [after - before for before, after in pairwise(qualities)]
-    rises = sum(move > NOTICED + _TOLERANCE for move in moves)
-    falls = sum(move < -NOTICED - _TOLERANCE for move in moves)
+    moves = [after - before for before, after in pairwise(scores)]
+    rises = sum(move > MIN_CHANGE + _TOLERANCE for move in moves)
+    falls = sum(move < -MIN_CHANGE - _TOLERANCE for move in moves)
     counts = {
         Trajectory.IMPROVING: rises,
         Trajectory.DECLINING: falls,
         Trajectory.STABLE: len(moves) - rises - falls,
     }
-    tendencies = (name for name, number in counts.items() if number / len(moves) >= TENDENCY)
+    tendencies = (name for name, number in counts.items() if number / len(moves) >= MIN_SHARE)
     return next(tendencies, Trajectory.FLUCTUATING)
 
 
-def compute_last_changes(qualities: Sequence[float]) -> tuple[float, ...]:
-    """Return the last two changes as shares of the values before; nothing if there are too few.
+def compute_last_changes(scores: Sequence[float]) -> tuple[float, ...]:
+    """Return the last two changes, each relative to the score before it; empty if there are too few scores.
 
     They have no sign: a small loss is as flat as a small gain. A rise from zero is infinite.
     """
-    last = qualities[-FEWEST:]
-    return tuple(_compute_share(*pair) for pair in pairwise(last)) if len(last) == FEWEST else ()
+    last = scores[-MIN_SCORES:]
+    return tuple(_compute_share(*pair) for pair in pairwise(last)) if len(last) == MIN_SCORES else ()
 
 
 def _compute_share(before: float, after: float) -> float:
@@ -67,20 +66,20 @@ def _compute_share(before: float, after: float) -> float:
     return abs(after - before) / before
 
 
-def is_flat(qualities: Sequence[float], limit: float) -> bool:
-    """Return whether both of the last changes were smaller than a limit; a limit of 0 is none."""
-    changes = compute_last_changes(qualities)
+def is_flat(scores: Sequence[float], limit: float) -> bool:
+    """Return whether the last two relative changes were both smaller than `limit`; never with a limit of 0."""
+    changes = compute_last_changes(scores)
     return bool(changes) and all(change < limit - _TOLERANCE for change in changes)
 
 
-def find_direction(qualities: Sequence[float]) -> str:
-    """Return the direction of the last three, which the size of a change does not show."""
-    last = qualities[-FEWEST:]
-    if len(last) < FEWEST or last[0] == last[-1]:
+def find_direction(scores: Sequence[float]) -> str:
+    """Return the direction of the last three scores: up, down or level."""
+    last = scores[-MIN_SCORES:]
+    if len(last) < MIN_SCORES or last[0] == last[-1]:
         return "level"
     return "up" if last[-1] > last[0] else "down"
 
 
-def find_best(qualities: Sequence[float]) -> int | None:
-    """Return the index of the highest; of equal ones the first."""
-    return max(range(len(qualities)), key=lambda index: (qualities[index], -index), default=None)
+def find_best(scores: Sequence[float]) -> int | None:
+    """Return the index of the highest score, the first of equal ones; None without scores."""
+    return max(range(len(scores)), key=lambda index: (scores[index], -index), default=None)

@@ -23,7 +23,7 @@ from pytest_loop.core.model.vocabulary import Reason, Status, parse_reason
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.core.workload.hypotheses import OnPlateau, OnRegression
 
-MOST_ERRORS = 2
+MAX_STEP_ERRORS = 2
 _WORTH_IT = "Is {rule} worth more rounds, or is it good enough?"
 _MORE_ITERATIONS = "--loop-max-iterations {more_iterations}"
 
@@ -76,25 +76,25 @@ def _is_waiting(state: RunState) -> bool:
 
 
 def _is_threshold_reached(state: RunState) -> bool:
-    """Phase B passes, the agent's exit signal (where it gives one) is true, and no rule rests on an assumption."""
+    """Phase B passes, the agent has not said that it is not done, and no rule rests on an assumption."""
     evaluation = _find_final_evaluation(state)
     return evaluation is not None and evaluation.is_reached and not _is_waiting(state)
 
 
 def _has_converged(state: ExperimentState) -> bool:
-    """All cases of a workload pass (but for those held out, whose gap is told)."""
+    """All cases of a workload pass; cases held out do not count."""
     is_void = state.evaluation is not None and state.evaluation.void
     return state.experiment.has_converged and not is_void
 
 
 def _has_no_major_issues(state: RunState) -> bool:
-    """Phase B, no fail-severity rule fails, with the same two conditions."""
+    """In phase B no rule of severity fail fails, under the same two conditions."""
     evaluation = _find_final_evaluation(state)
     return evaluation is not None and evaluation.is_clean and not _is_waiting(state)
 
 
 def _has_high_confidence(state: RunState) -> bool:
-    """Phase B passes, `loop_confidence` of it beyond an opinion: then an agent that wants to go on is not asked."""
+    """Phase B passes, and the share `loop_confidence` of it rests on more than an opinion; the agent is not asked."""
     evaluation = state.evaluation if state.phase is Phase.B and not state.is_rejected else None
     if evaluation is None or not evaluation.is_reached or _is_waiting(state):
         return False
@@ -102,18 +102,18 @@ def _has_high_confidence(state: RunState) -> bool:
 
 
 def _is_unconfirmed(state: RunState) -> bool:
-    """It would be a success, but for a rule that nobody has confirmed, or a review that is outstanding."""
+    """It would be a success, but a person still has to confirm a rule or give a review."""
     evaluation = _find_final_evaluation(state)
     return evaluation is not None and evaluation.is_clean and _is_waiting(state)
 
 
 def _is_blocked(state: RunState) -> bool:
-    """The agent says, naming a rule and a reason, that the rule cannot be met honestly."""
+    """The agent reports a rule that cannot be met honestly, with a reason."""
     return state.signals.blocked is not None
 
 
 def _is_stop_requested(state: RunState) -> bool:
-    """Asked for."""
+    """A stop was requested."""
     return bool(state.signals.stop_request)
 
 
@@ -123,18 +123,18 @@ def _has_regression(state: ExperimentState) -> bool:
 
 
 def _has_case_plateau(state: ExperimentState) -> bool:
-    """Twice no better than the best, and `loop_on_plateau` or a person says to stop."""
+    """Two iterations were no better than the best, and `loop_on_plateau` or a person says to stop."""
     return state.experiment.plateau is OnPlateau.STOP
 
 
 def _is_calibration_failed(state: ExperimentState) -> bool:
-    """The first case of a workload could not be run and judged in three tries."""
+    """The first case of a workload could not be run and judged in three attempts."""
     return state.experiment.is_calibrated is False
 
 
 def _has_phase_error(state: RunState) -> bool:
     """A step broke its contract twice, or cannot be carried out at all."""
-    return any(errors.times >= MOST_ERRORS for errors in state.progress.step_errors.values())
+    return any(errors.times >= MAX_STEP_ERRORS for errors in state.progress.step_errors.values())
 
 
 # The first reason that holds wins: a success is never relabelled by a limit.

@@ -1,4 +1,4 @@
-"""What an evaluation found, and what is to be mended."""
+"""The result of one evaluation, and the critique made from it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class SealFinding(Value):
     detail: str = ""
 
 
-class Sealed(Value):
-    """What a run froze before the first edit, beside its rules.
+class Seal(Value):
+    """The sealed files of a run, and the state of its tests before the first edit.
 
-    `files` is the hash of the list of all files, `site` that of what every interpreter here loads first. `unstable` are
-    the rules that did not say the same twice, `unjudged` those that were skipped or expected to fail. `outputs` are
-    made by judging, and nobody looks at them.
+    `files` is the hash of the list of all files, `site` that of the modules which every interpreter loads first.
+    `unstable` rules differed between two baselines, `unjudged` ones were skipped or expected to fail. `outputs` are
+    written by sessions and not sealed.
     """
 
     patterns: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Assessment(Value):
     @property
     def unmet(self) -> frozenset[str]:
         """The rules that failed or warned; a failing rule that is only tracked is none of them."""
-        return frozenset(one.id for one in (*self.failed, *self.warnings))
+        return frozenset(result.id for result in (*self.failed, *self.warnings))
 
     @property
     def is_clean(self) -> bool:
@@ -107,7 +107,7 @@ class Novelty(str, Enum):
 
 
 class Issue(Value):
-    """One thing to mend, made from one failed rule; `others` counts the rules that fail for the same cause."""
+    """One thing to fix, made from one failed rule; `others` counts the rules that fail for the same cause."""
 
     rule_id: str
     problem: str

@@ -6,12 +6,12 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pytest_loop.core.model.evaluation import Assessment, Critique, Sealed, SealFinding
+from pytest_loop.core.model.evaluation import Assessment, Critique, Seal, SealFinding
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.vocabulary import Opinion, Place, Status, Step, Target
 
-HASH_SHOWN = 8
+SHORT_HASH_LENGTH = 8
 State = TypeVar("State", bound="RunState")
 
 # Counts and limits are whole numbers: neither "600", nor 600.5, nor true.
@@ -20,14 +20,14 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Task(Value):
-    """What the user asked for."""
+    """The request of the user."""
 
     prompt: str
     ideal_result: str = ""
 
 
 class Usage(Value):
-    """What agents reported; unknown is None, never 0."""
+    """Tokens and costs that agents reported; unknown is None, never 0."""
 
     tokens: Annotated[int, Field(ge=0)] | None = None
     cost_usd: Amount | None = None
@@ -156,7 +156,7 @@ class Best(Value):
 
 
 class Setup(Value):
-    """What was decided before the run began; only limits are raised later."""
+    """The decisions from before the run began; only limits are raised later."""
 
     target: Target = Target.ARTIFACT
     artifact: str = ""
@@ -168,11 +168,11 @@ class Setup(Value):
     limits: Limits = Field(default_factory=Limits)
     breakers: Breakers = Field(default_factory=Breakers)
     draft: ConfirmedDraft = Field(default_factory=ConfirmedDraft)
-    seal: Sealed | None = None
+    seal: Seal | None = None
 
 
 class Progress(Value):
-    """What the events have added up to.
+    """The progress of a run, accumulated from its events.
 
     `awaited` are the steps that PRODUCE_PREPARE still waits for. `open_seconds` belong to a step that is not complete:
     one that will be tried again, or one of two that run side by side. `agent_index` is the current agent, which began
@@ -193,7 +193,7 @@ class Progress(Value):
 
 
 class Signals(Value):
-    """What agents and people have said about ending the run, and evidence of tampering since the last evaluation."""
+    """Statements of agents and people about ending the run, and evidence of tampering since the last evaluation."""
 
     exit_signal: bool | None = None
     blocked: Blocked | None = None
@@ -291,7 +291,7 @@ class RunState(Value):
         """The reason of the last error that no success has followed."""
         return next((errors.reason for errors in reversed(self.progress.step_errors.values())), "")
 
-    def error_of(self, step: Step) -> str:
+    def get_error(self, step: Step) -> str:
         """Return the reason of the last error of a step that no success has followed."""
         errors = self.progress.step_errors.get(step.value)
         return errors.reason if errors else ""

@@ -10,11 +10,17 @@ from pytest_loop.core.model.rules import Phase, Value
 
 
 class SessionOrder(Value):
-    """One EVALUATE: phase, artifact, checks, and facts from earlier sessions."""
+    """One EVALUATE: phase, artifact, checks, and facts from earlier sessions.
+
+    - `canary`: the random name of a hidden test that must fail; empty for none.
+    - `judge_address`, `judge_key`: where the session sends questions for the judge.
+    - `can_reuse`: whether `cached_evidence` may be filled, for rules whose inputs are unchanged.
+    - `can_stop_early`: whether the session may stop at a failure.
+    - `durations`, `failed_before`: facts that decide the order of items.
+    """
 
     phase: Phase = Phase.A
     artifact: str = ""
-    template: str = ""
     manifest: str = ""
     prepared_checks: dict[str, Any] = Field(default_factory=dict)
     confirmed_rules: tuple[str, ...] = ()

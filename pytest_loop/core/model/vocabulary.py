@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Status(str, Enum):
-    """What became of a run."""
+    """The status of a run."""
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -15,7 +15,7 @@ class Status(str, Enum):
 
 
 class Target(str, Enum):
-    """What is improved: one document, or the files of the project."""
+    """The target of edits: one document, or the files of the project."""
 
     ARTIFACT = "artifact"
     WORKSPACE = "workspace"
@@ -44,7 +44,7 @@ class Step(str, Enum):
 
 
 class Opinion(str, Enum):
-    """What a person says of work that passes every rule; PENDING is no answer yet."""
+    """A person's opinion of work that passes every rule; PENDING is no answer yet."""
 
     APPROVE = "approve"
     REJECT = "reject"
@@ -52,7 +52,7 @@ class Opinion(str, Enum):
 
 
 class Kind(str, Enum):
-    """What an event says has happened."""
+    """The kind of an event."""
 
     RUN_STARTED = "run_started"
     RUN_ADOPTED = "run_adopted"

@@ -1,4 +1,4 @@
-"""What a finished run is worth: the evidence of its rules, whether to ship it, and the status block for other loops."""
+"""The closing verdict of a run: its evidence, whether to ship the result, and the status block for other loops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERIFICATIONS = {kind: "execution output" if kind is Proof.EXECUTION else kind.
 
 
 class Closing(str, Enum):
-    """What to do with the result: use it, use it and watch it, or find out more."""
+    """The recommendation about a result: use it, use it and watch it, or find out more."""
 
     SHIP = "SHIP"
     MONITOR = "MONITOR"

@@ -13,12 +13,12 @@ from pytest_loop.core.events.run_payloads import CritiqueDone, EvaluationDone, S
 from pytest_loop.core.machine.breakers import FIRST_CONFIDENT_ITERATION, GOOD, compute_confidence
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.machine.score_trend import (
-    USUAL,
+    DEFAULT_LIMITS,
     Trigger,
+    classify_trajectory,
     compute_last_changes,
     find_best,
     find_direction,
-    find_trajectory,
     is_flat,
 )
 from pytest_loop.core.model.evaluation import Assessment
@@ -28,7 +28,7 @@ from pytest_loop.core.model.vocabulary import Kind, Target
 from pytest_loop.core.text.lengths import shorten
 
 WHOLE = 100
-_LONGEST = 300
+_MAX_ISSUE_LENGTH = 300
 
 
 class Verification(str, Enum):
@@ -103,7 +103,7 @@ def build_records(state: RunState, events: Iterable[Event]) -> list[IterationRec
 
 
 def _list_reflections(payload: CritiqueDone) -> tuple[str, ...]:
-    return tuple(shorten(f"{issue.rule_id}: {issue.problem}", _LONGEST) for issue in payload.issues)
+    return tuple(shorten(f"{issue.rule_id}: {issue.problem}", _MAX_ISSUE_LENGTH) for issue in payload.issues)
 
 
 def _make_record(state: RunState, event: Event) -> IterationRecord:
@@ -194,7 +194,7 @@ def build_analysis(state: RunState, records: Sequence[IterationRecord]) -> dict[
     qualities = [record.quality_score or 0.0 for record in comparable]
     best = _choose_best(comparable)
     final = records[-1] if records else None
-    trajectory = find_trajectory(qualities)
+    trajectory = classify_trajectory(qualities)
     budgets = get_budgets(state)
     return {
         "best_iteration": best.iteration if best else None,
@@ -229,8 +229,8 @@ def _build_early_stop(state: RunState, final: IterationRecord | None, qualities:
     """Return the trigger that holds with its usual figure, switched on or not; `stop` if it has ended the run."""
     confidence = compute_confidence(state, state.evaluation) if state.evaluation else None
     flat = (Trigger.QUALITY_PLATEAU, Trigger.DIMINISHING_RETURNS)
-    trigger = next((trigger for trigger in flat if is_flat(qualities, USUAL[trigger])), None)
-    is_sure = confidence is not None and confidence >= Fraction(repr(USUAL[Trigger.HIGH_CONFIDENCE]))
+    trigger = next((trigger for trigger in flat if is_flat(qualities, DEFAULT_LIMITS[trigger])), None)
+    is_sure = confidence is not None and confidence >= Fraction(repr(DEFAULT_LIMITS[Trigger.HIGH_CONFIDENCE]))
     if final and is_sure and _is_verified(final) and final.iteration >= FIRST_CONFIDENT_ITERATION:
         trigger = Trigger.HIGH_CONFIDENCE
     changes = compute_last_changes(qualities)

@@ -15,10 +15,10 @@ from pytest_loop.core.text.lengths import fit_tokens, shorten
 from pytest_loop.core.text.sanitizer import reveal_hidden
 from pytest_loop.core.text.wording import limit_lines
 
-MOST_OFFERED = 3
-MOST_LINES = 24
-MOST_TOKENS = 400
-_LONGEST_LINE = 160
+MAX_LESSONS = 3
+MAX_LINES = 24
+MAX_TOKENS = 400
+_MAX_LINE_LENGTH = 160
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,9 @@ def choose_lessons(state: RunState, lessons: Sequence[Lesson]) -> list[Lesson]:
         fitting = _drop_same_edits(lesson for lesson in lessons if lesson.signature == failing.signature)
         fitting.sort(key=lambda lesson: lesson.ts, reverse=True)
         fitting.sort(key=lambda lesson: (lesson.rule != failing.id, lesson.others))
-        ranked += enumerate(fitting[:MOST_OFFERED])
+        ranked += enumerate(fitting[:MAX_LESSONS])
     ranked.sort(key=lambda pair: pair[0])
-    return [lesson for _, lesson in ranked[:MOST_OFFERED]]
+    return [lesson for _, lesson in ranked[:MAX_LESSONS]]
 
 
 def _drop_same_edits(lessons: Iterable[Lesson]) -> list[Lesson]:
@@ -120,6 +120,6 @@ def _render(number: int, lesson: Lesson) -> str:
     more = f", and {lesson.others} more with it" if lesson.others else ""
     edit = f"   This edit mended it{more} ({shorten(lesson.name)}):"
     head = f"{number}. {shorten(lesson.rule)} said: {lesson.problem}\n{edit}"
-    lines = [reveal_hidden(line[:_LONGEST_LINE]) for line in lesson.diff.split("\n")]
-    shown = limit_lines(lines, MOST_LINES, "... and {} more lines")
-    return fit_tokens("\n".join([head, *(f"   | {line}" for line in shown)]), MOST_TOKENS)
+    lines = [reveal_hidden(line[:_MAX_LINE_LENGTH]) for line in lesson.diff.split("\n")]
+    shown = limit_lines(lines, MAX_LINES, "... and {} more lines")
+    return fit_tokens("\n".join([head, *(f"   | {line}" for line in shown)]), MAX_TOKENS)

@@ -19,16 +19,16 @@ from pytest_loop.core.events.run_payloads import (
 from pytest_loop.core.machine.breakers import count_repetitions, is_undone
 from pytest_loop.core.machine.budgets import get_budgets
 from pytest_loop.core.machine.stop_reasons import find_row
-from pytest_loop.core.model.run_state import HASH_SHOWN, Attempt, RunState
+from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, Attempt, RunState
 from pytest_loop.core.model.vocabulary import Reason, parse_reason
 from pytest_loop.core.reporting.closing_verdict import build_verdict
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import format_count
 from pytest_loop.core.workload.experiment_state import Experiment, ExperimentState
 
-FEEDBACK_ITEMS = 5
-LONGEST_ITEM = 200
-LONGEST_FEEDBACK = 500
+MAX_FEEDBACK_ITEMS = 5
+MAX_ITEM_LENGTH = 200
+MAX_FEEDBACK_LENGTH = 500
 
 
 class ArtifactStatus(str, Enum):
@@ -46,7 +46,7 @@ def get_artifact_status(state: RunState) -> ArtifactStatus:
         return ArtifactStatus.NOT_CREATED
     if state.evaluation is None:
         return ArtifactStatus.UNEVALUATED
-    if state.evaluation.artifact_hash != state.progress.artifact_hash[:HASH_SHOWN]:
+    if state.evaluation.artifact_hash != state.progress.artifact_hash[:SHORT_HASH_LENGTH]:
         return ArtifactStatus.STALE
     return ArtifactStatus.EVALUATED
 
@@ -111,14 +111,17 @@ def _make_feedback(state: RunState) -> Feedback:
     """Return what to do next: the rules come before the review, and everything is short."""
     evaluation, review = state.evaluation, state.signals.review
     complaints = (evaluation.failed or evaluation.warnings) if evaluation else ()
-    items = [shorten(f"{complaint.id}: {complaint.message}", LONGEST_ITEM) for complaint in complaints[:FEEDBACK_ITEMS]]
-    items += [shorten(review.feedback, LONGEST_ITEM)] if review and review.feedback else []
+    items = [
+        shorten(f"{complaint.id}: {complaint.message}", MAX_ITEM_LENGTH)
+        for complaint in complaints[:MAX_FEEDBACK_ITEMS]
+    ]
+    items += [shorten(review.feedback, MAX_ITEM_LENGTH)] if review and review.feedback else []
     summary = (
         f"{format_count(len(complaints), 'rule')} to mend" if complaints else "nothing fails, and yet it is not done"
     )
     return Feedback(
         summary="the review asks for something else" if state.is_rejected else summary,
-        actionable_items=tuple(_take_within(LONGEST_FEEDBACK, items)),
+        actionable_items=tuple(_take_within(MAX_FEEDBACK_LENGTH, items)),
         priority="high" if evaluation and evaluation.failed else "medium" if state.is_rejected else "low",
     )
 
@@ -172,19 +175,19 @@ def ask_question(state: RunState, reason: Reason) -> str:
     evaluation, signals = state.evaluation, state.signals
     if reason is Reason.BLOCKED and signals.blocked:
         claim = f"Is the agent right that {signals.blocked.rule} cannot be met ({signals.blocked.reason})?"
-        return shorten(claim, 2 * LONGEST_ITEM)
+        return shorten(claim, 2 * MAX_ITEM_LENGTH)
     if reason is Reason.UNCONFIRMED and evaluation and evaluation.assumptions:
         names = ", ".join(_describe_rule(state, name) for name in evaluation.assumptions)
-        return f"Is it so: {shorten(names, LONGEST_ITEM)}?"
+        return f"Is it so: {shorten(names, MAX_ITEM_LENGTH)}?"
     if reason is Reason.UNCONFIRMED:
         return "The review is outstanding: is it done?"
     if signals.review and state.is_rejected:
-        feedback = shorten(signals.review.feedback, LONGEST_ITEM)
+        feedback = shorten(signals.review.feedback, MAX_ITEM_LENGTH)
         return f"Is another round worth it for what the review asks ({feedback})?"
     first = next(iter((*evaluation.failed, *evaluation.warnings)), None) if evaluation else None
     if evaluation and evaluation.is_clean and first is None and signals.exit_signal is False:
         return "Every rule passes, and the agent says that it is not done: what is missing?"
-    rule = shorten(first.id, LONGEST_ITEM) if first else "the rule that fails"
+    rule = shorten(first.id, MAX_ITEM_LENGTH) if first else "the rule that fails"
     return find_row(reason).question.replace("{rule}", rule)
 
 

@@ -9,7 +9,7 @@ HEIGHT = 100
 WIDTH = 500  # the cursor stops here unless the text of a row is longer
 TAB = 8
 # Only the end of a longer line with control characters is emulated, which bounds the time.
-LONGEST_LINE = 20_000
+MAX_LINE_LENGTH = 20_000
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # Titles, links and device strings are never displayed.
@@ -53,11 +53,11 @@ class _Screen:
         self.primary: tuple[int, list[list[str]], tuple[int, int]] | None = None
 
     def emulate(self, line: str) -> None:
-        if len(line) > LONGEST_LINE and _CONTROL.search(line):
+        if len(line) > MAX_LINE_LENGTH and _CONTROL.search(line):
             line = re.sub(_STRING, "", line)
-            for style in _STYLE.finditer(line[:-LONGEST_LINE]):
+            for style in _STYLE.finditer(line[:-MAX_LINE_LENGTH]):
                 self.set_style(style[1])
-            line = line[-LONGEST_LINE:]
+            line = line[-MAX_LINE_LENGTH:]
         for token in _TOKEN.finditer(line):
             if token["text"]:
                 self.write(token["text"])

@@ -10,7 +10,7 @@ PrintLine = Callable[[str], None]
 
 def format_count(count: int, noun: str) -> str:
     """Return the count with its noun in the singular or plural."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def list_names(names: Sequence[str], limit: int, separator: str = ", ") -> str:

@@ -12,8 +12,8 @@ from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 from pytest_loop.core.model.rules import Value
 from pytest_loop.core.text.lengths import shorten
 
-OPTIONS = 3
-FEWEST_WORDS = 4
+OPTION_COUNT = 3
+MIN_MECHANISM_WORDS = 4
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.*?)[ \t#]*$", re.MULTILINE)
 
 StrippedText = Annotated[str, StringConstraints(strip_whitespace=True)]
@@ -71,7 +71,7 @@ class Analysis(Value):
 
     root_cause: NonEmptyText
     hypothesis: Annotated[Claim, BeforeValidator(_parse_claim)]
-    options: Annotated[tuple[Option, ...], Field(min_length=OPTIONS, max_length=OPTIONS)]
+    options: Annotated[tuple[Option, ...], Field(min_length=OPTION_COUNT, max_length=OPTION_COUNT)]
 
 
 class TriedEdit(Value):
@@ -110,7 +110,7 @@ def review_answer(data: Any, context: AnalysisContext) -> AnswerReview:
 def _describe_error(error: Any) -> str:
     where = ".".join(map(str, error["loc"])) or "the answer"
     if error["loc"] == ("options",) and error["type"] in ("too_short", "too_long"):
-        return f"expected exactly {OPTIONS} options, found {error['ctx']['actual_length']}"
+        return f"expected exactly {OPTION_COUNT} options, found {error['ctx']['actual_length']}"
     value = "none" if error["type"] == "missing" else shorten(repr(error["input"]), 60)
     return f"{where}: {shorten(error['msg'])}, found {value}"
 
@@ -147,7 +147,10 @@ def _find_option_flaws(option: Option, context: AnalysisContext) -> Iterator[str
 def _is_vague(option: Option) -> bool:
     """Return whether the mechanism is short, or only repeats the name or the proposed text."""
     words = option.mechanism.casefold()
-    return len(words.split()) < FEWEST_WORDS or words in (option.name.casefold(), option.proposed.strip().casefold())
+    return len(words.split()) < MIN_MECHANISM_WORDS or words in (
+        option.name.casefold(),
+        option.proposed.strip().casefold(),
+    )
 
 
 def _find_edit_problem(option: Option, files: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""The state of an experiment: a run over a workload, and what it has measured, believed and decided."""
+"""The state of an experiment: the state of a run, with measurements, hypotheses and decisions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_loop.core.workload.measurement import Measurement
 
 
 class Experiment(Value):
-    """What was decided when an experiment began, and what has been found since.
+    """The decisions from the start of an experiment, and its results since.
 
     `cases` are run; `hidden` are those that no composer sees. The last of the `measurements` is complete, of the others
     only outcomes are kept. `edit` is the last one, `tried` are all of them. `analysis` (with the hashes of the `files`
@@ -71,7 +71,11 @@ class Experiment(Value):
         """The hypothesis that the last measurement is about, until it is judged."""
         judged = {judgement.iteration for judgement in self.judgements}
         last = self.measurements[-1].iteration if self.measurements else 0
-        open_hypotheses = (one for one in self.hypotheses if one.iteration < last and one.iteration not in judged)
+        open_hypotheses = (
+            hypothesis
+            for hypothesis in self.hypotheses
+            if hypothesis.iteration < last and hypothesis.iteration not in judged
+        )
         return next(open_hypotheses, None)
 
     def count_held_out(self) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""Hypotheses about a workload: what is predicted, whether it came true, and whether to go on."""
+"""Hypotheses of an experiment, their judgement, and the policies that decide how to continue."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pytest_loop.core.model.rules import Value
-from pytest_loop.core.workload.analysis import OPTIONS, Analysis, Option
+from pytest_loop.core.workload.analysis import OPTION_COUNT, Analysis, Option
 from pytest_loop.core.workload.measurement import Measurement, compare_measurements, find_best
 
-PLATEAU = 2
-PATIENCE = 3
+# Both count measurements: without a new best one, and before exploration has to pay off.
+PLATEAU_LENGTH = 2
+EXPLORATION_LENGTH = 3
 
 
 class Truth(str, Enum):
-    """What became of a hypothesis."""
+    """The verdict on a hypothesis."""
 
     UNTESTED = "untested"
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
-    PARTIALLY = "partially_confirmed"
+    PARTIALLY_CONFIRMED = "partially_confirmed"
 
 
 class Hypothesis(Value):
-    """What an edit should do: by which mechanism, and to which cases. The one of the baseline predicts nothing."""
+    """The predicted effect of an edit: its mechanism, and the cases it improves; empty for the baseline."""
 
     iteration: int
     theory: str
@@ -37,7 +38,11 @@ class Hypothesis(Value):
 
 
 class Judgement(Value):
-    """What a measurement says about a hypothesis; regressions are named whatever came true."""
+    """The verdict of a measurement on a hypothesis.
+
+    `improved` and `missed` divide its prediction. `regressions` are all of them: `guards` are those of guards, and
+    `unexpected` those that the hypothesis did not name.
+    """
 
     iteration: int
     truth: Truth
@@ -48,52 +53,57 @@ class Judgement(Value):
     unexpected: tuple[str, ...] = ()
 
 
-def judged(hypothesis: Hypothesis, before: Measurement, after: Measurement, guards: Collection[str] = ()) -> Judgement:
-    """Confirmed where all predicted cases improved and no guard regressed, rejected where none improved."""
-    happened = compare_measurements(before, after)
-    improved = tuple(one for one in hypothesis.prediction if one in happened.fixed)
-    broken = tuple(one for one in happened.regressions if one in guards)
+def judge_hypothesis(
+    hypothesis: Hypothesis, before: Measurement, after: Measurement, guards: Collection[str] = ()
+) -> Judgement:
+    """Compare a prediction with the change between two measurements.
+
+    It is confirmed if all its cases improved and no guard regressed.
+    """
+    change = compare_measurements(before, after)
+    improved = tuple(case for case in hypothesis.prediction if case in change.fixed)
+    broken = tuple(case for case in change.regressions if case in guards)
     return Judgement(
         iteration=hypothesis.iteration,
-        truth=_truth(len(improved), len(hypothesis.prediction), bool(broken)),
+        truth=_decide_truth(len(improved), len(hypothesis.prediction), bool(broken)),
         improved=improved,
-        missed=tuple(one for one in hypothesis.prediction if one not in happened.fixed),
-        regressions=happened.regressions,
+        missed=tuple(case for case in hypothesis.prediction if case not in change.fixed),
+        regressions=change.regressions,
         guards=broken,
-        unexpected=tuple(one for one in happened.regressions if one not in hypothesis.regresses),
+        unexpected=tuple(case for case in change.regressions if case not in hypothesis.regresses),
     )
 
 
-def _truth(improved: int, predicted: int, is_guard_broken: bool) -> Truth:
+def _decide_truth(improved: int, predicted: int, is_guard_broken: bool) -> Truth:
     if not predicted:
         return Truth.UNTESTED
     if not improved:
         return Truth.REJECTED
-    return Truth.CONFIRMED if improved == predicted and not is_guard_broken else Truth.PARTIALLY
+    return Truth.CONFIRMED if improved == predicted and not is_guard_broken else Truth.PARTIALLY_CONFIRMED
 
 
 class Decision(Value):
-    """Which option is taken, by its number; None skips the iteration, perhaps with a word to the composer."""
+    """The number of the chosen option, or None to skip the iteration; `feedback` is for the composer."""
 
-    chosen: Annotated[int, Field(ge=1, le=OPTIONS)] | None
+    chosen: Annotated[int, Field(ge=1, le=OPTION_COUNT)] | None
     reason: str = ""
     feedback: str = ""
 
     @property
-    def overrides(self) -> bool:
-        """Whether a person wanted something else than the composer."""
+    def is_override(self) -> bool:
+        """Whether an option other than the recommended one was chosen."""
         return self.chosen is not None and self.chosen != 1
 
-    def option(self, analysis: Analysis) -> Option | None:
+    def get_option(self, analysis: Analysis) -> Option | None:
         return None if self.chosen is None else analysis.options[self.chosen - 1]
 
 
 RECOMMENDED = Decision(chosen=1, reason="recommended")
 
 
-def hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> Hypothesis | None:
-    """What the edit that was decided on should do; None where none was."""
-    option = decision.option(analysis)
+def form_hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> Hypothesis | None:
+    """Return the hypothesis behind the chosen option; None if no option was chosen."""
+    option = decision.get_option(analysis)
     if option is None:
         return None
     claim = analysis.hypothesis
@@ -108,8 +118,8 @@ def hypothesis(analysis: Analysis, decision: Decision, iteration: int) -> Hypoth
     )
 
 
-class Mode(Value):
-    """How to experiment; the texts are for a composer."""
+class ExperimentMode(Value):
+    """A style of experimenting; its texts are parts of the composer's prompt."""
 
     role: str
     focus: str
@@ -118,21 +128,21 @@ class Mode(Value):
     tolerates_regressions: bool = False
 
 
-MODES: dict[str, Mode] = {
-    "precision": Mode(
+MODES: dict[str, ExperimentMode] = {
+    "precision": ExperimentMode(
         role="You mend one pattern of failures at a time, with the smallest edit that does it.",
         focus="One failure pattern and one variable in each iteration.",
         hypothesis="The artifact lacks X at L, which makes cases C fail as F; adding M mends exactly those.",
         success="The cases aimed at improve, and no other case becomes worse.",
     ),
-    "exploration": Mode(
+    "exploration": ExperimentMode(
         role="You question how the artifact is built, and try another structure.",
         focus="Bold changes; cases may break on the way.",
         hypothesis="The artifact assumes X; with Y instead, P may break and Q may become possible.",
         success="More cases pass at the end of the whole arc than at its beginning.",
         tolerates_regressions=True,
     ),
-    "convergence": Mode(
+    "convergence": ExperimentMode(
         role="You finish what is nearly done.",
         focus="Only the cases that still fail: edge cases and tolerances.",
         hypothesis="Case C still fails because of the edge X; M covers it and leaves the rest alone.",
@@ -148,7 +158,7 @@ MODES["custom"] = MODES["precision"].model_copy(
 
 
 class OnPlateau(str, Enum):
-    """What to do where nothing improves any more."""
+    """The reaction to a plateau: measurements without improvement."""
 
     ASK = "ask"
     CONTINUE = "continue"
@@ -156,7 +166,7 @@ class OnPlateau(str, Enum):
 
 
 class OnRegression(str, Enum):
-    """What to do where a case became worse; nothing is ever taken back without a word."""
+    """The reaction to cases that became worse; an edit is never reverted silently."""
 
     ASK = "ask"
     ACCEPT = "accept"
@@ -164,64 +174,71 @@ class OnRegression(str, Enum):
     STOP = "stop"
 
 
-class Decide(str, Enum):
-    """Who chooses among the options."""
+class OptionChoice(str, Enum):
+    """How an option is chosen: ask the user, or take the recommended one."""
 
     ASK = "ask"
     RECOMMENDED = "recommended"
 
 
 class Policy(Value):
-    """What a person wants to happen; what is left open depends on whether somebody can be asked, and on the mode."""
+    """The user's choices for an experiment; without `on_regression`, the mode decides.
+
+    If there is no user to ask, ASK means STOP for plateaus and regressions.
+    """
 
     mode: Literal["precision", "exploration", "convergence", "custom"] = "precision"
     on_plateau: OnPlateau = OnPlateau.ASK
     on_regression: OnRegression | None = None
-    decide: Decide = Decide.ASK
+    decide: OptionChoice = OptionChoice.ASK
 
 
-def at_a_regression(measurements: Sequence[Measurement], policy: Policy, *, is_attended: bool) -> OnRegression | None:
-    """What to do about cases that became worse; None where there are none.
+def decide_on_regression(
+    measurements: Sequence[Measurement], policy: Policy, *, is_attended: bool
+) -> OnRegression | None:
+    """Return the action for cases that became worse; None if there are none.
 
-    Who explores minds only if fewer cases pass than at first, and not at once.
+    Exploration accepts them, unless fewer cases pass than at the baseline after EXPLORATION_LENGTH measurements.
     """
     if len(measurements) < 2 or not compare_measurements(measurements[-2], measurements[-1]).regressions:
         return None
     if policy.on_regression is None and MODES[policy.mode].tolerates_regressions:
-        is_minded = len(measurements) > PATIENCE and len(measurements[-1].passing) < len(measurements[0].passing)
-        if not is_minded:
+        is_too_long = len(measurements) > EXPLORATION_LENGTH and len(measurements[-1].passing) < len(
+            measurements[0].passing
+        )
+        if not is_too_long:
             return OnRegression.ACCEPT
-    asked = policy.on_regression or OnRegression.ASK
-    return OnRegression.STOP if asked is OnRegression.ASK and not is_attended else asked
+    action = policy.on_regression or OnRegression.ASK
+    return OnRegression.STOP if action is OnRegression.ASK and not is_attended else action
 
 
-def at_a_plateau(
-    measurements: Sequence[Measurement], policy: Policy, settled: int = -1, *, is_attended: bool
+def decide_on_plateau(
+    measurements: Sequence[Measurement], policy: Policy, continued_after: int = -1, *, is_attended: bool
 ) -> OnPlateau | None:
-    """What to do where nothing has improved for a while; None where something has.
+    """Return the action at a plateau; None if there is progress.
 
-    `settled` is the measurement after which it was last decided to go on.
+    `continued_after` is the iteration of the last plateau at which it was decided to continue.
     """
-    if flat(measurements, settled) < PLATEAU:
+    if count_flat_measurements(measurements, continued_after) < PLATEAU_LENGTH:
         return None
     return OnPlateau.STOP if policy.on_plateau is OnPlateau.ASK and not is_attended else policy.on_plateau
 
 
-def flat(measurements: Sequence[Measurement], settled: int = -1) -> int:
-    """How many measurements have come since the best one, or since it was decided to go on, without being better."""
-    since = max(find_best(measurements).iteration, settled) if measurements else settled
-    return sum(one.iteration > since for one in measurements)
+def count_flat_measurements(measurements: Sequence[Measurement], continued_after: int = -1) -> int:
+    """Count the measurements since the best one, or since the iteration `continued_after`."""
+    since = max(find_best(measurements).iteration, continued_after) if measurements else continued_after
+    return sum(measurement.iteration > since for measurement in measurements)
 
 
 class Trend(str, Enum):
-    """What an iteration did to the number of passing cases."""
+    """The change of the number of passing cases in an iteration."""
 
     IMPROVED = "Improved"
     DEGRADED = "Degraded"
     NEUTRAL = "Neutral"
 
 
-def trend(before: Measurement, after: Measurement) -> Trend:
-    """The direction, without the details."""
+def classify_trend(before: Measurement, after: Measurement) -> Trend:
+    """Compare the numbers of passing cases."""
     gained = len(after.passing) - len(before.passing)
     return Trend.IMPROVED if gained > 0 else Trend.DEGRADED if gained < 0 else Trend.NEUTRAL

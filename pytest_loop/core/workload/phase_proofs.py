@@ -44,7 +44,7 @@ class PlanningProof(_Proof):
 
 
 class StartProof(SetupProof, PlanningProof):
-    """What is stated when an experiment begins."""
+    """Proof of setup and planning at the start of an experiment."""
 
 
 class CalibrationProof(_Proof):

@@ -14,13 +14,13 @@ from pytest_loop.inference.sources.project_documents import find_agent_file_cand
 from pytest_loop.inference.sources.python_packages import find_python_candidates
 from pytest_loop.inference.sources.task_runners import find_runner_candidates
 
-MOST_CANDIDATES = 500
+MAX_CANDIDATES = 500
 
 
 def find_candidates(project: Project) -> list[Candidate]:
     """Return the commands of all layers, limited in number for each layer."""
     layers = (find_agent_file_candidates, find_manifest_candidates, find_ci_candidates, find_record_candidates)
-    return [candidate for find in layers for candidate in islice(find(project), MOST_CANDIDATES)]
+    return [candidate for find in layers for candidate in islice(find(project), MAX_CANDIDATES)]
 
 
 def find_manifest_candidates(project: Project) -> Iterator[Candidate]:

@@ -11,7 +11,7 @@ from typing import Any
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
 from pytest_loop.inference.command_lines import classify_command
 from pytest_loop.inference.data_files import collect_strings, get_line, get_list, get_mapping
-from pytest_loop.inference.project_files import MOST_SCRIPTS, Project
+from pytest_loop.inference.project_files import MAX_SCRIPTS, Project
 from pytest_loop.inference.shell_script import resolve_folder, split_steps
 from pytest_loop.inference.tool_purposes import split_names
 
@@ -77,7 +77,7 @@ _EXPRESSION = re.compile(
 )
 _MARK = re.compile("\ue000([^\ue001]*)\ue001")
 _WORD = re.compile(r"(?:[^\s\"']|\"[^\"]*\"|'[^']*')+|[\"']")
-MOST_VALUES = 20
+MAX_VALUES = 20
 # Programs and subcommands whose next word is the name of a script.
 _SCRIPT_RUNNERS = split_names("run make just yarn pnpm npm poe task")
 
@@ -105,10 +105,10 @@ def expand_matrix(command: str, matrix: _Matrix) -> list[str]:
             words.append(word)
             commands = [f"{start} {word}".strip() for start in commands]
             continue
-        values = matrix.get(mark[1], [])[:MOST_VALUES]
+        values = matrix.get(mark[1], [])[:MAX_VALUES]
         is_whole_word = word.strip("\"'") == mark[0]
         if is_whole_word and values and words and words[-1] in _SCRIPT_RUNNERS:
-            commands = [f"{start} {value}" for start in commands[:MOST_VALUES] for value in values]
+            commands = [f"{start} {value}" for start in commands[:MAX_VALUES] for value in values]
         elif words and words[-1].startswith("-"):
             flag = words.pop()
             commands = [start.removesuffix(flag).rstrip() for start in commands]
@@ -191,7 +191,7 @@ _OPEN_FOLDER_REACH = 300
 def _read_jenkins(project: Project, path: str) -> Iterator[_Script]:
     text = project.texts[path]
     stages = [(match.start(), match["stage"]) for match in _STAGE.finditer(text)]
-    for call in islice(_SHELL_CALL.finditer(text), MOST_SCRIPTS):
+    for call in islice(_SHELL_CALL.finditer(text), MAX_SCRIPTS):
         stage = next((name for start, name in reversed(stages) if start < call.start()), "")
         if _is_delivery(stage):
             continue

@@ -1,4 +1,4 @@
-"""Manifests of Rust, Go, Java and Ruby, whose tools are the same in every project."""
+"""Find verification commands of Rust, Go, Java and Ruby, whose tools are the same in every project."""
 
 from __future__ import annotations
 

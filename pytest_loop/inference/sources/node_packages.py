@@ -1,4 +1,4 @@
-"""Scripts and dependencies of package.json."""
+"""Find verification commands in package.json: its scripts, and the tools among its dependencies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
 from pytest_loop.inference.data_files import get_mapping
-from pytest_loop.inference.project_files import MOST_SCRIPTS, Project, get_folder
+from pytest_loop.inference.project_files import MAX_SCRIPTS, Project, get_folder
 from pytest_loop.inference.shell_script import is_trivial
 from pytest_loop.inference.tool_purposes import Purpose, classify_script, split_names
 
@@ -52,7 +52,7 @@ def _find_manager(project: Project, path: str, package: Any) -> str:
 def _list_scripts(project: Project, path: str) -> Iterator[Candidate]:
     package = project.data.get(path, {})
     manager = _find_manager(project, path, package)
-    for name, body in islice(get_mapping(package, "scripts").items(), MOST_SCRIPTS):
+    for name, body in islice(get_mapping(package, "scripts").items(), MAX_SCRIPTS):
         purpose = classify_script(name)
         if purpose and isinstance(body, str):
             source = project.locate(path, rf"\"{re.escape(name)}\"\s*:", r"\"scripts\"\s*:")

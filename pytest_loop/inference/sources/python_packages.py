@@ -1,4 +1,4 @@
-"""Python packages: pytest, linters, type checkers and coverage, as manifests and test files show them."""
+"""Find verification commands of Python packages: pytest, coverage, linters, type checkers and scripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
 from pytest_loop.inference.data_files import collect_strings, get_mapping
 from pytest_loop.inference.project_files import (
-    MOST_SCRIPTS,
+    MAX_SCRIPTS,
     Project,
     get_folder,
     is_in_folder,
@@ -23,14 +23,14 @@ from pytest_loop.inference.shell_script import is_trivial
 from pytest_loop.inference.tool_purposes import Purpose, classify_script
 
 _MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "pytest.ini")
-_REQUIRING = re.compile(r"pyproject\.toml|setup\.(?:cfg|py)|requirements[\w.-]*\.txt")
+_REQUIREMENT_FILE = re.compile(r"pyproject\.toml|setup\.(?:cfg|py)|requirements[\w.-]*\.txt")
 _PYTEST_REQUIRED = r"^pytest\b|[\"'\s]pytest\b"
 _PYTEST_COV = "pytest --cov --cov-report=term"
 _PYTEST_COV_REQUIRED = r"\bpytest-cov\b"
 
 
 class _Tool(NamedTuple):
-    """A tool, its table in pyproject.toml, and other files with its section; without a section, the file counts."""
+    """A tool, its table in pyproject.toml, and its other files with a section; without one, the whole file counts."""
 
     command: str
     table: str
@@ -71,8 +71,8 @@ def find_python_candidates(project: Project) -> Iterator[Candidate]:
     folders = dict.fromkeys(get_folder(path) for path in project.find_by_name(*_MANIFESTS))
     tests = project.find_python_tests()
     has_loose_tests = any(not any(is_in_folder(path, folder) for folder in folders) for path in tests)
-    is_bare = not folders and any(path.endswith(".py") for path in project.files)
-    for folder in (*folders, *([""] if has_loose_tests or is_bare else [])):
+    has_no_manifest = not folders and any(path.endswith(".py") for path in project.files)
+    for folder in (*folders, *([""] if has_loose_tests or has_no_manifest else [])):
         yield from _Package(project, folder).list_candidates()
 
 
@@ -90,7 +90,7 @@ class _Package:
         yield from self._list_scripts()
         if "build-system" in self.project.data.get(self.manifest, {}):
             source = self.project.locate(self.manifest, r"^\[build-system\]")
-            yield self._build("python -m build", Purpose.BUILD, source, is_guess=True)
+            yield self._build_candidate("python -m build", Purpose.BUILD, source, is_guess=True)
 
     @property
     def manifest(self) -> str:
@@ -106,7 +106,7 @@ class _Package:
         paths = (path for path in self.project.files if is_in_folder(path, self.folder) and not is_loop_file(path))
         return Source(min(paths, key=lambda path: (not path.endswith(".py"), path)))
 
-    def _build(self, command: str, purpose: Purpose, source: Source, **fields: Any) -> Candidate:
+    def _build_candidate(self, command: str, purpose: Purpose, source: Source, **fields: Any) -> Candidate:
         return Candidate(command, purpose, Layer.MANIFESTS, source, self.folder, "python", **fields)
 
     def _locate_settings(self, tool: _Tool) -> Source | None:
@@ -124,17 +124,19 @@ class _Package:
         tests = self.project.find_python_tests(self.folder)
         source = self._locate_settings(_PYTEST) or self._locate_requirement() or (Source(tests[0]) if tests else None)
         if source:
-            yield self._build(_PYTEST.command, Purpose.TEST, source)
+            yield self._build_candidate(_PYTEST.command, Purpose.TEST, source)
             yield self._find_coverage(source)
         elif self.project.has_file(self.folder, "manage.py"):
-            yield self._build("python manage.py test", Purpose.TEST, Source(join_folder(self.folder, "manage.py")))
+            yield self._build_candidate(
+                "python manage.py test", Purpose.TEST, Source(join_folder(self.folder, "manage.py"))
+            )
         else:
-            yield self._build(_PYTEST.command, Purpose.TEST, self.first_file, is_guess=True)
+            yield self._build_candidate(_PYTEST.command, Purpose.TEST, self.first_file, is_guess=True)
 
     def _locate_requirement(self) -> Source | None:
         """Return the place that requires pytest, or else a conftest file."""
         for path in self.project.texts:
-            if get_folder(path) == self.folder and _REQUIRING.fullmatch(path.rpartition("/")[2]):
+            if get_folder(path) == self.folder and _REQUIREMENT_FILE.fullmatch(path.rpartition("/")[2]):
                 source = self.project.locate(path, _PYTEST_REQUIRED, default=0)
                 if source.line:
                     return source
@@ -144,21 +146,23 @@ class _Package:
     def _find_coverage(self, tests: Source) -> Candidate:
         for path, text in self.project.texts.items():
             if is_in_folder(path, self.folder) and re.search(_PYTEST_COV_REQUIRED, text):
-                return self._build(_PYTEST_COV, Purpose.COVERAGE, self.project.locate(path, _PYTEST_COV_REQUIRED))
+                return self._build_candidate(
+                    _PYTEST_COV, Purpose.COVERAGE, self.project.locate(path, _PYTEST_COV_REQUIRED)
+                )
         if source := self._locate_settings(_COVERAGE):
-            return self._build(_COVERAGE.command, Purpose.COVERAGE, source)
-        return self._build(_PYTEST_COV, Purpose.COVERAGE, tests, is_guess=True)
+            return self._build_candidate(_COVERAGE.command, Purpose.COVERAGE, source)
+        return self._build_candidate(_PYTEST_COV, Purpose.COVERAGE, tests, is_guess=True)
 
     def _list_checkers(self, purpose: Purpose, tools: tuple[_Tool, ...]) -> Iterator[Candidate]:
         """Yield the tools that are configured; if none is, the first of them as a guess."""
         configured = [(tool, source) for tool in tools if (source := self._locate_settings(tool))]
         for rank, (tool, source) in enumerate(configured):
             command = "mypy" if tool.table == "mypy" and self._has_mypy_targets(source) else tool.command
-            yield self._build(command, purpose, source, rank=rank)
+            yield self._build_candidate(command, purpose, source, rank=rank)
         if purpose is Purpose.DOCS and not configured and (ruff := self._locate_ruff_docs()):
-            yield self._build("ruff check --select D .", purpose, ruff)
+            yield self._build_candidate("ruff check --select D .", purpose, ruff)
         elif not configured:
-            yield self._build(tools[0].command, purpose, self.first_file, is_guess=True)
+            yield self._build_candidate(tools[0].command, purpose, self.first_file, is_guess=True)
 
     def _has_mypy_targets(self, source: Source) -> bool:
         settings = get_mapping(self.tool_tables, "mypy") or get_mapping(self.project.data.get(source.path), "mypy")
@@ -171,9 +175,9 @@ class _Package:
 
     def _list_scripts(self) -> Iterator[Candidate]:
         for table, runner in _SCRIPT_TABLES.items():
-            for name, body in islice(get_mapping(self.tool_tables, *table.split(".")).items(), MOST_SCRIPTS):
+            for name, body in islice(get_mapping(self.tool_tables, *table.split(".")).items(), MAX_SCRIPTS):
                 if purpose := classify_script(name):
                     pattern = rf"^\s*[\"']?{re.escape(name)}[\"']?\s*="
                     source = self.project.locate(self.manifest, pattern, rf"^\[tool\.{re.escape(table)}")
                     is_empty = isinstance(body, str) and is_trivial(body)
-                    yield self._build(f"{runner} {name}", purpose, source, rank=5, is_trivial=is_empty)
+                    yield self._build_candidate(f"{runner} {name}", purpose, source, rank=5, is_trivial=is_empty)

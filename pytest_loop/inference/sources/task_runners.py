@@ -1,4 +1,4 @@
-"""Targets, recipes, tasks, environments and sessions of make, just, mise, tox and nox."""
+"""Find verification commands in the files of task runners: make, just, mise, tox and nox."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import islice
 
 from pytest_loop.inference.command_candidate import Candidate, Layer, Source
 from pytest_loop.inference.data_files import collect_strings, get_mapping
-from pytest_loop.inference.project_files import MOST_SCRIPTS, Project, get_folder
-from pytest_loop.inference.shell_script import LONGEST_LINE, split_steps
+from pytest_loop.inference.project_files import MAX_SCRIPTS, Project, get_folder
+from pytest_loop.inference.shell_script import MAX_LINE_LENGTH, split_steps
 from pytest_loop.inference.tool_purposes import Purpose, classify_script
 
 _RECIPE_RANK, _TOX_RANK, _ENVIRONMENT_RANK = 4, 5, 6
@@ -22,13 +22,15 @@ _NOX_SESSION = re.compile(
 
 
 def find_runner_candidates(project: Project) -> Iterator[Candidate]:
-    """Yield the verification commands of all task runners."""
+    """Yield the commands of all task runner files in a project."""
     for names, list_candidates in _RUNNERS.items():
         for path in project.find_by_name(*names):
             yield from list_candidates(project, path)
 
 
-def _build(command: str, purpose: Purpose, source: Source, rank: int, *, is_trivial: bool = False) -> Candidate:
+def _build_candidate(
+    command: str, purpose: Purpose, source: Source, rank: int, *, is_trivial: bool = False
+) -> Candidate:
     folder = get_folder(source.path)
     return Candidate(command, purpose, Layer.MANIFESTS, source, folder, is_trivial=is_trivial, rank=rank)
 
@@ -36,41 +38,43 @@ def _build(command: str, purpose: Purpose, source: Source, rank: int, *, is_triv
 def _list_recipes(project: Project, path: str, runner: str, pattern: re.Pattern[str]) -> Iterator[Candidate]:
     """Yield the recipes of a file; one without commands and dependencies is trivial."""
     recipes: list[tuple[int, re.Match[str], list[str]]] = []
-    is_body = False
+    is_in_body = False
     for number, line in enumerate(project.texts[path].split("\n"), 1):
-        head = pattern.match(line[:LONGEST_LINE])
-        if head:
-            recipes.append((number, head, []))
-            is_body = True
+        header = pattern.match(line[:MAX_LINE_LENGTH])
+        if header:
+            recipes.append((number, header, []))
+            is_in_body = True
         elif line.strip() and not line[0].isspace():
-            is_body = False
-        elif is_body:
-            recipes[-1][2].append(re.sub(r"^\s*[@+-]*", "", line[:LONGEST_LINE]))
-    for number, head, body in recipes:
-        is_trivial = not head["needs"].strip() and all(step.is_trivial for step in split_steps("\n".join(body)))
-        for name in head["names"].split():
+            is_in_body = False
+        elif is_in_body:
+            recipes[-1][2].append(re.sub(r"^\s*[@+-]*", "", line[:MAX_LINE_LENGTH]))
+    for number, header, body in recipes:
+        is_trivial = not header["needs"].strip() and all(step.is_trivial for step in split_steps("\n".join(body)))
+        for name in header["names"].split():
             if purpose := classify_script(name):
-                yield _build(f"{runner} {name}", purpose, Source(path, number), _RECIPE_RANK, is_trivial=is_trivial)
+                yield _build_candidate(
+                    f"{runner} {name}", purpose, Source(path, number), _RECIPE_RANK, is_trivial=is_trivial
+                )
 
 
 def _list_mise_tasks(project: Project, path: str) -> Iterator[Candidate]:
-    for name, task in islice(get_mapping(project.data.get(path), "tasks").items(), MOST_SCRIPTS):
+    for name, task in islice(get_mapping(project.data.get(path), "tasks").items(), MAX_SCRIPTS):
         if purpose := classify_script(name):
             body = "\n".join(collect_strings(get_mapping(task).get("run", task)))
             is_trivial = bool(body) and all(step.is_trivial for step in split_steps(body))
             source = project.locate(path, re.escape(name))
-            yield _build(f"mise run {name}", purpose, source, _RECIPE_RANK, is_trivial=is_trivial)
+            yield _build_candidate(f"mise run {name}", purpose, source, _RECIPE_RANK, is_trivial=is_trivial)
 
 
 def _list_tox_environments(project: Project, path: str) -> Iterator[Candidate]:
     sections = project.data.get(path, {})
     if "testenv" in sections or "tox" in sections:
-        yield _build("tox", Purpose.TEST, project.locate(path, r"^\[(?:testenv|tox)\]"), _TOX_RANK)
+        yield _build_candidate("tox", Purpose.TEST, project.locate(path, r"^\[(?:testenv|tox)\]"), _TOX_RANK)
     for section in sections:
         name = str(section).partition("testenv:")[2]
         if name and (purpose := classify_script(name)):
             source = project.locate(path, re.escape(f"[{section}]"))
-            yield _build(f"tox -e {name}", purpose, source, _ENVIRONMENT_RANK)
+            yield _build_candidate(f"tox -e {name}", purpose, source, _ENVIRONMENT_RANK)
 
 
 def _list_nox_sessions(project: Project, path: str) -> Iterator[Candidate]:
@@ -79,7 +83,7 @@ def _list_nox_sessions(project: Project, path: str) -> Iterator[Candidate]:
         name = declared[1] if declared else session["name"]
         if purpose := classify_script(name):
             line = project.texts[path].count("\n", 0, session.start()) + 1
-            yield _build(f"nox -s {name}", purpose, Source(path, line), _ENVIRONMENT_RANK)
+            yield _build_candidate(f"nox -s {name}", purpose, Source(path, line), _ENVIRONMENT_RANK)
 
 
 _RUNNERS: dict[tuple[str, ...], Callable[[Project, str], Iterator[Candidate]]] = {

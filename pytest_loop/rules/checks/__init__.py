@@ -1,1 +1,1 @@
-"""How rules are judged: one small module for each family of checks."""
+"""The checks of rules: one module for each family."""

@@ -1,4 +1,4 @@
-"""The base class of checks, the context they run in, and how one is run."""
+"""Define the base class of checks and the context they run in, and run one check."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Inputs(NamedTuple):
 class Context:
     """Everything that a check may read: artifact, folder of its rule file, project, fixtures.
 
-    `name` is the artifact's name in the rule file, where a run keeps it elsewhere. `ask` puts a question to a judge.
+    `name` is the artifact's name in the rule file, if a run stores it under another one. `ask` asks a judge.
     `is_confirmed` says that a person has confirmed the rule.
     """
 
@@ -66,19 +66,19 @@ class Context:
         return self.folder / (self.artifact or "")
 
     def resolve_artifact(self) -> Path:
-        """Return the artifact's path with links resolved; raises `CheckError` outside the project."""
+        """Return the artifact's path with links resolved; raise `CheckError` outside the project."""
         if self.artifact is None:
             raise CheckError("this check reads the artifact, and the rule file names none: add `artifact: PATH`")
         return self.resolve_inside(self.artifact)
 
     def resolve_inside(self, path: Path) -> Path:
-        """Return a path of the rule file with links resolved; raises `CheckError` outside the project."""
+        """Return a path of the rule file with links resolved; raise `CheckError` outside the project."""
         resolved = (self.folder / path).resolve()
         if not resolved.is_relative_to(self._resolved_root):
             raise CheckError(f"{path} leads out of the project {self.root}")
         return resolved
 
-    def depend_on_artifact(self) -> Inputs | None:
+    def list_artifact_inputs(self) -> Inputs | None:
         """Return the artifact as the only input; None without one."""
         return Inputs((self.folder / self.artifact,)) if self.artifact is not None else None
 
@@ -104,7 +104,7 @@ class Check(StrictModel):
 
     def depends_on(self, context: Context) -> Inputs | None:
         """Return all inputs of the result; None if they are not certain."""
-        return context.depend_on_artifact() if self.reads_artifact else None
+        return context.list_artifact_inputs() if self.reads_artifact else None
 
 
 class ContentCheck(Check):

@@ -42,7 +42,7 @@ class _Scope:
 
 
 class _SearchCheck(ContentCheck):
-    """Search for texts or patterns, which subclasses have in a field named like their kind."""
+    """Search for the terms in the field named after `kind`: texts or patterns."""
 
     section: str | None = Field(default=None, description="look only below this Markdown heading")
     ignore_case: bool = False
@@ -89,19 +89,17 @@ class _RequiredTerms(_SearchCheck):
     max_matches: Count | None = None
 
     def _find_problems(self, scope: _Scope, term: str) -> list[Finding]:
-        most = self.max_matches
-        offsets = self._search(scope, term, max(self.min_matches, 1) if most is None else most + 1)
+        limit = self.max_matches
+        offsets = self._search(scope, term, max(self.min_matches, 1) if limit is None else limit + 1)
+        expected = f"{self.noun} {format_value(term)}"
         if len(offsets) < self.min_matches:
             found = f"{len(offsets)}" if offsets else "it nowhere"
             times = f" at least {self.min_matches} times" if self.min_matches > 1 else ""
-            return [Finding(expected=f"{self._describe(term)}{times}", found=found, where=scope.name)]
-        if most is not None and len(offsets) > most:
-            where = scope.locate(offsets[most])
-            return [Finding(expected=f"{self._describe(term)} at most {most} times", found="one more", where=where)]
+            return [Finding(expected=f"{expected}{times}", found=found, where=scope.name)]
+        if limit is not None and len(offsets) > limit:
+            where = scope.locate(offsets[limit])
+            return [Finding(expected=f"{expected} at most {limit} times", found="one more", where=where)]
         return []
-
-    def _describe(self, term: str) -> str:
-        return f"{self.noun} {format_value(term)}"
 
 
 class _ForbiddenTerms(_SearchCheck):

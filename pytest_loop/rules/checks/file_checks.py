@@ -1,4 +1,4 @@
-"""Check which files exist, and how many."""
+"""Checks of the files that exist, and of their number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of checks by name, and how the `check` of a rule becomes one."""
+"""The kinds of checks by name, and the construction of a check from the `check` of a rule."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class InvalidCheckError(Exception):
 
 
 def build_check(raw: Any, kinds: Kinds = BUILT_IN_KINDS) -> Any:
-    """Build the check that a value of a rule file describes; raises `InvalidCheckError`."""
+    """Build the check that a value of a rule file describes, or raise `InvalidCheckError`."""
     if isinstance(raw, str) and raw.strip():
         return Sentence(sentence=raw)
     if isinstance(raw, list) and raw:

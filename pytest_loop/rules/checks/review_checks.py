@@ -19,7 +19,7 @@ class Judge(Check):
     judge: Text
 
     def depends_on(self, context: Context) -> Inputs | None:
-        return context.depend_on_artifact()
+        return context.list_artifact_inputs()
 
     def run(self, context: Context) -> Iterable[Finding]:
         if context.ask is None:
@@ -56,7 +56,7 @@ class Sentence(Check):
     sentence: Text
 
     def depends_on(self, context: Context) -> Inputs | None:
-        return context.depend_on_artifact() if context.ask is not None else None
+        return context.list_artifact_inputs() if context.ask is not None else None
 
     def run(self, context: Context) -> Iterable[Finding]:
         if context.ask is not None:

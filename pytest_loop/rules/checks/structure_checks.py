@@ -55,9 +55,9 @@ class Sections(ContentCheck):
         self, document: Document, heading: Heading, section: Section, previous: Section | None
     ) -> Iterator[tuple[str, str]]:
         words = self.words if heading.words is None else heading.words
-        if section.words < words:
+        if section.word_count < words:
             least = f"{words} words" if words != 1 else "some text"
-            yield f"{least} in the section {section.title!r}", f"{section.words or 'nothing'}"
+            yield f"{least} in the section {section.title!r}", f"{section.word_count or 'nothing'}"
         if self.in_order and previous and section.line < previous.line:
             yield f"{section.title!r} after {previous.title!r}", "it before"
         if heading.after is not None:

@@ -20,7 +20,7 @@ def _get_documents(workspace: Path) -> Documents:
 
 
 def read_document(artifact: Path, workspace: Path) -> Document:
-    """Read the artifact; raises `AssertionError` with the reason if it cannot be read."""
+    """Read the artifact; raise `AssertionError` with the reason if it cannot be read."""
     documents = _get_documents(workspace)
     try:
         return documents.read(artifact)
@@ -29,7 +29,7 @@ def read_document(artifact: Path, workspace: Path) -> Document:
 
 
 def read_data(document: Document) -> Any:
-    """Parse the artifact; raises `AssertionError` with the reason if it is malformed."""
+    """Parse the artifact; raise `AssertionError` with the reason if it is malformed."""
     try:
         return document.load_data(None)
     except ContentError as error:

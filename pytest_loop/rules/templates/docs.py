@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from pytest_loop.rules.document import Document, find_syntax_error
-from pytest_loop.rules.markdown_document import Block, MarkdownDocument, Section
+from pytest_loop.rules.markdown_document import FencedBlock, MarkdownDocument, Section
 from pytest_loop.rules.templates.artifact_reader import fail_with, read_document
 
 LANGUAGES = {"python": "python", "py": "python", "python3": "python", "pycon": "python", "yaml": "yaml", "yml": "yaml"}
@@ -24,7 +24,7 @@ def check_sections(artifact: Path, workspace: Path) -> None:
     fail_with(
         f"{document.line(section.line)}: expected text in the section {section.title!r}, found none"
         for section in _get_sections(document)
-        if not section.words or _PLACEHOLDER.fullmatch(section.text)
+        if not section.word_count or _PLACEHOLDER.fullmatch(section.text)
     )
 
 
@@ -43,8 +43,8 @@ def check_examples(artifact: Path, workspace: Path) -> None:
     fail_with(problem for block in blocks if (problem := _find_problem(document, block)))
 
 
-def _find_problem(document: Document, block: Block) -> str | None:
-    if not block.closed:
+def _find_problem(document: Document, block: FencedBlock) -> str | None:
+    if not block.is_closed:
         return f"{document.line(block.line - 1)}: expected a closing fence, found the end of the text"
     if not block.text.strip():
         return f"{document.line(block.line - 1)}: expected an example, found an empty block"

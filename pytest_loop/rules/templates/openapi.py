@@ -127,7 +127,7 @@ class Spec:
         return self._document.line(self._find_line(path))
 
     def list_operations(self) -> list[Operation]:
-        """Return every operation below `paths`; raises `AssertionError` if there is none."""
+        """Return every operation below `paths`; raise `AssertionError` if there is none."""
         operations = [
             Operation(path, method, node, path_item, self)
             for path, path_item in self.root.get("paths").entries.items()

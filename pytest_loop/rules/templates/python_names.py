@@ -51,7 +51,7 @@ def is_python(artifact: Path) -> bool:
 
 
 def parse_python(artifact: Path, workspace: Path) -> PythonSource:
-    """Parse the artifact; raises `AssertionError` if it is not Python."""
+    """Parse the artifact; raise `AssertionError` if it is not Python."""
     document = read_document(artifact, workspace)
     if not is_python(artifact):
         raise AssertionError(f"{document.shown} is not Python")

@@ -148,7 +148,7 @@ class Server:
         reset_process({SESSION_VARIABLE: f"{channel} {order['path']}", **order["variables"]}, self.locations)
         self.preloader.store.install_finder()
         if "xdist" in sys.modules:
-            xdist_workers.fork_workers(self.driver)
+            xdist_workers.patch_execnet_to_fork(self.driver)
         try:
             receive_message(self.driver)  # the server allows it to go on
         except EOFError:

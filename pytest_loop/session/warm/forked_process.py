@@ -1,4 +1,4 @@
-"""Forked processes: their interface for the parent, and how they start and end like new interpreters."""
+"""Control forked processes from their parent, and make them start and end like new interpreters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trial of an import in a forked process: whether it does anything but load modules."""
+"""Try an import in a forked process, to find out whether it only loads modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launcher of warm sessions, and the fork server as the run sees it."""
+"""Launch warm sessions: start the fork server, and request forks from it."""
 
 from __future__ import annotations
 

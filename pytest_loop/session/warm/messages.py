@@ -23,7 +23,7 @@ def send_message(connection: socket.socket, message: dict[str, Any], files: Sequ
 
 
 def receive_message(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Return the next message and its files; raises `EOFError` at the end, or after a message that makes no sense."""
+    """Return the next message and its files; raise `EOFError` at the end, or after a message that makes no sense."""
     try:
         data, files, _, _ = socket.recv_fds(connection, 1, _MAX_FILES, socket.MSG_CMSG_CLOEXEC)
     except OSError:

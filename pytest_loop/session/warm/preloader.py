@@ -1,4 +1,4 @@
-"""Loading of installed modules that sessions imported, while the fork server is idle."""
+"""Load installed modules that sessions imported, while the fork server is idle."""
 
 from __future__ import annotations
 

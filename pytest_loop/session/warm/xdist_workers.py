@@ -1,4 +1,4 @@
-"""Workers of xdist in sessions of a run: patches of execnet that change how they start."""
+"""Start xdist workers faster and isolated: patches of execnet for the sessions of a run."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from execnet.xspec import XSpec
 from pytest_loop.session.warm.messages import receive_message, send_message
 
 _HAS_SAFE_PATH_OPTION = sys.version_info >= (3, 11)
-_SESSION_VARIABLES = frozenset({"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"})
+# A forked worker applies these itself, so that they need no new interpreter.
+_IGNORED_VARIABLES = frozenset({"PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE"})
 
 
 class _ForkedWorker:
-    """Minimal Popen interface for execnet: a worker that the fork server forks."""
+    """Minimal Popen interface for a worker that the fork server has forked."""
 
     def __init__(self, server: socket.socket) -> None:
         worker_stdin, stdin = os.pipe()
@@ -57,14 +58,17 @@ class _ForkedWorkerIO(gateway_io.Popen2IOMaster):
 
 
 def warm_caches() -> None:
-    """Import and compute once, before any fork, what xdist needs in every session."""
+    """Import xdist and fill the caches of `platform` and `inspect` before any fork: every session uses them."""
     import_module("xdist.dsession")
     platform.platform()
     inspect.getsource(warm_caches)
 
 
-def fork_workers(server: socket.socket) -> None:
-    """Patch execnet: from now on, a local worker with this interpreter is forked by the server."""
+def patch_execnet_to_fork(server: socket.socket) -> None:
+    """Patch execnet so that the fork server forks local workers of this interpreter.
+
+    Other workers, and those with changed Python variables, still start as processes.
+    """
     create_process_io = gateway_io.create_io
     variables = _get_python_variables()
 
@@ -77,10 +81,10 @@ def fork_workers(server: socket.socket) -> None:
     gateway_io.create_io = create_io
 
 
-def isolate_working_folder() -> None:
-    """Patch execnet: from now on, no module of the working folder hides one of the standard library in a worker.
+def patch_execnet_to_isolate() -> None:
+    """Patch execnet to start workers with `-P`: modules in the working folder cannot hide the standard library.
 
-    This is an option of the interpreter: a variable would also reach the scripts that tests start.
+    PYTHONSAFEPATH would do the same, but scripts that tests start would inherit it.
     """
     make_arguments = gateway_io.popen_args
 
@@ -92,9 +96,9 @@ def isolate_working_folder() -> None:
 
 
 def _get_python_variables() -> dict[str, str]:
-    """Return the variables that an interpreter reads at its start."""
+    """Return the environment variables that an interpreter reads at its start."""
     return {
         name: value
         for name, value in os.environ.items()
-        if name.startswith("PYTHON") and name not in _SESSION_VARIABLES
+        if name.startswith("PYTHON") and name not in _IGNORED_VARIABLES
     }

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EditPayload, PhaseError, RefinementDone, StepPayload
-from pytest_loop.core.model.run_state import HASH_SHOWN, Usage
+from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH, Usage
 from pytest_loop.core.model.vocabulary import Kind, Step
 from pytest_loop.show.html.rule_grid import measure_escaped_size
 
@@ -65,8 +65,8 @@ def list_edits(events: Iterable[Event], agents: Sequence[str], room: int = ROOM)
                 iteration=event.iteration,
                 step=_name_step(event),
                 agent=_find_agent(event, agents),
-                before=before[:HASH_SHOWN],
-                after=after[:HASH_SHOWN],
+                before=before[:SHORT_HASH_LENGTH],
+                after=after[:SHORT_HASH_LENGTH],
                 changed=payload.changed or (),
                 recalled=payload.recalled,
                 added=sum(number for kind, number in lines if kind == "added"),

@@ -7,50 +7,50 @@
   const FAILING = /[FWi]/;
   const count = (number) => number.toLocaleString("en");
   const find = (id) => document.getElementById(id);
-  const make = (name, text, className) => {
-    const made = document.createElement(name);
-    if (text !== undefined) made.textContent = text;
-    if (className) made.className = className;
-    return made;
+  const createElement = (name, text, className) => {
+    const element = document.createElement(name);
+    if (text !== undefined) element.textContent = text;
+    if (className) element.className = className;
+    return element;
   };
 
   // -- light and dark
 
   const themes = ["automatic", "light", "dark"];
   const button = find("theme");
-  const remember = (word) => { try { localStorage.setItem("pytest-loop-theme", word); } catch { /* not allowed to */ } };
-  const remembered = () => { try { return localStorage.getItem("pytest-loop-theme"); } catch { return null; } };
-  const dress = (word) => {
+  const storeTheme = (word) => { try { localStorage.setItem("pytest-loop-theme", word); } catch { /* storage is disabled */ } };
+  const loadTheme = () => { try { return localStorage.getItem("pytest-loop-theme"); } catch { return null; } };
+  const applyTheme = (word) => {
     if (word === "automatic") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = word;
     button.textContent = `Theme: ${word}`;
   };
-  let theme = themes.includes(remembered()) ? remembered() : "automatic";
-  dress(theme);
+  let theme = themes.includes(loadTheme()) ? loadTheme() : "automatic";
+  applyTheme(theme);
   button.hidden = false;
   button.addEventListener("click", () => {
     theme = themes[(themes.indexOf(theme) + 1) % themes.length];
-    remember(theme);
-    dress(theme);
+    storeTheme(theme);
+    applyTheme(theme);
   });
 
-  // -- the grid: only the rows that can be seen are drawn
+  // -- the grid: only visible rows are drawn
 
   const data = JSON.parse(find("data").textContent);
   const columns = data.rounds.length;
   const box = find("grid"), head = box.querySelector("thead"), body = box.querySelector("tbody");
   let shown = data.rules;
-  let drawn = "";
-  const at = {row: 0, column: Math.max(0, columns - 1)};
+  let drawnRange = "";
+  const position = {row: 0, column: Math.max(0, columns - 1)};
 
   const drawHead = () => {
-    const row = make("tr");
-    const corner = make("th");
-    corner.append(make("bdi", "rule"));
+    const row = createElement("tr");
+    const corner = createElement("th");
+    corner.append(createElement("bdi", "rule"));
     corner.scope = "col";
     row.append(corner);
     for (const round of data.rounds) {
-      const cell = make("th", round.label + (round.void ? "*" : ""));
+      const cell = createElement("th", round.label + (round.void ? "*" : ""));
       cell.scope = "col";
       cell.title = `iteration ${round.iteration}, phase ${round.phase}${round.void ? ", void" : ""}`;
       row.append(cell);
@@ -59,9 +59,9 @@
   };
 
   const space = (rows) => {
-    const row = make("tr");
+    const row = createElement("tr");
     row.setAttribute("aria-hidden", "true");
-    const cell = make("td");
+    const cell = createElement("td");
     cell.colSpan = columns + 1;
     cell.style.height = `${rows * ROW}px`;
     row.append(cell);
@@ -69,30 +69,30 @@
   };
 
   const drawRow = (rule, number) => {
-    const row = make("tr");
+    const row = createElement("tr");
     row.setAttribute("aria-rowindex", number + 2);
-    const name = make("th"), text = make("bdi", rule.id);
+    const name = createElement("th"), text = createElement("bdi", rule.id);
     text.dir = "ltr";
-    name.append(text); // what does not fit is cut off at its beginning: names differ at their ends
+    name.append(text); // long names are cut off at the start, because they differ at their ends
     name.scope = "row";
     name.title = rule.description ? `${rule.id}\n${rule.description}` : rule.id;
     row.append(name);
     for (let column = 0; column < columns; column += 1) {
       const letter = rule.cells[column];
-      const cell = make("td");
-      const key = make("button", SIGNS[letter], `c ${CLASSES[letter]}`);
-      key.type = "button";
-      key.tabIndex = number === at.row && column === at.column ? 0 : -1;
-      key.dataset.row = number;
-      key.dataset.column = column;
-      key.setAttribute("aria-label", `${rule.id}, iteration ${data.rounds[column].label}: ${WORDS[letter]}`);
-      cell.append(key);
+      const cell = createElement("td");
+      const cellButton = createElement("button", SIGNS[letter], `c ${CLASSES[letter]}`);
+      cellButton.type = "button";
+      cellButton.tabIndex = number === position.row && column === position.column ? 0 : -1;
+      cellButton.dataset.row = number;
+      cellButton.dataset.column = column;
+      cellButton.setAttribute("aria-label", `${rule.id}, iteration ${data.rounds[column].label}: ${WORDS[letter]}`);
+      cell.append(cellButton);
       row.append(cell);
     }
     return row;
   };
 
-  const fit = () => {
+  const fitColumns = () => {
     const room = box.clientWidth;
     box.style.setProperty("--name", `${Math.max(Math.min(480, room * 0.5), room - columns * 31 - 4)}px`);
   };
@@ -101,8 +101,8 @@
     const first = Math.max(0, Math.floor(box.scrollTop / ROW) - AHEAD);
     const last = Math.min(shown.length, Math.ceil((box.scrollTop + box.clientHeight) / ROW) + AHEAD);
     const range = `${first} ${last}`;
-    if (!force && range === drawn) return;
-    drawn = range;
+    if (!force && range === drawnRange) return;
+    drawnRange = range;
     const hadFocus = body.contains(document.activeElement);
     const rows = [];
     if (first) rows.push(space(first));
@@ -112,19 +112,19 @@
     if (hadFocus) focus();
   };
 
-  const cellAt = () => body.querySelector(`[data-row="${at.row}"][data-column="${at.column}"]`);
-  const focus = () => { const cell = cellAt(); if (cell) cell.focus({preventScroll: true}); };
+  const findCell = () => body.querySelector(`[data-row="${position.row}"][data-column="${position.column}"]`);
+  const focus = () => { const cell = findCell(); if (cell) cell.focus({preventScroll: true}); };
 
-  const go = (row, column) => {
-    const old = cellAt();
+  const moveTo = (row, column) => {
+    const old = findCell();
     if (old) old.tabIndex = -1;
-    at.row = Math.max(0, Math.min(shown.length - 1, row));
-    at.column = Math.max(0, Math.min(columns - 1, column));
-    const top = at.row * ROW;
+    position.row = Math.max(0, Math.min(shown.length - 1, row));
+    position.column = Math.max(0, Math.min(columns - 1, column));
+    const top = position.row * ROW;
     if (top < box.scrollTop) box.scrollTop = top;
     if (top + 2 * ROW > box.scrollTop + box.clientHeight) box.scrollTop = top + 2 * ROW - box.clientHeight;
     draw(false);
-    const cell = cellAt();
+    const cell = findCell();
     if (!cell) return;
     cell.tabIndex = 0;
     cell.focus({preventScroll: true});
@@ -134,35 +134,35 @@
     if (left + 30 > box.scrollLeft + box.clientWidth) box.scrollLeft = left + 30 - box.clientWidth;
   };
 
-  const choose = () => {
+  const applyFilter = () => {
     const words = find("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
-    const which = find("which").value;
-    const wanted = {
+    const choice = find("which").value;
+    const matches = {
       "": () => true,
       now: (rule) => FAILING.test(rule.cells.slice(-1)),
       ever: (rule) => FAILING.test(rule.cells),
       changed: (rule) => /F/.test(rule.cells) && /\./.test(rule.cells),
-    }[which];
+    }[choice];
     shown = data.rules.filter((rule) => {
-      if (!wanted(rule)) return false;
+      if (!matches(rule)) return false;
       const text = `${rule.id} ${rule.description || ""}`.toLowerCase();
       return words.every((word) => text.includes(word));
     });
     const earlier = data.earlier ? `, the last ${columns} of ${columns + data.earlier} evaluations` : "";
     find("count").textContent = `${count(shown.length)} of ${count(data.rules.length)} rules${earlier}`;
     box.querySelector("table").setAttribute("aria-rowcount", shown.length + 1);
-    at.row = 0;
+    position.row = 0;
     box.scrollTop = 0;
     draw(true);
   };
 
-  // -- what stands behind a cell
+  // -- details of a cell
 
   const dialog = find("detail");
   let open = null;
 
-  const said = (rule, column) => {
-    // Texts are listed for the cells that do not pass, the same one after another as its number and how often.
+  const findFindings = (rule, column) => {
+    // `says` holds pairs for the cells that do not pass: the index of a text, and how often it repeats.
     let place = 0;
     for (let before = 0; before < column; before += 1) if (!". ".includes(rule.cells[before])) place += 1;
     for (let index = 0; index < rule.says.length; index += 2) {
@@ -173,18 +173,18 @@
   };
 
   const list = (pairs) => {
-    const made = make("dl");
+    const element = createElement("dl");
     for (const [name, text, isCode] of pairs) {
       if (text === "" || text === undefined) continue;
-      made.append(make("dt", name));
-      const value = make("dd");
-      value.append(isCode ? make("pre", text) : document.createTextNode(text));
-      made.append(value);
+      element.append(createElement("dt", name));
+      const value = createElement("dd");
+      value.append(isCode ? createElement("pre", text) : document.createTextNode(text));
+      element.append(value);
     }
-    return made;
+    return element;
   };
 
-  const tell = () => {
+  const renderDetail = () => {
     const {rule, column} = open;
     const round = data.rounds[column], letter = rule.cells[column];
     find("detail-title").textContent = rule.id;
@@ -194,17 +194,17 @@
       ["counts", `${rule.severity}, weight ${rule.weight}, phase ${rule.phase}`],
     ])];
     if (!". ".includes(letter)) {
-      const found = said(rule, column);
-      if (!found) parts.push(make("p", "What it said is left out of this page for its size."));
+      const findings = findFindings(rule, column);
+      if (!findings) parts.push(createElement("p", "What it said is left out of this page for its size."));
       else {
-        for (const [expected, text, where, detail] of found[0])
+        for (const [expected, text, where, detail] of findings[0])
           parts.push(list([["expected", expected], ["found", text], ["where", where], ["lines", detail, true]]));
-        if (found[1]) parts.push(make("p", `and ${found[1]} more findings`));
+        if (findings[1]) parts.push(createElement("p", `and ${findings[1]} more findings`));
       }
     }
     const issue = data.issues[round.issues[rule.id]];
     if (issue) {
-      parts.push(make("h4", issue.rule === rule.id ? `Critique (${issue.novelty})` : "Critique of the same cause"));
+      parts.push(createElement("h4", issue.rule === rule.id ? `Critique (${issue.novelty})` : "Critique of the same cause"));
       parts.push(list([
         ["rule", issue.rule === rule.id ? "" : issue.rule],
         ["problem", issue.problem], ["lines", issue.lines, true], ["fix", issue.fix], ["effect", issue.effect],
@@ -217,13 +217,13 @@
 
   const show = (rule, column) => {
     open = {rule, column};
-    tell();
+    renderDetail();
     if (!dialog.open) dialog.showModal();
   };
   const move = (by) => {
     if (!open || open.column + by < 0 || open.column + by >= columns) return;
     open.column += by;
-    tell();
+    renderDetail();
   };
 
   find("before").addEventListener("click", () => move(-1));
@@ -238,8 +238,8 @@
   body.addEventListener("click", (event) => {
     const cell = event.target.closest("button");
     if (!cell) return;
-    go(Number(cell.dataset.row), Number(cell.dataset.column));
-    show(shown[at.row], at.column);
+    moveTo(Number(cell.dataset.row), Number(cell.dataset.column));
+    show(shown[position.row], position.column);
   });
   body.addEventListener("keydown", (event) => {
     const page = Math.max(1, Math.floor(box.clientHeight / ROW) - 2);
@@ -250,7 +250,7 @@
     const by = moves[event.key];
     if (!by) return;
     event.preventDefault();
-    go(at.row + by[0], at.column + by[1]);
+    moveTo(position.row + by[0], position.column + by[1]);
   });
 
   const byId = new Map(data.rules.map((rule) => [rule.id, rule]));
@@ -265,13 +265,13 @@
   if (columns && data.rules.length) {
     box.hidden = false;
     find("tools").hidden = false;
-    fit();
+    fitColumns();
     drawHead();
-    choose();
+    applyFilter();
     box.scrollLeft = box.scrollWidth;
     box.addEventListener("scroll", () => draw(false), {passive: true});
-    addEventListener("resize", () => { fit(); draw(false); });
-    find("filter").addEventListener("input", choose);
-    find("which").addEventListener("change", choose);
+    addEventListener("resize", () => { fitColumns(); draw(false); });
+    find("filter").addEventListener("input", applyFilter);
+    find("which").addEventListener("change", applyFilter);
   }
 })();

@@ -14,10 +14,10 @@ from pytest_loop.show.job_summary import EvaluationEntry
 from pytest_loop.show.score_section import format_score
 
 HEIGHT = 270
-NARROWEST = 340
-WIDEST = 900
+MIN_WIDTH = 340
+MAX_WIDTH = 900
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 48, 46, 36
-_CLOSEST, _WIDEST_STEP = 14, 80
+_MIN_STEP, _MAX_STEP = 14, 80
 _LABEL_ROOM = 26
 
 
@@ -69,9 +69,9 @@ def build_chart(state: RunState, rounds: Sequence[EvaluationEntry], events: Sequ
     """Build the drawing, or return None if nothing was judged."""
     if not rounds:
         return None
-    room = WIDEST - _LEFT - _RIGHT
-    step = min(_WIDEST_STEP, max(_CLOSEST, room / len(rounds)))
-    width = max(NARROWEST, _LEFT + _RIGHT + step * len(rounds))
+    room = MAX_WIDTH - _LEFT - _RIGHT
+    step = min(_MAX_STEP, max(_MIN_STEP, room / len(rounds)))
+    width = max(MIN_WIDTH, _LEFT + _RIGHT + step * len(rounds))
     positions = [_LEFT + step * (index + 0.5) for index in range(len(rounds))]
     interval = -(-_LABEL_ROOM // step) if step < _LABEL_ROOM else 1
     best = _find_best(state, rounds)

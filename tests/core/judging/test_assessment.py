@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -12,8 +11,8 @@ from pytest_loop.core.judging.critique import build_critique
 from pytest_loop.core.model.evaluation import Assessment
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
+from tests.core.scripted_run import make_rule
 
-Make = Callable[..., RunRule]
 WARN, INFO = Severity.WARN, Severity.INFO
 PASSED = [Evidence(outcome=Outcome.PASSED)]
 
@@ -34,8 +33,10 @@ def judge(
     return assess(RunCriteria(rules=rules), phase, evidence, "abcdef0123456789", previous)
 
 
-def test_failures_are_listed_and_passes_are_counted(rule: Make) -> None:
-    assessment = judge(rule("a.x.y"), rule("a.x.w", WARN), rule("b.x.z"), y=build_failure(), w=build_failure("hm"))
+def test_failures_are_listed_and_passes_are_counted() -> None:
+    assessment = judge(
+        make_rule("a.x.y"), make_rule("a.x.w", WARN), make_rule("b.x.z"), y=build_failure(), w=build_failure("hm")
+    )
     assert (assessment.total, assessment.passing, assessment.passed) == (3, 1, False)
     assert (assessment.earned, assessment.possible, assessment.score) == (Fraction(2), Fraction(5), 0.4)
     assert [(entry.id, entry.severity, entry.message) for entry in assessment.failed] == [
@@ -47,52 +48,52 @@ def test_failures_are_listed_and_passes_are_counted(rule: Make) -> None:
     assert (assessment.artifact_hash, assessment.artifact_sha256) == ("abcdef01", "abcdef0123456789")
 
 
-def test_phase_a_judges_only_its_own_rules(rule: Make) -> None:
-    assessment = judge(rule("a.x.y"), rule("b.x.z"), phase=Phase.A, z=build_failure())
+def test_phase_a_judges_only_its_own_rules() -> None:
+    assessment = judge(make_rule("a.x.y"), make_rule("b.x.z"), phase=Phase.A, z=build_failure())
     assert (assessment.total, assessment.passed, assessment.phase) == (1, True, Phase.A)
 
 
-def test_rule_without_a_report_has_failed(rule: Make) -> None:
-    assessment = assess(RunCriteria(rules=(rule(),)), Phase.A, {}, "")
+def test_rule_without_a_report_has_failed() -> None:
+    assessment = assess(RunCriteria(rules=(make_rule(),)), Phase.A, {}, "")
     assert assessment.failed[0].message == "not verified: no report arrived"
 
 
-def test_reports_are_found_by_the_key_of_a_rule(rule: Make) -> None:
-    criteria = RunCriteria(rules=(rule(key="it.rules.yaml::a.x.y"),))
+def test_reports_are_found_by_the_key_of_a_rule() -> None:
+    criteria = RunCriteria(rules=(make_rule(key="it.rules.yaml::a.x.y"),))
     assert assess(criteria, Phase.A, {"it.rules.yaml::a.x.y": PASSED}, "").passed
     assert not assess(criteria, Phase.A, {"a.x.y": PASSED}, "").passed
 
 
-def test_failing_info_rule_appears_only_in_the_results(rule: Make) -> None:
-    assessment = judge(rule("a.x.y"), rule("a.x.i", INFO), i=build_failure())
+def test_failing_info_rule_appears_only_in_the_results() -> None:
+    assessment = judge(make_rule("a.x.y"), make_rule("a.x.i", INFO), i=build_failure())
     assert [(entry.id, entry.verdict) for entry in assessment.rule_results] == [("a.x.i", Verdict.FAIL)]
     assert (assessment.failed, assessment.warnings, assessment.unmet, assessment.passed) == ((), (), frozenset(), True)
 
 
-def test_high_score_does_not_pass_with_a_blocker(rule: Make) -> None:
+def test_high_score_does_not_pass_with_a_blocker() -> None:
     """Vector 6: 20/22 is above 0.9."""
-    warnings = [rule(f"a.x.w{number}", WARN) for number in range(20)]
-    assessment = judge(*warnings, rule("a.x.y"), y=build_failure())
+    warnings = [make_rule(f"a.x.w{number}", WARN) for number in range(20)]
+    assessment = judge(*warnings, make_rule("a.x.y"), y=build_failure())
     assert assessment.score == pytest.approx(20 / 22, abs=1e-6)
     assert not assessment.passed
 
 
-def test_unconfirmed_rule_is_an_assumption_and_skipped_rule_is_not(rule: Make) -> None:
+def test_unconfirmed_rule_is_an_assumption_and_skipped_rule_is_not() -> None:
     assumed, skipped = [Evidence(outcome=Outcome.ASSUMED)], [Evidence(outcome=Outcome.SKIPPED)]
-    assessment = judge(rule("a.x.y"), rule("a.x.m"), rule("a.x.w", WARN), m=assumed, w=skipped)
+    assessment = judge(make_rule("a.x.y"), make_rule("a.x.m"), make_rule("a.x.w", WARN), m=assumed, w=skipped)
     assert (assessment.assumptions, assessment.possible) == (("a.x.m",), Fraction(2))
 
 
-def test_failing_must_not_rule_is_listed(rule: Make) -> None:
-    assessment = judge(rule("a.x.y"), rule("a.x.n", WARN, must_not=True), n=build_failure())
+def test_failing_must_not_rule_is_listed() -> None:
+    assessment = judge(make_rule("a.x.y"), make_rule("a.x.n", WARN, must_not=True), n=build_failure())
     assert (assessment.must_not, [entry.id for entry in assessment.failed]) == (("a.x.n",), ["a.x.n"])
 
 
 # -- regressions
 
 
-def test_regression_passed_before_and_fails_now(rule: Make) -> None:
-    rules = (rule("a.x.y"), rule("a.x.w", WARN), rule("a.x.z"))
+def test_regression_passed_before_and_fails_now() -> None:
+    rules = (make_rule("a.x.y"), make_rule("a.x.w", WARN), make_rule("a.x.z"))
     before = judge(*rules, z=build_failure())
     assert judge(*rules, previous=before, y=build_failure(), w=build_failure(), z=build_failure()).regressions == (
         "a.x.y",
@@ -101,15 +102,15 @@ def test_regression_passed_before_and_fails_now(rule: Make) -> None:
     assert judge(*rules, y=build_failure()).regressions == ()
 
 
-def test_rule_that_was_not_judged_before_is_no_regression(rule: Make) -> None:
-    rules = (rule("a.x.y"), rule("b.x.z"), rule("a.x.m"))
+def test_rule_that_was_not_judged_before_is_no_regression() -> None:
+    rules = (make_rule("a.x.y"), make_rule("b.x.z"), make_rule("a.x.m"))
     assumed = [Evidence(outcome=Outcome.ASSUMED)]
     before = judge(*rules, phase=Phase.A, m=assumed)
     assert judge(*rules, previous=before, z=build_failure(), m=build_failure()).regressions == ()
     assert judge(*rules, previous=judge(*rules), m=assumed).regressions == ()
 
 
-def test_regressions_after_an_evaluation_that_lists_passes(rule: Make) -> None:
+def test_regressions_after_an_evaluation_that_lists_passes() -> None:
     before = Assessment.model_validate(
         {
             "score": 0.5,
@@ -118,36 +119,36 @@ def test_regressions_after_an_evaluation_that_lists_passes(rule: Make) -> None:
             "rule_results": [{"id": "a.x.y", "verdict": "pass"}],
         }
     )
-    rules = (rule("a.x.y"), rule("a.x.z"))
+    rules = (make_rule("a.x.y"), make_rule("a.x.z"))
     assert judge(*rules, previous=before, y=build_failure(), z=build_failure()).regressions == ("a.x.y",)
 
 
 # -- details of a failure
 
 
-def test_texts_of_findings_are_sanitized(rule: Make) -> None:
+def test_texts_of_findings_are_sanitized() -> None:
     dirty = build_failure("bad\x1b[2K\r\u202eood", "a\nb", "x\u200b.py:3\n", "one\x1b[31m\ntwo")
-    finding = judge(rule("a.x.y"), y=dirty).rule_results[0].findings[0]
+    finding = judge(make_rule("a.x.y"), y=dirty).rule_results[0].findings[0]
     assert finding == Finding(expected="a b", found="ood", where="x.py:3", detail="one\ntwo")
 
 
-def test_details_of_a_failure_are_limited(rule: Make) -> None:
+def test_details_of_a_failure_are_limited() -> None:
     findings = tuple(Finding(expected="e" * 999, found="f" * 999, detail="d" * 9_999) for _ in range(MAX_FINDINGS + 3))
-    assessment = judge(rule("a.x.y"), y=[Evidence(outcome=Outcome.FAILED, findings=findings)]).rule_results[0]
+    assessment = judge(make_rule("a.x.y"), y=[Evidence(outcome=Outcome.FAILED, findings=findings)]).rule_results[0]
     assert (len(assessment.findings), assessment.more, len(assessment.details)) == (MAX_FINDINGS, 3, MAX_DETAILS)
     assert len(assessment.findings[0].detail) == MAX_DETAILS
     assert len(assessment.findings[0].found) == len(assessment.findings[0].expected) == 300
 
 
-def test_details_are_shorter_if_many_rules_fail(rule: Make) -> None:
-    rules = [rule(f"a.x.y{number}") for number in range(1_000)]
+def test_details_are_shorter_if_many_rules_fail() -> None:
+    rules = [make_rule(f"a.x.y{number}") for number in range(1_000)]
     evidence = {broken.id: build_failure("f" * 9_999, detail="d" * 9_999) for broken in rules}
     assessment = assess(RunCriteria(rules=tuple(rules)), Phase.A, evidence, "")
     assert len(assessment.model_dump_json()) < 5 * MAX_ALL_DETAILS
 
 
-def test_signature_does_not_depend_on_other_failures(rule: Make) -> None:
-    rules = [rule(f"a.x.y{number}") for number in range(1_000)]
+def test_signature_does_not_depend_on_other_failures() -> None:
+    rules = [make_rule(f"a.x.y{number}") for number in range(1_000)]
     text = build_failure("x.py:7: " + "f" * 1_500)
     few = assess(
         RunCriteria(rules=tuple(rules)), Phase.A, {passing.id: PASSED for passing in rules} | {"a.x.y0": text}, ""
@@ -156,15 +157,18 @@ def test_signature_does_not_depend_on_other_failures(rule: Make) -> None:
     assert few.rule_results[0].signature == many.rule_results[0].signature
 
 
-def test_held_out_rule_stores_no_details_and_scores_apart(rule: Make) -> None:
-    hidden, visible = rule("a.x.hidden", holdout=True), rule("a.x.seen")
+def test_held_out_rule_stores_no_details_and_scores_apart() -> None:
+    hidden, visible = make_rule("a.x.hidden", holdout=True), make_rule("a.x.seen")
     assessment = judge(
-        hidden, rule("a.x.other", holdout=True), visible, hidden=build_failure("the answer is 42", detail="traceback")
+        hidden,
+        make_rule("a.x.other", holdout=True),
+        visible,
+        hidden=build_failure("the answer is 42", detail="traceback"),
     )
     assert (assessment.held_out, assessment.passed) == (0.5, False)
     assert "42" not in assessment.model_dump_json()
     assert [(entry.id, entry.message) for entry in assessment.failed] == [("a.x.hidden", "")]
     assert judge(visible).held_out is None
-    assert judge(rule("a.x.info", INFO, holdout=True), info=build_failure()).held_out == 1
+    assert judge(make_rule("a.x.info", INFO, holdout=True), info=build_failure()).held_out == 1
     critique = build_critique(RunCriteria(rules=(hidden, visible)), assessment)
     assert critique.issues == ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,12 +16,8 @@ from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Seve
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.vocabulary import Kind
 from pytest_loop.core.text.lengths import estimate_tokens
+from tests.core.scripted_run import ScriptedRun, make_rule
 
-if TYPE_CHECKING:
-    from tests.core.conftest import Story
-
-Tell = Callable[..., "Story"]
-Make = Callable[..., RunRule]
 WARN, INFO = Severity.WARN, Severity.INFO
 
 
@@ -45,38 +41,38 @@ def list_ids(critique: Critique) -> list[str]:
 # -- which
 
 
-def test_most_important_issues_come_first(rule: Make) -> None:
+def test_most_important_issues_come_first() -> None:
     rules = [
-        rule("a.x.light", weight=1), rule("a.x.heavy", weight=5), rule("a.x.usual"),
-        rule("a.x.never", WARN, weight=0, must_not=True),
+        make_rule("a.x.light", weight=1), make_rule("a.x.heavy", weight=5), make_rule("a.x.usual"),
+        make_rule("a.x.never", WARN, weight=0, must_not=True),
     ]  # fmt: skip
     critique = criticize(*rules, light="l", heavy="h", usual="u", never="n")
     assert list_ids(critique) == ["a.x.never", "a.x.heavy", "a.x.usual", "a.x.light"]
 
 
-def test_warnings_are_reported_only_if_nothing_blocks(rule: Make) -> None:
-    rules = [rule("a.x.y"), rule("a.x.w", WARN, weight=99), rule("a.x.i", INFO)]
+def test_warnings_are_reported_only_if_nothing_blocks() -> None:
+    rules = [make_rule("a.x.y"), make_rule("a.x.w", WARN, weight=99), make_rule("a.x.i", INFO)]
     assert list_ids(criticize(*rules, y="no", w="hm", i="oh")) == ["a.x.y"]
     assert list_ids(criticize(*rules, w="hm", i="oh")) == ["a.x.w"]
     assert list_ids(criticize(*rules, i="oh")) == []
 
 
-def test_at_most_five_issues_and_the_number_of_omitted_rules(rule: Make) -> None:
-    rules = [rule(f"a.x.y{number}") for number in range(9)]
+def test_at_most_five_issues_and_the_number_of_omitted_rules() -> None:
+    rules = [make_rule(f"a.x.y{number}") for number in range(9)]
     failing: dict[str, Any] = {f"y{number}": f"other {number}" for number in range(9)}
     critique = criticize(*rules, **failing)
     assert (len(critique.issues), critique.left_out) == (MAX_ISSUES, 4)
     assert render_critique(critique).endswith("4 more rules fail; mend these first.")
 
 
-def test_of_equally_important_causes_the_wider_comes_first(rule: Make) -> None:
-    rules = [rule("a.x.lone"), rule("a.x.one"), rule("a.x.two")]
+def test_of_equally_important_causes_the_wider_comes_first() -> None:
+    rules = [make_rule("a.x.lone"), make_rule("a.x.one"), make_rule("a.x.two")]
     assert list_ids(criticize(*rules, lone="lonely", one="shared", two="shared")) == ["a.x.one", "a.x.lone"]
 
 
-def test_result_of_an_unknown_rule_is_ignored(rule: Make) -> None:
+def test_result_of_an_unknown_rule_is_ignored() -> None:
     assessment = Assessment(score=0, passed=False, rule_results=(RuleResult(id="gone", verdict=Verdict.FAIL),))
-    assert build_critique(RunCriteria(rules=(rule(),)), assessment) == Critique()
+    assert build_critique(RunCriteria(rules=(make_rule(),)), assessment) == Critique()
 
 
 # -- one cause, one issue
@@ -95,8 +91,8 @@ CAUSES: list[Callable[[int], Finding]] = [
 ]
 
 
-def test_two_hundred_failures_of_five_causes_name_all_five(rule: Make) -> None:
-    rules = [rule(f"tests/test_{number}.py::test_it") for number in range(200)]
+def test_two_hundred_failures_of_five_causes_name_all_five() -> None:
+    rules = [make_rule(f"tests/test_{number}.py::test_it") for number in range(200)]
     criteria = RunCriteria(rules=tuple(rules))
     reported = {
         broken.id: [Evidence(outcome=Outcome.FAILED, findings=(CAUSES[number % 5](number),))]
@@ -111,9 +107,9 @@ def test_two_hundred_failures_of_five_causes_name_all_five(rule: Make) -> None:
     assert text.count("and 36 more") == 5
 
 
-def test_equal_assertions_at_different_places_are_two_causes(rule: Make) -> None:
+def test_equal_assertions_at_different_places_are_two_causes() -> None:
     first, second = build_crash("tests/test_a.py:3", "assert False"), build_crash("tests/test_b.py:3", "assert False")
-    assert len(criticize(rule("a.x.y"), rule("a.x.z"), y=first, z=second).issues) == 2
+    assert len(criticize(make_rule("a.x.y"), make_rule("a.x.z"), y=first, z=second).issues) == 2
 
 
 def build_failure_after(source: str, where: str, message: str) -> Finding:
@@ -121,7 +117,7 @@ def build_failure_after(source: str, where: str, message: str) -> Finding:
     return Finding(expected="", found=message, where=where, detail=detail)
 
 
-def test_assertions_after_the_same_calls_are_merged_only_if_there_are_too_many(rule: Make) -> None:
+def test_assertions_after_the_same_calls_are_merged_only_if_there_are_too_many() -> None:
     failing: dict[str, Any] = {
         f"t{number}": build_failure_after(
             f"assert shop.tax({number}) == 19", f"t.py:{number}", f"assert {number} == 19"
@@ -129,9 +125,9 @@ def test_assertions_after_the_same_calls_are_merged_only_if_there_are_too_many(r
         for number in range(4)
     }
     failing["label"] = build_failure_after("assert shop.label(1) == 'tea'", "u.py:9", "assert 'TEA' == 'tea'")
-    rules = [rule(f"a.x.{name}") for name in failing]
+    rules = [make_rule(f"a.x.{name}") for name in failing]
     assert list_ids(criticize(*rules, **failing)) == ["a.x.t0", "a.x.t1", "a.x.t2", "a.x.t3", "a.x.label"]
-    critique = criticize(*rules, rule("a.x.other"), other="no", **failing)
+    critique = criticize(*rules, make_rule("a.x.other"), other="no", **failing)
     assert [(issue.rule_id, issue.others) for issue in critique.issues] == [
         ("a.x.t0", 3),
         ("a.x.label", 0),
@@ -139,11 +135,11 @@ def test_assertions_after_the_same_calls_are_merged_only_if_there_are_too_many(r
     ]
 
 
-def test_excerpt_does_not_repeat_the_message(rule: Make) -> None:
+def test_excerpt_does_not_repeat_the_message() -> None:
     finding = build_failure_after("assert shop.tax(100) == 19", "tests/test_a.py:3", "assert 20 == 19")
     failing: dict[str, Any] = {"py::test_tax": finding}
     name = "tests/test_a.py::test_tax"
-    assert render_critique(criticize(rule(name, description=name), **failing)) == (
+    assert render_critique(criticize(make_rule(name, description=name), **failing)) == (
         "1. tests/test_a.py::test_tax (fail, new)\n"
         "   tests/test_a.py:3: assert 20 == 19\n"
         "   |     def test_it():\n"
@@ -152,16 +148,16 @@ def test_excerpt_does_not_repeat_the_message(rule: Make) -> None:
     )
 
 
-def test_failures_without_details_are_separate_issues(rule: Make) -> None:
-    assert len(criticize(rule("a.x.y"), rule("a.x.z"), y="", z="").issues) == 2
+def test_failures_without_details_are_separate_issues() -> None:
+    assert len(criticize(make_rule("a.x.y"), make_rule("a.x.z"), y="", z="").issues) == 2
 
 
 # -- the text of an issue
 
 
-def test_issue_states_problem_place_expectation_and_fix(rule: Make) -> None:
+def test_issue_states_problem_place_expectation_and_fix() -> None:
     finding = Finding(expected="`/courses`", found="no match", where="api.yaml:3", detail="paths:\n  /users: {}")
-    critique = criticize(rule("a.x.y", fix="Add the path"), y=finding)
+    critique = criticize(make_rule("a.x.y", fix="Add the path"), y=finding)
     assert critique.issues == (
         Issue(
             rule_id="a.x.y",
@@ -192,18 +188,18 @@ def test_issue_states_problem_place_expectation_and_fix(rule: Make) -> None:
         ({"fix": "do\nthis"}, "do this"),
     ],
 )
-def test_without_a_fix_the_description_is_the_instruction(rule: Make, fields: dict[str, Any], advice: str) -> None:
-    assert criticize(rule("a.x.y", **fields), y="no").issues[0].fix_instruction == advice
+def test_without_a_fix_the_description_is_the_instruction(fields: dict[str, Any], advice: str) -> None:
+    assert criticize(make_rule("a.x.y", **fields), y="no").issues[0].fix_instruction == advice
 
 
-def test_further_findings_are_counted_and_quoted_without_details(rule: Make) -> None:
+def test_further_findings_are_counted_and_quoted_without_details() -> None:
     many = [Finding(expected="", found=f"problem {number}") for number in range(8)]
-    text = render_critique(criticize(rule("a.x.y"), y=many))
+    text = render_critique(criticize(make_rule("a.x.y"), y=many))
     assert "problem 0 (and 7 more)\n   | problem 1\n" in text
 
 
-def test_issue_names_rules_with_the_same_cause(rule: Make) -> None:
-    critique = criticize(rule("a.x.y"), rule("a.x.z"), y="same", z="same")
+def test_issue_names_rules_with_the_same_cause() -> None:
+    critique = criticize(make_rule("a.x.y"), make_rule("a.x.z"), y="same", z="same")
     assert (critique.issues[0].also, critique.issues[0].expected_effect) == (
         ("a.x.z",),
         "it passes, and 1 more with it",
@@ -211,21 +207,21 @@ def test_issue_names_rules_with_the_same_cause(rule: Make) -> None:
     assert "   the same cause fails a.x.z\n" in render_critique(critique)
 
 
-def test_issue_is_new_repeated_or_a_regression(tell: Tell, rule: Make) -> None:
-    story = tell(rule("a.x.y"), rule("a.x.z"), max_iterations=9)
+def test_issue_is_new_repeated_or_a_regression() -> None:
+    run = ScriptedRun(make_rule("a.x.y"), make_rule("a.x.z"), max_iterations=9)
 
     def find_novelties() -> dict[str, tuple[Novelty, int]]:
-        story.until(Kind.REFINEMENT_DONE)
-        assert story.state.critique
-        return {issue.rule_id: (issue.novelty, issue.times) for issue in story.state.critique.issues}
+        run.advance_to(Kind.REFINEMENT_DONE)
+        assert run.state.critique
+        return {issue.rule_id: (issue.novelty, issue.times) for issue in run.state.critique.issues}
 
-    story.judged("a.x.y")
+    run.evaluate("a.x.y")
     assert find_novelties() == {"a.x.y": (Novelty.NEW, 1)}
-    story.judged("a.x.y", "a.x.z")
+    run.evaluate("a.x.y", "a.x.z")
     assert find_novelties() == {"a.x.y": (Novelty.REPEATED, 2), "a.x.z": (Novelty.REGRESSION, 1)}
-    assert story.state.critique
-    assert "a.x.y (fail, repeated 2 times)" in render_critique(story.state.critique)
-    story.judged("a.x.y", message="something else")
+    assert run.state.critique
+    assert "a.x.y (fail, repeated 2 times)" in render_critique(run.state.critique)
+    run.evaluate("a.x.y", message="something else")
     assert find_novelties() == {"a.x.y": (Novelty.NEW, 1)}
 
 
@@ -265,16 +261,16 @@ def test_foreign_critique_stays_within_its_tokens(text: str, count: int) -> None
     assert estimate_tokens(render_critique(Critique(issues=(issue,) * count, left_out=9))) <= MAX_TOKENS
 
 
-def test_last_lines_are_quoted_if_not_all_fit(rule: Make) -> None:
+def test_last_lines_are_quoted_if_not_all_fit() -> None:
     detail = "\n".join(f"line number {number}" for number in range(100))
-    text = render_critique(criticize(rule("a.x.y"), tokens=200, y=Finding(expected="", found="no", detail=detail)))
+    text = render_critique(criticize(make_rule("a.x.y"), tokens=200, y=Finding(expected="", found="no", detail=detail)))
     shown = [line for line in text.splitlines() if line.startswith("   | ")]
     assert shown[-1] == "   | line number 99"
     assert 5 < len(shown) < 40
 
 
-def test_critique_without_failures_is_empty(rule: Make) -> None:
-    assert render_critique(criticize(rule())) == ""
+def test_critique_without_failures_is_empty() -> None:
+    assert render_critique(criticize(make_rule())) == ""
 
 
 def test_tampering_comes_first_and_reported_kinds_are_omitted() -> None:
@@ -290,8 +286,8 @@ def test_tampering_comes_first_and_reported_kinds_are_omitted() -> None:
     assert build_critique(RunCriteria(), assessment.model_copy(update={"findings": signs[5:]})).issues == ()
 
 
-def test_suspicious_lines_close_the_critique(rule: Make) -> None:
-    critique = criticize(rule("a.x.one"), one=Finding(expected="1", found="2"))
+def test_suspicious_lines_close_the_critique() -> None:
+    critique = criticize(make_rule("a.x.one"), one=Finding(expected="1", found="2"))
     assert "Suspicious" not in render_critique(critique)
     lines = ("shop.py:3 (0.90) return a - b", f"shop.py:9 (0.50) {'x' * 400}")
     text = render_critique(critique.model_copy(update={"suspects": lines}))

@@ -15,7 +15,10 @@ from pytest_loop.core.model.evaluation import SealFinding
 def find_kinds(
     before: str | None, after: str, allowed: frozenset[str] = frozenset(), *, is_linted: bool = False
 ) -> list[str]:
-    return [one.kind for one in find_suspicious_changes([Source("a.py", before, after)], allowed, is_linted=is_linted)]
+    return [
+        finding.kind
+        for finding in find_suspicious_changes([Source("a.py", before, after)], allowed, is_linted=is_linted)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,7 @@ def test_code_that_cannot_be_parsed_has_no_findings() -> None:
 def test_values_of_tests_in_the_product_are_reported() -> None:
     tests = ["assert f(3) == 4096\nassert g() == 'a long text'\nassert h() == 2 and True"]
     source = Source("a.py", "x = 'a long text'", "x = 'a long text'\ny = 4096\nz = 2\nw = True")
-    assert [one.detail for one in find_copied_literals([source], tests)] == ["values of the tests: 4096"]
+    assert [finding.detail for finding in find_copied_literals([source], tests)] == ["values of the tests: 4096"]
     assert list(find_copied_literals([Source("a.py", None, "z = 2")], tests)) == []
 
 

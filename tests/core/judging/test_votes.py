@@ -40,9 +40,9 @@ def test_vote_once_decided_stays(votes: list[bool], data: st.DataObject) -> None
     total = len(votes)
     need = data.draw(st.integers(1, total))
     verdict = None
-    for done in range(total + 1):
-        passes = sum(votes[:done])
-        now = decide_vote(passes, done - passes, total, need)
+    for count in range(total + 1):
+        passes = sum(votes[:count])
+        now = decide_vote(passes, count - passes, total, need)
         assert verdict is None or now == verdict
         verdict = now
     assert verdict is (sum(votes) >= need)

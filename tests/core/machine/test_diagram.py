@@ -1,4 +1,4 @@
-"""The page about the machine is what the machine says of itself."""
+"""The generated documentation of the machine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pytest_loop.core.machine.run_machine import RUN_MACHINE, Machine
 from pytest_loop.core.model.vocabulary import Place, Reason
 
 PAGE = Path(__file__).parents[3] / "docs" / "machine.md"
-AGAIN = """python -c "from pytest_loop.core.machine.diagram import render_page; print(render_page(), end='')" > docs/machine.md"""
+RENDER_COMMAND = """python -c "from pytest_loop.core.machine.diagram import render_page; print(render_page(), end='')" > docs/machine.md"""
 
 
-def test_the_page_about_the_machine_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == render_page(), f"write it again: {AGAIN}"
-    assert AGAIN in render_page()
+def test_documentation_of_the_machine_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == render_page(), f"write it again: {RENDER_COMMAND}"
+    assert RENDER_COMMAND in render_page()
 
 
 @pytest.mark.parametrize("machine", [RUN_MACHINE, EXPERIMENT_MACHINE])

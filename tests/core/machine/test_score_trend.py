@@ -1,4 +1,4 @@
-"""Where scores tend to."""
+"""Trends of scores."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import pytest
 
 from pytest_loop.core.machine.score_trend import (
     Trajectory,
+    classify_trajectory,
     compute_last_changes,
     find_best,
     find_direction,
-    find_trajectory,
     is_flat,
 )
 
 
 @pytest.mark.parametrize(
-    ("qualities", "found"),
+    ("qualities", "trajectory"),
     [
         ((), None),
         ((60, 85), None),
@@ -30,8 +30,10 @@ from pytest_loop.core.machine.score_trend import (
         ((0.1 + 0.2, 2.3, 4.3), Trajectory.STABLE),
     ],
 )
-def test_most_changes_are_a_tendency(qualities: tuple[float, ...], found: Trajectory | None) -> None:
-    assert find_trajectory(qualities) is found
+def test_trajectory_follows_the_majority_of_changes(
+    qualities: tuple[float, ...], trajectory: Trajectory | None
+) -> None:
+    assert classify_trajectory(qualities) is trajectory
 
 
 @pytest.mark.parametrize(
@@ -56,18 +58,19 @@ def test_two_small_changes_in_a_row_are_flat(
     assert not is_flat(qualities, 0)
 
 
-def test_changes_are_shares_of_what_was_there_before() -> None:
+def test_changes_are_relative_to_the_previous_score() -> None:
     assert compute_last_changes((80, 81, 81.5)) == pytest.approx((0.0125, 0.00617), abs=1e-5)
     assert compute_last_changes((0, 90, 90)) == (math.inf, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("qualities", "word"), [((80, 81, 81.5), "up"), ((81.5, 81, 80), "down"), ((1, 2, 1), "level"), ((1, 2), "level")]
+    ("qualities", "direction"),
+    [((80, 81, 81.5), "up"), ((81.5, 81, 80), "down"), ((1, 2, 1), "level"), ((1, 2), "level")],
 )
-def test_a_small_change_has_a_direction(qualities: tuple[float, ...], word: str) -> None:
-    assert find_direction(qualities) == word
+def test_direction_of_the_last_changes(qualities: tuple[float, ...], direction: str) -> None:
+    assert find_direction(qualities) == direction
 
 
-@pytest.mark.parametrize(("qualities", "at"), [((), None), ((60, 85, 83), 1), ((7, 9, 9), 1)])
-def test_the_first_of_equal_ones_is_the_best(qualities: tuple[float, ...], at: int | None) -> None:
-    assert find_best(qualities) == at
+@pytest.mark.parametrize(("qualities", "index"), [((), None), ((60, 85, 83), 1), ((7, 9, 9), 1)])
+def test_first_of_equal_scores_is_the_best(qualities: tuple[float, ...], index: int | None) -> None:
+    assert find_best(qualities) == index

@@ -1,172 +1,182 @@
-"""Why a run ends: every reason, what comes before what, and what does not count."""
+"""Stop reasons: each of them, their order, and what does not count."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.machine.stop_reasons import STOP_ROWS, find_row
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, build_levels
+from pytest_loop.core.model.run_criteria import RunCriteria, build_levels
 from pytest_loop.core.model.run_state import Breakers, Limits
 from pytest_loop.core.model.vocabulary import Kind, Place, Reason, Status
-from tests.core.laboratory import ExperimentStory
+from tests.core.scripted_experiment import ScriptedExperiment
+from tests.core.scripted_run import ScriptedRun, make_rule
 
-if TYPE_CHECKING:
-    from tests.core.conftest import Story
-
-Tell = Callable[..., "Story"]
-Make = Callable[..., RunRule]
 WARN, INFO = Severity.WARN, Severity.INFO
 OVER_TIME = {"max_completed_phase_seconds": 600}
 
 
-def rejudged(story: Story, *messages: str, rules: tuple[str, ...] = ("a.x.y",)) -> Story:
+def evaluate_each(run: ScriptedRun, *messages: str, rules: tuple[str, ...] = ("a.x.y",)) -> ScriptedRun:
     for message in messages:
-        story.judged(*rules, message=message)
-    return story
+        run.evaluate(*rules, message=message)
+    return run
 
 
-def docs(tell: Tell, rule: Make, **fields: Any) -> Story:
-    """The template for documentation, in phase A: two rules that block, two that warn, 0.75."""
-    rules = (rule("a.accuracy.x"), rule("a.sections.x"), rule("a.examples.x", WARN), rule("a.clarity.x", WARN))
+def script_docs_run(**fields: Any) -> ScriptedRun:
+    """Return a run with the rules of the documentation template: in phase A two block, two warn, and 0.75 passes."""
+    rules = (
+        make_rule("a.accuracy.x"),
+        make_rule("a.sections.x"),
+        make_rule("a.examples.x", WARN),
+        make_rule("a.clarity.x", WARN),
+    )
     thresholds = build_levels({Phase.A: "0.75", Phase.B: "0.85"})  # type: ignore[dict-item]
-    return tell(criteria=RunCriteria(rules=(*rules, rule("b.x.y", WARN)), phase=thresholds), **fields)
+    return ScriptedRun(criteria=RunCriteria(rules=(*rules, make_rule("b.x.y", WARN)), phase=thresholds), **fields)
 
 
-def forbidden(tell: Tell, rule: Make) -> Story:
-    return tell(rule("a.no.secrets", must_not=True), rule()).judged("a.no.secrets")
+def break_must_not_rule() -> ScriptedRun:
+    return ScriptedRun(make_rule("a.no.secrets", must_not=True), make_rule()).evaluate("a.no.secrets")
 
 
-def everything_passes(tell: Tell, rule: Make) -> Story:
-    return tell().judged().judged()
+def pass_all_rules() -> ScriptedRun:
+    return ScriptedRun().evaluate().evaluate()
 
 
-def only_warnings_are_left(tell: Tell, rule: Make) -> Story:
-    return tell(rule(), rule("b.x.y", WARN), rule("b.x.z", WARN)).judged().judged("b.x.y", "b.x.z")
+def fail_only_warnings() -> ScriptedRun:
+    return (
+        ScriptedRun(make_rule(), make_rule("b.x.y", WARN), make_rule("b.x.z", WARN))
+        .evaluate()
+        .evaluate("b.x.y", "b.x.z")
+    )
 
 
-def nobody_confirmed(tell: Tell, rule: Make) -> Story:
-    return tell(rule(), rule("a.manual.x")).judged(assumed=("a.manual.x",))
+def pass_with_unconfirmed_rule() -> ScriptedRun:
+    return ScriptedRun(make_rule(), make_rule("a.manual.x")).evaluate(assumed=("a.manual.x",))
 
 
-def an_honest_no(tell: Tell, rule: Make) -> Story:
+def claim_blocked_rule() -> ScriptedRun:
     claim = {"rule": "a.x.y", "reason": "it contradicts b.x.y"}
-    return tell().judged("a.x.y").does(Kind.REFINEMENT_DONE, blocked=claim).judged("a.x.y")
+    return ScriptedRun().evaluate("a.x.y").complete(Kind.REFINEMENT_DONE, blocked=claim).evaluate("a.x.y")
 
 
-def asked_for(tell: Tell, rule: Make) -> Story:
-    return tell().judged("a.x.y").happens(Kind.STOP_REQUESTED)
+def request_stop() -> ScriptedRun:
+    return ScriptedRun().evaluate("a.x.y").record(Kind.STOP_REQUESTED)
 
 
-def the_same_rules_five_times(tell: Tell, rule: Make) -> Story:
-    return rejudged(tell(max_iterations=9), "one", "two", "three", "four", "five")
+def fail_same_rules_five_times(**fields: Any) -> ScriptedRun:
+    return evaluate_each(ScriptedRun(max_iterations=9, **fields), "one", "two", "three", "four", "five")
 
 
-def the_same_words_three_times(tell: Tell, rule: Make) -> Story:
-    return rejudged(tell(), "line 1", "line 2", "line 3")
+def repeat_message_three_times(**fields: Any) -> ScriptedRun:
+    return evaluate_each(ScriptedRun(**fields), "line 1", "line 2", "line 3")
 
 
-def back_and_forth(tell: Tell, rule: Make) -> Story:
-    story = tell().does(Kind.ARTIFACT_CREATED, artifact_hash="a" * 64).judged("a.x.y", message="one")
-    story.does(Kind.REFINEMENT_DONE, artifact_hash="b" * 64).judged("a.x.y", message="two")
-    return story.does(Kind.REFINEMENT_DONE, artifact_hash="a" * 64).judged("a.x.y", message="three")
+def revert_each_edit(**fields: Any) -> ScriptedRun:
+    run = ScriptedRun(**fields).complete(Kind.ARTIFACT_CREATED, artifact_hash="a" * 64).evaluate("a.x.y", message="one")
+    run.complete(Kind.REFINEMENT_DONE, artifact_hash="b" * 64).evaluate("a.x.y", message="two")
+    return run.complete(Kind.REFINEMENT_DONE, artifact_hash="a" * 64).evaluate("a.x.y", message="three")
 
 
-def no_gain(tell: Tell, rule: Make) -> Story:
-    return rejudged(docs(tell, rule), "one", "two", "three", rules=("a.examples.x", "a.clarity.x"))
+def repeat_same_warnings(**fields: Any) -> ScriptedRun:
+    return evaluate_each(script_docs_run(**fields), "one", "two", "three", rules=("a.examples.x", "a.clarity.x"))
 
 
-def quality(story: Story, *counts: int) -> Story:
-    """Iterations in which so many of the rules pass, each failing in words of its own."""
-    names = [rule.id for rule in story.state.criteria.rules]
+def evaluate_passing_counts(run: ScriptedRun, *counts: int) -> ScriptedRun:
+    """Add one iteration for each number of passing rules, with another message in each."""
+    names = [rule.id for rule in run.state.criteria.rules]
     for number, passing in enumerate(counts):
-        story.judged(*names[passing:], message=f"{number} {passing}")
-    return story
+        run.evaluate(*names[passing:], message=f"{number} {passing}")
+    return run
 
 
-def twenty(tell: Tell, rule: Make, **breakers: float) -> Story:
-    rules = [rule(f"a.x.n{number}") for number in range(20)]
-    return tell(*rules, max_iterations=9, breakers=Breakers(stuck=0, same_error=0, **breakers))
+def script_run_with_twenty_rules(**breakers: float) -> ScriptedRun:
+    rules = [make_rule(f"a.x.n{number}") for number in range(20)]
+    return ScriptedRun(*rules, max_iterations=9, breakers=Breakers(stuck=0, same_error=0, **breakers))
 
 
-def it_stays_as_it_is(tell: Tell, rule: Make) -> Story:
-    return quality(twenty(tell, rule, plateau=0.02, diminishing=0.05), 10, 10, 10)
+def repeat_same_score() -> ScriptedRun:
+    return evaluate_passing_counts(script_run_with_twenty_rules(plateau=0.02, diminishing=0.05), 10, 10, 10)
 
 
-def less_and_less(tell: Tell, rule: Make) -> Story:
-    return quality(twenty(tell, rule, plateau=0.02, diminishing=0.06), 17, 18, 17)
+def change_score_a_little() -> ScriptedRun:
+    return evaluate_passing_counts(script_run_with_twenty_rules(plateau=0.02, diminishing=0.06), 17, 18, 17)
 
 
-def beyond_an_opinion(tell: Tell, rule: Make) -> Story:
-    story = tell(breakers=Breakers(confidence=0.95)).does(Kind.ARTIFACT_CREATED, exit_signal=False).judged().judged()
-    return story.does(Kind.REFINEMENT_DONE).judged()
+def pass_with_doubting_agent() -> ScriptedRun:
+    run = (
+        ScriptedRun(breakers=Breakers(confidence=0.95))
+        .complete(Kind.ARTIFACT_CREATED, exit_signal=False)
+        .evaluate()
+        .evaluate()
+    )
+    return run.complete(Kind.REFINEMENT_DONE).evaluate()
 
 
-def out_of_time(tell: Tell, rule: Make) -> Story:
-    return tell(**OVER_TIME).judged("a.x.y", seconds=624)
+def exceed_time_budget() -> ScriptedRun:
+    return ScriptedRun(**OVER_TIME).evaluate("a.x.y", seconds=624)
 
 
-def four_rounds(tell: Tell, rule: Make) -> Story:
-    return rejudged(tell(), "one", "two", "three", "four")
+def fail_four_times() -> ScriptedRun:
+    return evaluate_each(ScriptedRun(), "one", "two", "three", "four")
 
 
-def a_broken_answer(tell: Tell, rule: Make) -> Story:
-    story = tell().until(Kind.ARTIFACT_CREATED).happens(Kind.PHASE_ERROR, step="PRODUCE", reason="empty")
-    return story.happens(Kind.PHASE_ERROR, step="PRODUCE", reason="empty again")
+def fail_step_twice() -> ScriptedRun:
+    run = ScriptedRun().advance_to(Kind.ARTIFACT_CREATED).record(Kind.PHASE_ERROR, step="PRODUCE", reason="empty")
+    return run.record(Kind.PHASE_ERROR, step="PRODUCE", reason="empty again")
 
 
-def all_cases_pass(tell: Tell, rule: Make) -> Story:
-    return ExperimentStory().measures("F..", "...")
+def pass_all_cases() -> ScriptedRun:
+    return ScriptedExperiment().measure("F..", "...")
 
 
-def a_case_is_lost(tell: Tell, rule: Make) -> Story:
-    return ExperimentStory().measures(".FF", "F..")
+def lose_one_case() -> ScriptedRun:
+    return ScriptedExperiment().measure(".FF", "F..")
 
 
-def no_case_is_won(tell: Tell, rule: Make) -> Story:
-    return ExperimentStory().measures("F..", "F..", "F..")
+def repeat_same_measurement() -> ScriptedRun:
+    return ScriptedExperiment().measure("F..", "F..", "F..")
 
 
-def a_broken_pipeline(tell: Tell, rule: Make) -> Story:
-    return ExperimentStory().does(Kind.CALIBRATION_DONE, passed=False)
+def fail_calibration() -> ScriptedRun:
+    return ScriptedExperiment().complete(Kind.CALIBRATION_DONE, passed=False)
 
 
-STORIES: dict[Reason, Callable[[Tell, Make], Story]] = {
-    Reason.MUST_NOT: forbidden,
-    Reason.THRESHOLD_REACHED: everything_passes,
-    Reason.NO_MAJOR_ISSUES: only_warnings_are_left,
-    Reason.HIGH_CONFIDENCE: beyond_an_opinion,
-    Reason.UNCONFIRMED: nobody_confirmed,
-    Reason.BLOCKED: an_honest_no,
-    Reason.USER_STOP: asked_for,
-    Reason.STUCK: the_same_rules_five_times,
-    Reason.SAME_ERROR: the_same_words_three_times,
-    Reason.THRASHING: back_and_forth,
-    Reason.STAGNATION: no_gain,
-    Reason.QUALITY_PLATEAU: it_stays_as_it_is,
-    Reason.DIMINISHING_RETURNS: less_and_less,
-    Reason.BUDGET_EXCEEDED: out_of_time,
-    Reason.ITERATION_LIMIT: four_rounds,
-    Reason.PHASE_ERROR: a_broken_answer,
-    Reason.CONVERGED: all_cases_pass,
-    Reason.REGRESSION: a_case_is_lost,
-    Reason.PLATEAU: no_case_is_won,
-    Reason.CALIBRATION: a_broken_pipeline,
+SCRIPTS: dict[Reason, Callable[[], ScriptedRun]] = {
+    Reason.MUST_NOT: break_must_not_rule,
+    Reason.THRESHOLD_REACHED: pass_all_rules,
+    Reason.NO_MAJOR_ISSUES: fail_only_warnings,
+    Reason.HIGH_CONFIDENCE: pass_with_doubting_agent,
+    Reason.UNCONFIRMED: pass_with_unconfirmed_rule,
+    Reason.BLOCKED: claim_blocked_rule,
+    Reason.USER_STOP: request_stop,
+    Reason.STUCK: fail_same_rules_five_times,
+    Reason.SAME_ERROR: repeat_message_three_times,
+    Reason.THRASHING: revert_each_edit,
+    Reason.STAGNATION: repeat_same_warnings,
+    Reason.QUALITY_PLATEAU: repeat_same_score,
+    Reason.DIMINISHING_RETURNS: change_score_a_little,
+    Reason.BUDGET_EXCEEDED: exceed_time_budget,
+    Reason.ITERATION_LIMIT: fail_four_times,
+    Reason.PHASE_ERROR: fail_step_twice,
+    Reason.CONVERGED: pass_all_cases,
+    Reason.REGRESSION: lose_one_case,
+    Reason.PLATEAU: repeat_same_measurement,
+    Reason.CALIBRATION: fail_calibration,
 }
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_every_reason_to_stop_is_reached(tell: Tell, rule: Make, reason: Reason) -> None:
-    state = STORIES[reason](tell, rule).to_the_end().state
+def test_every_stop_reason_is_reached(reason: Reason) -> None:
+    state = SCRIPTS[reason]().finish().state
     assert (state.stop.reason, state.status) == (reason.value, find_row(reason).status)
     assert state.stop.passed is (state.status is Status.COMPLETED)
 
 
-def test_every_reason_is_in_the_order_once() -> None:
+def test_stop_rows_list_every_reason_once_in_order() -> None:
     assert [row.reason for row in STOP_ROWS] == list(Reason)
 
 
@@ -193,175 +203,177 @@ def test_only_a_success_completes_a_run(reason: Reason, status: Status) -> None:
     assert find_row(reason).status is status
 
 
-# -- first match wins
+# -- the first match wins
 
 
-def threshold_and_budget(tell: Tell, rule: Make) -> Story:
-    return tell(**OVER_TIME).judged().judged(seconds=624)
+def pass_over_budget() -> ScriptedRun:
+    return ScriptedRun(**OVER_TIME).evaluate().evaluate(seconds=624)
 
 
-def warnings_and_budget(tell: Tell, rule: Make) -> Story:
-    story = tell(rule(), rule("b.x.y", WARN), rule("b.x.z", WARN), **OVER_TIME)
-    return story.judged().judged("b.x.y", "b.x.z", seconds=624)
+def fail_warnings_over_budget() -> ScriptedRun:
+    run = ScriptedRun(make_rule(), make_rule("b.x.y", WARN), make_rule("b.x.z", WARN), **OVER_TIME)
+    return run.evaluate().evaluate("b.x.y", "b.x.z", seconds=624)
 
 
-def limit_and_budget(tell: Tell, rule: Make) -> Story:
-    return tell(max_iterations=1, **OVER_TIME).judged("a.x.y", seconds=624)
+def reach_limit_over_budget() -> ScriptedRun:
+    return ScriptedRun(max_iterations=1, **OVER_TIME).evaluate("a.x.y", seconds=624)
 
 
-def stagnation_and_budget(tell: Tell, rule: Make) -> Story:
-    story = docs(tell, rule, **OVER_TIME)
+def stagnate_over_budget() -> ScriptedRun:
+    run = script_docs_run(**OVER_TIME)
     for number in (1, 2, 3):
-        story.judged("a.examples.x", "a.clarity.x", message=str(number), seconds=624 if number == 3 else 0)
-    return story
+        run.evaluate("a.examples.x", "a.clarity.x", message=str(number), seconds=624 if number == 3 else 0)
+    return run
 
 
-def request_and_all_below(tell: Tell, rule: Make) -> Story:
-    story = tell(max_iterations=3, **OVER_TIME).does(Kind.ARTIFACT_CREATED, artifact_hash="a" * 64).judged("a.x.y")
-    story.does(Kind.REFINEMENT_DONE, artifact_hash="b" * 64).judged("a.x.y")
-    story.does(Kind.REFINEMENT_DONE, artifact_hash="a" * 64).until(Kind.EVALUATION_DONE)
-    return story.happens(Kind.STOP_REQUESTED).happens(
-        Kind.EVALUATION_DONE, **story.judgement({"a.x.y": "a.x.y: no"}), seconds=624
+def request_stop_with_lower_reasons() -> ScriptedRun:
+    run = (
+        ScriptedRun(max_iterations=3, **OVER_TIME)
+        .complete(Kind.ARTIFACT_CREATED, artifact_hash="a" * 64)
+        .evaluate("a.x.y")
+    )
+    run.complete(Kind.REFINEMENT_DONE, artifact_hash="b" * 64).evaluate("a.x.y")
+    run.complete(Kind.REFINEMENT_DONE, artifact_hash="a" * 64).advance_to(Kind.EVALUATION_DONE)
+    return run.record(Kind.STOP_REQUESTED).record(
+        Kind.EVALUATION_DONE, **run.build_evaluation({"a.x.y": "a.x.y: no"}), seconds=624
     )
 
 
-def success_and_request(tell: Tell, rule: Make) -> Story:
-    story = tell().judged().until(Kind.EVALUATION_DONE).happens(Kind.STOP_REQUESTED)
-    return story.happens(Kind.EVALUATION_DONE, **story.judgement({}))
+def pass_after_stop_request() -> ScriptedRun:
+    run = ScriptedRun().evaluate().advance_to(Kind.EVALUATION_DONE).record(Kind.STOP_REQUESTED)
+    return run.record(Kind.EVALUATION_DONE, **run.build_evaluation({}))
 
 
-def success_and_the_last_round(tell: Tell, rule: Make) -> Story:
-    return tell(max_iterations=1).judged().judged()
+def pass_in_last_iteration() -> ScriptedRun:
+    return ScriptedRun(max_iterations=1).evaluate().evaluate()
 
 
-def success_and_a_claim(tell: Tell, rule: Make) -> Story:
+def pass_with_blocked_claim() -> ScriptedRun:
     claim = {"rule": "a.x.y", "reason": "it cannot be done"}
-    return tell().does(Kind.ARTIFACT_CREATED, blocked=claim).judged().judged()
+    return ScriptedRun().complete(Kind.ARTIFACT_CREATED, blocked=claim).evaluate().evaluate()
 
 
-def forbidden_and_all_else_passes(tell: Tell, rule: Make) -> Story:
-    return tell(rule(), rule("b.no.secrets", must_not=True)).judged().judged("b.no.secrets")
+def break_must_not_rule_in_phase_b() -> ScriptedRun:
+    return ScriptedRun(make_rule(), make_rule("b.no.secrets", must_not=True)).evaluate().evaluate("b.no.secrets")
 
 
-def claim_and_request(tell: Tell, rule: Make) -> Story:
-    story = an_honest_no(tell, rule)
-    return story.happens(Kind.STOP_REQUESTED)
+def claim_blocked_rule_and_request_stop() -> ScriptedRun:
+    run = claim_blocked_rule()
+    return run.record(Kind.STOP_REQUESTED)
 
 
-def error_and_budget(tell: Tell, rule: Make) -> Story:
-    story = tell(**OVER_TIME).until(Kind.EVALUATION_DONE)
+def fail_step_over_budget() -> ScriptedRun:
+    run = ScriptedRun(**OVER_TIME).advance_to(Kind.EVALUATION_DONE)
     for _ in range(2):
-        story.happens(Kind.PHASE_ERROR, step="EVALUATE", reason="it died", seconds=500)
-    return story
+        run.record(Kind.PHASE_ERROR, step="EVALUATE", reason="it died", seconds=500)
+    return run
 
 
 @pytest.mark.parametrize(
-    ("tale", "reason"),
+    ("play_script", "reason"),
     [
-        (threshold_and_budget, Reason.THRESHOLD_REACHED),
-        (warnings_and_budget, Reason.NO_MAJOR_ISSUES),
-        (limit_and_budget, Reason.BUDGET_EXCEEDED),
-        (stagnation_and_budget, Reason.STAGNATION),
-        (request_and_all_below, Reason.USER_STOP),
-        (success_and_request, Reason.THRESHOLD_REACHED),
-        (success_and_the_last_round, Reason.THRESHOLD_REACHED),
-        (success_and_a_claim, Reason.THRESHOLD_REACHED),
-        (forbidden_and_all_else_passes, Reason.MUST_NOT),
-        (claim_and_request, Reason.BLOCKED),
-        (error_and_budget, Reason.PHASE_ERROR),
+        (pass_over_budget, Reason.THRESHOLD_REACHED),
+        (fail_warnings_over_budget, Reason.NO_MAJOR_ISSUES),
+        (reach_limit_over_budget, Reason.BUDGET_EXCEEDED),
+        (stagnate_over_budget, Reason.STAGNATION),
+        (request_stop_with_lower_reasons, Reason.USER_STOP),
+        (pass_after_stop_request, Reason.THRESHOLD_REACHED),
+        (pass_in_last_iteration, Reason.THRESHOLD_REACHED),
+        (pass_with_blocked_claim, Reason.THRESHOLD_REACHED),
+        (break_must_not_rule_in_phase_b, Reason.MUST_NOT),
+        (claim_blocked_rule_and_request_stop, Reason.BLOCKED),
+        (fail_step_over_budget, Reason.PHASE_ERROR),
     ],
 )
-def test_the_first_reason_that_holds_wins(
-    tell: Tell, rule: Make, tale: Callable[[Tell, Make], Story], reason: Reason
-) -> None:
-    state = tale(tell, rule).to_the_end().state
+def test_first_matching_reason_wins(play_script: Callable[[], ScriptedRun], reason: Reason) -> None:
+    state = play_script().finish().state
     assert (state.stop.reason, state.status) == (reason.value, find_row(reason).status)
 
 
 @pytest.mark.parametrize("above", [number for number, row in enumerate(STOP_ROWS) if row.is_success])
-def test_no_resource_stands_above_a_success(above: int) -> None:
+def test_success_comes_before_limits_and_budgets(above: int) -> None:
     before = {row.reason for row in STOP_ROWS[:above]}
     broken = {Reason.PHASE_ERROR, Reason.CALIBRATION, Reason.MUST_NOT}
     assert before <= broken | {Reason.THRESHOLD_REACHED, Reason.CONVERGED, Reason.NO_MAJOR_ISSUES}
 
 
-# -- what is a success, and what is not
+# -- success
 
 
-def test_a_void_evaluation_is_never_a_success(tell: Tell) -> None:
-    story = tell(max_iterations=2).judged().judged(void=True)
-    assert story.todo == [Kind.CRITIQUE_DONE]
-    assert story.judged(void=True).to_the_end().state.stop.reason == "iteration_limit"
+def test_void_evaluation_is_never_a_success() -> None:
+    run = ScriptedRun(max_iterations=2).evaluate().evaluate(void=True)
+    assert run.due_kinds == [Kind.CRITIQUE_DONE]
+    assert run.evaluate(void=True).finish().state.stop.reason == "iteration_limit"
 
 
-def test_a_void_evaluation_does_not_lead_to_phase_b(tell: Tell) -> None:
-    assert tell().judged(void=True).todo == [Kind.CRITIQUE_DONE]
+def test_void_evaluation_does_not_lead_to_phase_b() -> None:
+    assert ScriptedRun().evaluate(void=True).due_kinds == [Kind.CRITIQUE_DONE]
 
 
-def test_success_waits_for_the_exit_signal_of_an_agent_that_has_one(tell: Tell) -> None:
-    story = tell().does(Kind.ARTIFACT_CREATED, exit_signal=False).judged().judged()
-    assert story.todo == [Kind.CRITIQUE_DONE]
-    story.does(Kind.REFINEMENT_DONE).judged()
-    assert story.todo == [Kind.CRITIQUE_DONE], "silence is no signal"
-    assert story.does(Kind.REFINEMENT_DONE, exit_signal=True).judged().to_the_end().state.stop.passed
+def test_success_waits_for_an_exit_signal_after_a_negative_one() -> None:
+    run = ScriptedRun().complete(Kind.ARTIFACT_CREATED, exit_signal=False).evaluate().evaluate()
+    assert run.due_kinds == [Kind.CRITIQUE_DONE]
+    run.complete(Kind.REFINEMENT_DONE).evaluate()
+    assert run.due_kinds == [Kind.CRITIQUE_DONE], "silence is no signal"
+    assert run.complete(Kind.REFINEMENT_DONE, exit_signal=True).evaluate().finish().state.stop.passed
 
 
-def test_an_exit_signal_without_a_pass_ends_nothing(tell: Tell) -> None:
-    story = tell().does(Kind.ARTIFACT_CREATED, exit_signal=True).judged("a.x.y")
-    assert story.todo == [Kind.CRITIQUE_DONE]
+def test_exit_signal_does_not_end_a_failing_run() -> None:
+    run = ScriptedRun().complete(Kind.ARTIFACT_CREATED, exit_signal=True).evaluate("a.x.y")
+    assert run.due_kinds == [Kind.CRITIQUE_DONE]
 
 
-def test_a_rule_that_nobody_confirmed_blocks_both_successes(tell: Tell, rule: Make) -> None:
-    story = tell(rule(), rule("a.manual.x"), rule("b.x.y", WARN)).judged(assumed=("a.manual.x",))
-    story.judged("b.x.y", assumed=("a.manual.x",))
-    assert RUN_MACHINE.find_stop_reason(story.state) is Reason.UNCONFIRMED
+def test_unconfirmed_rule_blocks_both_successes() -> None:
+    run = ScriptedRun(make_rule(), make_rule("a.manual.x"), make_rule("b.x.y", WARN)).evaluate(assumed=("a.manual.x",))
+    run.evaluate("b.x.y", assumed=("a.manual.x",))
+    assert RUN_MACHINE.find_stop_reason(run.state) is Reason.UNCONFIRMED
 
 
-def test_a_rule_that_nobody_confirmed_does_not_end_a_run_in_which_others_fail(tell: Tell, rule: Make) -> None:
-    story = tell(rule(), rule("a.manual.x")).judged("a.x.y", assumed=("a.manual.x",))
-    assert RUN_MACHINE.find_stop_reason(story.state) is None
+def test_unconfirmed_rule_does_not_end_a_run_with_failures() -> None:
+    run = ScriptedRun(make_rule(), make_rule("a.manual.x")).evaluate("a.x.y", assumed=("a.manual.x",))
+    assert RUN_MACHINE.find_stop_reason(run.state) is None
 
 
-def test_what_was_confirmed_is_judged_again(tell: Tell, rule: Make) -> None:
-    story = nobody_confirmed(tell, rule).to_the_end()
-    story.happens(Kind.LIMITS_RAISED, confirmed=["a.manual.x"])
-    assert story.todo == [Kind.EVALUATION_DONE]
-    assert story.judged().to_the_end().state.stop.reason == "threshold_reached"
-    assert story.state.iteration == 1
+def test_run_is_evaluated_again_after_a_confirmation() -> None:
+    run = pass_with_unconfirmed_rule().finish()
+    run.record(Kind.LIMITS_RAISED, confirmed=["a.manual.x"])
+    assert run.due_kinds == [Kind.EVALUATION_DONE]
+    assert run.evaluate().finish().state.stop.reason == "threshold_reached"
+    assert run.state.iteration == 1
 
 
-def test_an_evaluation_that_claims_to_pass_with_a_failure_is_no_success(tell: Tell) -> None:
-    story = tell().judged().judged("b.x.y", passed=True)
-    assert RUN_MACHINE.find_stop_reason(story.state) is None
+def test_evaluation_that_claims_to_pass_with_a_failure_is_no_success() -> None:
+    run = ScriptedRun().evaluate().evaluate("b.x.y", passed=True)
+    assert RUN_MACHINE.find_stop_reason(run.state) is None
 
 
-# -- phase A passes: B decides
+# -- from phase A to phase B
 
 
-def test_a_run_whose_last_round_passes_a_is_judged_in_b(tell: Tell) -> None:
-    assert tell(max_iterations=1).judged().todo == [Kind.PHASE_SWITCHED]
+def test_run_that_passes_a_in_its_last_iteration_is_evaluated_in_b() -> None:
+    assert ScriptedRun(max_iterations=1).evaluate().due_kinds == [Kind.PHASE_SWITCHED]
 
 
-def test_a_claim_does_not_end_a_run_that_passes_a(tell: Tell) -> None:
-    story = tell().does(Kind.ARTIFACT_CREATED, blocked={"rule": "b.x.y", "reason": "no"}).judged()
-    assert story.todo == [Kind.PHASE_SWITCHED]
-    assert story.judged("b.x.y").to_the_end().state.stop.reason == "blocked"
+def test_blocked_claim_does_not_end_a_run_that_passes_a() -> None:
+    run = ScriptedRun().complete(Kind.ARTIFACT_CREATED, blocked={"rule": "b.x.y", "reason": "no"}).evaluate()
+    assert run.due_kinds == [Kind.PHASE_SWITCHED]
+    assert run.evaluate("b.x.y").finish().state.stop.reason == "blocked"
 
 
-def test_no_step_for_b_begins_after_the_time_is_up(tell: Tell) -> None:
-    state = tell(**OVER_TIME).judged(seconds=624).to_the_end().state
+def test_phase_b_does_not_begin_over_the_time_budget() -> None:
+    state = ScriptedRun(**OVER_TIME).evaluate(seconds=624).finish().state
     assert (state.stop.reason, state.phase) == ("budget_exceeded", Phase.A)
 
 
-def test_where_b_adds_no_rules_nothing_comes_between_a_pass_and_success(tell: Tell, rule: Make) -> None:
-    story = tell(rule(), **OVER_TIME).until(Kind.EVALUATION_DONE).happens(Kind.STOP_REQUESTED)
-    story.happens(Kind.EVALUATION_DONE, **story.judgement({}), seconds=624)
-    state = story.to_the_end().state
+def test_pass_is_success_at_once_if_b_adds_no_rules() -> None:
+    run = ScriptedRun(make_rule(), **OVER_TIME).advance_to(Kind.EVALUATION_DONE).record(Kind.STOP_REQUESTED)
+    run.record(Kind.EVALUATION_DONE, **run.build_evaluation({}), seconds=624)
+    state = run.finish().state
     assert (state.stop.reason, state.progress.evaluations) == ("threshold_reached", 1)
 
 
-def test_a_request_ends_a_run_before_b_is_judged(tell: Tell) -> None:
-    assert tell().judged().happens(Kind.STOP_REQUESTED).to_the_end().state.stop.reason == "user_stop"
+def test_stop_request_ends_a_run_before_phase_b() -> None:
+    assert ScriptedRun().evaluate().record(Kind.STOP_REQUESTED).finish().state.stop.reason == "user_stop"
 
 
 # -- budgets
@@ -379,121 +391,125 @@ def test_a_request_ends_a_run_before_b_is_judged(tell: Tell) -> None:
         (Limits(), {"cost_usd": 26}, True),
     ],
 )
-def test_money_and_tokens_end_a_run_only_where_both_sides_are_known(
-    tell: Tell, limits: Limits, usage: dict[str, Any], is_over: bool
+def test_budget_ends_a_run_only_if_limit_and_usage_are_known(
+    limits: Limits, usage: dict[str, Any], is_over: bool
 ) -> None:
-    story = tell(limits=limits).does(Kind.ARTIFACT_CREATED, usage=usage).judged("a.x.y")
-    assert (RUN_MACHINE.find_stop_reason(story.state) is Reason.BUDGET_EXCEEDED) is is_over
+    run = ScriptedRun(limits=limits).complete(Kind.ARTIFACT_CREATED, usage=usage).evaluate("a.x.y")
+    assert (RUN_MACHINE.find_stop_reason(run.state) is Reason.BUDGET_EXCEEDED) is is_over
 
 
-def test_an_artifact_that_used_up_the_money_is_still_judged(tell: Tell) -> None:
-    story = tell().does(Kind.ARTIFACT_CREATED, usage={"cost_usd": 30})
-    assert story.todo == [Kind.EVALUATION_DONE]
-    assert story.judged().judged().to_the_end().state.stop.reason == "threshold_reached"
+def test_artifact_that_used_up_the_budget_is_still_evaluated() -> None:
+    run = ScriptedRun().complete(Kind.ARTIFACT_CREATED, usage={"cost_usd": 30})
+    assert run.due_kinds == [Kind.EVALUATION_DONE]
+    assert run.evaluate().evaluate().finish().state.stop.reason == "threshold_reached"
 
 
-def test_a_refinement_that_used_up_the_money_is_still_judged(tell: Tell) -> None:
-    story = tell().judged("a.x.y", message="one").does(Kind.REFINEMENT_DONE, usage={"cost_usd": 30})
-    story.judged("a.x.y", message="two")
-    assert story.to_the_end().state.stop.reason == "budget_exceeded"
-    assert story.state.iteration == 2
+def test_refinement_that_used_up_the_budget_is_still_evaluated() -> None:
+    run = ScriptedRun().evaluate("a.x.y", message="one").complete(Kind.REFINEMENT_DONE, usage={"cost_usd": 30})
+    run.evaluate("a.x.y", message="two")
+    assert run.finish().state.stop.reason == "budget_exceeded"
+    assert run.state.iteration == 2
 
 
-def test_no_agent_is_asked_to_prepare_b_when_the_money_is_used_up(tell: Tell, rule: Make) -> None:
-    story = tell(rule(), rule("b.x.y", check="a sentence")).does(Kind.ARTIFACT_CREATED, usage={"cost_usd": 30})
-    assert story.judged().to_the_end().state.stop.reason == "budget_exceeded"
-    assert story.state.current_step is Place.PREPARE
+def test_phase_b_is_not_prepared_over_the_budget() -> None:
+    run = ScriptedRun(make_rule(), make_rule("b.x.y", check="a sentence")).complete(
+        Kind.ARTIFACT_CREATED, usage={"cost_usd": 30}
+    )
+    assert run.evaluate().finish().state.stop.reason == "budget_exceeded"
+    assert run.state.current_step is Place.PREPARE
 
 
-def test_nothing_is_judged_after_the_time_is_up(tell: Tell) -> None:
-    story = tell(**OVER_TIME).does(Kind.ARTIFACT_CREATED, seconds=600)
-    assert story.to_the_end().state.stop.reason == "budget_exceeded"
-    assert story.state.evaluation is None
+def test_nothing_is_evaluated_over_the_time_budget() -> None:
+    run = ScriptedRun(**OVER_TIME).complete(Kind.ARTIFACT_CREATED, seconds=600)
+    assert run.finish().state.stop.reason == "budget_exceeded"
+    assert run.state.evaluation is None
 
 
 # -- breakers
 
 
 @pytest.mark.parametrize(
-    ("breaker", "tale"),
+    ("breaker", "play_script"),
     [
-        ("stuck", the_same_rules_five_times),
-        ("same_error", the_same_words_three_times),
-        ("thrashing", back_and_forth),
-        ("stagnation", no_gain),
+        ("stuck", fail_same_rules_five_times),
+        ("same_error", repeat_message_three_times),
+        ("thrashing", revert_each_edit),
+        ("stagnation", repeat_same_warnings),
     ],
 )
-def test_zero_turns_a_breaker_off(tell: Tell, rule: Make, breaker: str, tale: Callable[[Tell, Make], Story]) -> None:
-    def without(*rules: RunRule, **fields: Any) -> Story:
-        return tell(*rules, **fields, breakers=Breakers.model_validate({breaker: 0}))
-
-    assert RUN_MACHINE.find_stop_reason(tale(without, rule).state) is None
+def test_zero_turns_a_breaker_off(breaker: str, play_script: Callable[..., ScriptedRun]) -> None:
+    run = play_script(breakers=Breakers.model_validate({breaker: 0}))
+    assert RUN_MACHINE.find_stop_reason(run.state) is None
 
 
-def test_the_same_rules_must_fail_without_a_break(tell: Tell, rule: Make) -> None:
-    story = tell(rule(), rule("a.x.z"), max_iterations=9)
+def test_run_is_stuck_only_if_the_same_rules_fail_without_a_break() -> None:
+    run = ScriptedRun(make_rule(), make_rule("a.x.z"), max_iterations=9)
     for number, name in enumerate(["a.x.y", "a.x.y", "a.x.z", "a.x.y", "a.x.y", "a.x.y", "a.x.y"], 1):
-        story.judged(name, message=str(number))
-    assert RUN_MACHINE.find_stop_reason(story.state) is None
-    assert RUN_MACHINE.find_stop_reason(story.judged("a.x.y", message="8").state) is Reason.STUCK
+        run.evaluate(name, message=str(number))
+    assert RUN_MACHINE.find_stop_reason(run.state) is None
+    assert RUN_MACHINE.find_stop_reason(run.evaluate("a.x.y", message="8").state) is Reason.STUCK
 
 
-def test_a_failure_that_says_something_else_starts_anew(tell: Tell) -> None:
-    story = rejudged(tell(max_iterations=9), "3 == 4", "3 == 5", "3 == 5")
-    assert RUN_MACHINE.find_stop_reason(story.state) is None
-    assert RUN_MACHINE.find_stop_reason(rejudged(story, "3 == 5").state) is Reason.SAME_ERROR
+def test_new_message_restarts_the_count_of_same_errors() -> None:
+    run = evaluate_each(ScriptedRun(max_iterations=9), "3 == 4", "3 == 5", "3 == 5")
+    assert RUN_MACHINE.find_stop_reason(run.state) is None
+    assert RUN_MACHINE.find_stop_reason(evaluate_each(run, "3 == 5").state) is Reason.SAME_ERROR
 
 
-def test_every_failure_has_to_say_the_same(tell: Tell, rule: Make) -> None:
-    story = tell(rule(), rule("a.x.z"))
+def test_same_error_needs_every_message_to_repeat() -> None:
+    run = ScriptedRun(make_rule(), make_rule("a.x.z"))
     for number in (1, 2, 3):
-        found = story.until(Kind.EVALUATION_DONE).judgement({"a.x.y": "the same", "a.x.z": f"other {number}"})
-        story.happens(Kind.EVALUATION_DONE, **found)
-    assert RUN_MACHINE.find_stop_reason(story.state) is None
+        payload = run.advance_to(Kind.EVALUATION_DONE).build_evaluation(
+            {"a.x.y": "the same", "a.x.z": f"other {number}"}
+        )
+        run.record(Kind.EVALUATION_DONE, **payload)
+    assert RUN_MACHINE.find_stop_reason(run.state) is None
 
 
-def test_warnings_that_say_the_same_are_no_same_error(tell: Tell, rule: Make) -> None:
-    story = docs(tell, rule, breakers=Breakers(stagnation=0))
-    rejudged(story, "same", "same", "same", rules=("a.examples.x", "a.clarity.x"))
-    assert RUN_MACHINE.find_stop_reason(story.state) is None
+def test_repeated_warnings_are_no_same_error() -> None:
+    run = script_docs_run(breakers=Breakers(stagnation=0))
+    evaluate_each(run, "same", "same", "same", rules=("a.examples.x", "a.clarity.x"))
+    assert RUN_MACHINE.find_stop_reason(run.state) is None
 
 
-def test_a_rule_that_is_only_tracked_keeps_no_run_from_being_stuck(tell: Tell, rule: Make) -> None:
-    story = tell(rule(), rule("a.info.x", INFO), max_iterations=9)
+def test_info_rule_does_not_keep_a_run_from_being_stuck() -> None:
+    run = ScriptedRun(make_rule(), make_rule("a.info.x", INFO), max_iterations=9)
     for number in range(5):
-        story.judged(*(["a.x.y", "a.info.x"] if number % 2 else ["a.x.y"]), message=str(number))
-    assert RUN_MACHINE.find_stop_reason(story.state) is Reason.STUCK
+        run.evaluate(*(["a.x.y", "a.info.x"] if number % 2 else ["a.x.y"]), message=str(number))
+    assert RUN_MACHINE.find_stop_reason(run.state) is Reason.STUCK
 
 
-def test_an_evaluation_without_results_still_counts_its_failures(tell: Tell) -> None:
-    story = tell()
+def test_evaluation_without_results_still_counts_its_failures() -> None:
+    run = ScriptedRun()
     for _ in range(3):
-        story.until(Kind.EVALUATION_DONE).happens(Kind.EVALUATION_DONE, score=0, passed=False, failed=[{"id": "a.x.y"}])
-    assert RUN_MACHINE.find_stop_reason(story.state) is Reason.SAME_ERROR
+        run.advance_to(Kind.EVALUATION_DONE).record(
+            Kind.EVALUATION_DONE, score=0, passed=False, failed=[{"id": "a.x.y"}]
+        )
+    assert RUN_MACHINE.find_stop_reason(run.state) is Reason.SAME_ERROR
 
 
-def test_one_file_rewritten_five_times_is_thrashing(tell: Tell) -> None:
-    assert RUN_MACHINE.find_stop_reason(tell().judged("a.x.y", rewrites=5).state) is Reason.THRASHING
-    assert RUN_MACHINE.find_stop_reason(tell().judged("a.x.y", rewrites=4).state) is None
+def test_file_rewritten_five_times_is_thrashing() -> None:
+    assert RUN_MACHINE.find_stop_reason(ScriptedRun().evaluate("a.x.y", rewrites=5).state) is Reason.THRASHING
+    assert RUN_MACHINE.find_stop_reason(ScriptedRun().evaluate("a.x.y", rewrites=4).state) is None
 
 
-def test_an_artifact_that_does_not_change_is_not_thrashing(tell: Tell) -> None:
-    story = tell().does(Kind.ARTIFACT_CREATED, artifact_hash="a" * 64).judged("a.x.y", message="one")
+def test_unchanged_artifact_is_not_thrashing() -> None:
+    run = ScriptedRun().complete(Kind.ARTIFACT_CREATED, artifact_hash="a" * 64).evaluate("a.x.y", message="one")
     for message in ("two", "three"):
-        story.does(Kind.REFINEMENT_DONE, artifact_hash="a" * 64).judged("a.x.y", message=message)
-    assert RUN_MACHINE.find_stop_reason(story.state) is None
+        run.complete(Kind.REFINEMENT_DONE, artifact_hash="a" * 64).evaluate("a.x.y", message=message)
+    assert RUN_MACHINE.find_stop_reason(run.state) is None
 
 
-def test_docs_with_two_failing_warnings_stagnate_at_iteration_three(tell: Tell, rule: Make) -> None:
+def test_docs_with_two_failing_warnings_stagnate_at_iteration_three() -> None:
     """Vector 5: 4/6 is below 0.75; the counts are 0, 1, 2."""
-    story, counts = docs(tell, rule), []
+    run, counts = script_docs_run(), []
     for _ in range(3):
-        story.judged("a.examples.x", "a.clarity.x")
-        assert story.state.last_score == pytest.approx(4 / 6, abs=1e-6)
-        counts.append(story.state.stagnation_count)
+        run.evaluate("a.examples.x", "a.clarity.x")
+        assert run.state.last_score == pytest.approx(4 / 6, abs=1e-6)
+        counts.append(run.state.stagnation_count)
     assert counts == [0, 1, 2]
-    assert story.to_the_end().state.stop.reason == "stagnation"
-    assert story.state.iteration == 3
+    assert run.finish().state.stop.reason == "stagnation"
+    assert run.state.iteration == 3
 
 
 @pytest.mark.parametrize(
@@ -508,47 +524,47 @@ def test_docs_with_two_failing_warnings_stagnate_at_iteration_three(tell: Tell, 
         ([0.0, 0.0], 1),
     ],
 )
-def test_gains_are_counted_exactly(tell: Tell, scores: list[float], count: int) -> None:
-    story = tell()
+def test_stagnation_counts_gains_exactly(scores: list[float], count: int) -> None:
+    run = ScriptedRun()
     for number, score in enumerate(scores):
-        story.judged("a.x.y", score=score, failed=[], rewrites=0, message=str(number))
-    assert story.state.stagnation_count == count
+        run.evaluate("a.x.y", score=score, failed=[], rewrites=0, message=str(number))
+    assert run.state.stagnation_count == count
 
 
-def test_a_blocker_keeps_the_count_of_stagnation_as_it_is(tell: Tell) -> None:
-    story = tell().judged("a.x.y", score=0.5, failed=[]).judged("a.x.y", score=0.5, failed=[])
-    assert story.judged("a.x.y", score=0.5).state.stagnation_count == 1
+def test_blocker_does_not_change_the_stagnation_count() -> None:
+    run = ScriptedRun().evaluate("a.x.y", score=0.5, failed=[]).evaluate("a.x.y", score=0.5, failed=[])
+    assert run.evaluate("a.x.y", score=0.5).state.stagnation_count == 1
 
 
-def test_stagnation_starts_anew_in_phase_b(tell: Tell, rule: Make) -> None:
-    story = docs(tell, rule)
-    rejudged(story, "one", "two", rules=("a.examples.x", "a.clarity.x"))
-    assert story.state.stagnation_count == 1
-    story.judged("a.clarity.x").until(Kind.EVALUATION_DONE)
-    assert (story.state.phase, story.state.stagnation_count, story.state.last_score) == (Phase.B, 0, 0)
+def test_stagnation_restarts_in_phase_b() -> None:
+    run = script_docs_run()
+    evaluate_each(run, "one", "two", rules=("a.examples.x", "a.clarity.x"))
+    assert run.state.stagnation_count == 1
+    run.evaluate("a.clarity.x").advance_to(Kind.EVALUATION_DONE)
+    assert (run.state.phase, run.state.stagnation_count, run.state.last_score) == (Phase.B, 0, 0)
 
 
-def test_the_next_agent_takes_over_where_the_one_before_makes_no_progress(tell: Tell) -> None:
-    story = tell(agents=("small", "large"), max_iterations=20)
+def test_next_agent_takes_over_if_the_first_makes_no_progress() -> None:
+    run = ScriptedRun(agents=("small", "large"), max_iterations=20)
     for _ in range(3):
-        story.judged("a.x.y")
-    assert (story.state.progress.agent_index, story.state.progress.agent_since, story.state.iteration) == (1, 4, 3)
+        run.evaluate("a.x.y")
+    assert (run.state.progress.agent_index, run.state.progress.agent_since, run.state.iteration) == (1, 4, 3)
     for _ in range(2):
-        story.judged("a.x.y")
-        assert not story.state.is_over
-    story.judged("a.x.y").to_the_end()
-    assert (story.state.progress.agent_index, story.state.iteration, story.state.stop.reason) == (1, 6, "same_error")
+        run.evaluate("a.x.y")
+        assert not run.state.is_over
+    run.evaluate("a.x.y").finish()
+    assert (run.state.progress.agent_index, run.state.iteration, run.state.stop.reason) == (1, 6, "same_error")
 
 
-def test_an_agent_alone_has_nobody_who_takes_over(tell: Tell) -> None:
-    story = tell(agents=("small",), max_iterations=20)
+def test_run_with_one_agent_ends_if_it_makes_no_progress() -> None:
+    run = ScriptedRun(agents=("small",), max_iterations=20)
     for _ in range(3):
-        story.judged("a.x.y")
-    assert story.to_the_end().state.stop.reason == "same_error"
+        run.evaluate("a.x.y")
+    assert run.finish().state.stop.reason == "same_error"
 
 
-def test_a_new_agent_has_undone_nothing_yet(tell: Tell) -> None:
-    story = tell(agents=("small", "large"), max_iterations=20)
+def test_next_agent_starts_without_a_thrashing_count() -> None:
+    run = ScriptedRun(agents=("small", "large"), max_iterations=20)
     for text in ("one", "two", "one"):
-        story.judged("a.x.y", message=text, artifact_hash=text, artifact_sha256=text)
-    assert (story.state.progress.agent_index, story.todo) == (1, [Kind.CRITIQUE_DONE])
+        run.evaluate("a.x.y", message=text, artifact_hash=text, artifact_sha256=text)
+    assert (run.state.progress.agent_index, run.due_kinds) == (1, [Kind.CRITIQUE_DONE])

@@ -8,7 +8,7 @@ from pytest_loop.core.model.edit_scopes import can_overlap
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("first", "second", "expected"),
     [
         ([], [], True),
         ([], ["docs/"], True),
@@ -24,6 +24,6 @@ from pytest_loop.core.model.edit_scopes import can_overlap
         (["*.py"], ["docs/x/"], True),
     ],
 )
-def test_scopes_are_apart_only_if_leading_folders_differ(one: list[str], other: list[str], expected: bool) -> None:
-    assert can_overlap(one, other) is expected
-    assert can_overlap(other, one) is expected
+def test_scopes_are_apart_only_if_leading_folders_differ(first: list[str], second: list[str], expected: bool) -> None:
+    assert can_overlap(first, second) is expected
+    assert can_overlap(second, first) is expected

@@ -1,4 +1,4 @@
-"""A run as it is persisted."""
+"""The stored state of a run."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pytest_loop.core.model.run_state import RunState, Task
 from pytest_loop.core.model.session_order import SessionOrder
 
 
-def a_state(**fields: Any) -> RunState:
+def make_state(**fields: Any) -> RunState:
     return RunState.model_validate({"run_id": "x-1", "task_alias": "x", "task": {"prompt": "y"}, **fields})
 
 
-def test_a_new_run_has_the_fields_and_defaults_of_the_format() -> None:
-    fields = a_state().model_dump(mode="json")
+def test_new_run_has_the_fields_and_defaults_of_the_format() -> None:
+    fields = make_state().model_dump(mode="json")
     expected = {
         "run_id": "x-1", "task_alias": "x", "status": "running", "iteration": 1, "max_iterations": 4,
         "max_completed_phase_seconds": None, "completed_phase_seconds": 0, "phase_started_epoch_seconds": None,
@@ -42,19 +42,19 @@ def test_a_new_run_has_the_fields_and_defaults_of_the_format() -> None:
 
 @pytest.mark.parametrize("name", ["max_completed_phase_seconds", "max_iterations", "iteration"])
 @pytest.mark.parametrize("value", ["600", 0, -1, 600.5, True])
-def test_a_limit_is_a_whole_number_from_one_on(name: str, value: object) -> None:
+def test_limit_is_a_positive_integer(name: str, value: object) -> None:
     with pytest.raises(ValidationError):
-        a_state(**{name: value})
+        make_state(**{name: value})
 
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), -0.1, 1.1, "a"])
-def test_a_score_is_a_number_from_zero_to_one(score: object) -> None:
+def test_score_is_a_number_from_zero_to_one(score: object) -> None:
     with pytest.raises(ValidationError):
         Assessment.model_validate({"score": score, "passed": True})
 
 
 def test_unknown_keys_are_kept() -> None:
-    state = a_state(mood="good")
+    state = make_state(mood="good")
     assert RunState.model_validate_json(state.model_dump_json()).model_extra == {"mood": "good"}
     event = Event.model_validate(
         {"ts": "", "run_id": "", "iteration": 1, "phase": "A", "step": "", "event": "x", "mood": "good"}
@@ -62,20 +62,20 @@ def test_unknown_keys_are_kept() -> None:
     assert event.model_dump()["mood"] == "good"
 
 
-def test_an_evaluation_that_does_not_say_its_phase_is_of_the_phase_of_the_run() -> None:
-    state = a_state(phase="B", evaluation={"score": 1, "passed": True})
+def test_evaluation_without_a_phase_has_the_phase_of_the_run() -> None:
+    state = make_state(phase="B", evaluation={"score": 1, "passed": True})
     assert state.evaluation
     assert state.evaluation.phase is Phase.B
-    assert a_state(phase="B", evaluation={"score": 1, "passed": True, "phase": "A"}).evaluation != state.evaluation
+    assert make_state(phase="B", evaluation={"score": 1, "passed": True, "phase": "A"}).evaluation != state.evaluation
 
 
-def test_a_state_that_is_no_object_is_refused() -> None:
+def test_state_that_is_no_object_is_refused() -> None:
     with pytest.raises(ValidationError):
         RunState.model_validate([])
 
 
 @pytest.mark.parametrize(
-    ("written", "exact", "kept"),
+    ("written", "exact", "stored"),
     [
         (0.9, Fraction(9, 10), 0.9),
         (1, Fraction(1), 1),
@@ -84,16 +84,16 @@ def test_a_state_that_is_no_object_is_refused() -> None:
         (2.5, Fraction(5, 2), 2.5),
     ],
 )
-def test_numbers_stay_exact_on_the_way_to_the_disk_and_back(written: object, exact: Fraction, kept: object) -> None:
+def test_numbers_stay_exact_in_json(written: object, exact: Fraction, stored: object) -> None:
     level = Level.model_validate({"threshold": written, "active_levels": ["A"]})
     rule = RunRule.model_validate({"id": "a.x.y", "description": "x", "weight": written})
     assert (level.threshold, rule.weight) == (exact, exact)
-    assert (level.model_dump(mode="json")["threshold"], rule.model_dump(mode="json")["weight"]) == (kept, kept)
+    assert (level.model_dump(mode="json")["threshold"], rule.model_dump(mode="json")["weight"]) == (stored, stored)
     assert Level.model_validate_json(level.model_dump_json()) == level
     assert RunRule.model_validate_json(rule.model_dump_json()) == rule
 
 
-def test_b_judges_the_rules_of_a_too() -> None:
+def test_phase_b_includes_the_rules_of_phase_a() -> None:
     rules = (
         RunRule(id="a.x.y", description="x"),
         RunRule(id="b.x.y", description="x", phase=Phase.B),
@@ -104,12 +104,17 @@ def test_b_judges_the_rules_of_a_too() -> None:
     assert not RunCriteria(rules=rules[:1]).has_phase_b
 
 
-def test_an_order_crosses_a_process_whole() -> None:
+def test_session_order_survives_json() -> None:
     order = SessionOrder(
         phase=Phase.B, artifact="x.md", prepared_checks={"k": [{"contains": "x"}]}, confirmed_rules=("k",), channel=7
     )
     assert SessionOrder.model_validate_json(order.model_dump_json()) == order
 
 
-def test_a_task_is_kept_word_by_word() -> None:
+def test_task_survives_json() -> None:
     assert Task.model_validate_json(Task(prompt="{a}\n$b %s").model_dump_json()).prompt == "{a}\n$b %s"
+
+
+def test_unknown_field_cannot_be_replaced() -> None:
+    with pytest.raises(TypeError, match="a run has no mood"):
+        make_state().replace(iteration=2, mood="good")

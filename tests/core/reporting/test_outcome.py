@@ -1,16 +1,14 @@
-"""What a run came to: for machines, for reports, and for the person who has to decide."""
+"""The outcome of a run: for programs, for reports, and for a person."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
 from pytest_loop.core.model.rules import Phase, Severity
-from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import Attempt, Blocked
 from pytest_loop.core.model.vocabulary import Kind, Reason
 from pytest_loop.core.reporting.outcome import (
@@ -24,50 +22,53 @@ from pytest_loop.core.reporting.outcome import (
     render_attempt,
     report_budget,
 )
+from tests.core.scripted_run import ScriptedRun, make_rule
 
-if TYPE_CHECKING:
-    from tests.core.conftest import Story
-
-Tell = Callable[..., "Story"]
-Make = Callable[..., RunRule]
 WARN = Severity.WARN
 
 
-def the_result(story: Story) -> dict[str, Any]:
-    return build_result(story.state, story.events, ".loop/it/history.jsonl")
+def build_run_result(run: ScriptedRun) -> dict[str, Any]:
+    return build_result(run.state, run.events, ".loop/it/history.jsonl")
 
 
 # -- the artifact
 
 
-def test_an_artifact_is_evaluated_only_until_it_changes(tell: Tell) -> None:
-    story = tell()
-    assert get_artifact_status(story.state) is ArtifactStatus.NOT_CREATED
-    assert get_artifact_status(story.does(Kind.ARTIFACT_CREATED).state) is ArtifactStatus.UNEVALUATED
-    assert get_artifact_status(story.judged("a.x.y").state) is ArtifactStatus.EVALUATED
-    assert get_artifact_status(story.does(Kind.REFINEMENT_DONE).state) is ArtifactStatus.STALE
+def test_artifact_is_evaluated_only_until_it_changes() -> None:
+    run = ScriptedRun()
+    assert get_artifact_status(run.state) is ArtifactStatus.NOT_CREATED
+    assert get_artifact_status(run.complete(Kind.ARTIFACT_CREATED).state) is ArtifactStatus.UNEVALUATED
+    assert get_artifact_status(run.evaluate("a.x.y").state) is ArtifactStatus.EVALUATED
+    assert get_artifact_status(run.complete(Kind.REFINEMENT_DONE).state) is ArtifactStatus.STALE
 
 
-def test_a_refinement_that_changes_nothing_leaves_the_artifact_evaluated(tell: Tell) -> None:
-    story = tell().judged("a.x.y")
-    story.does(Kind.REFINEMENT_DONE, artifact_hash=story.state.progress.artifact_hash)
-    assert get_artifact_status(story.state) is ArtifactStatus.EVALUATED
+def test_unchanged_artifact_stays_evaluated() -> None:
+    run = ScriptedRun().evaluate("a.x.y")
+    run.complete(Kind.REFINEMENT_DONE, artifact_hash=run.state.progress.artifact_hash)
+    assert get_artifact_status(run.state) is ArtifactStatus.EVALUATED
 
 
-def test_a_stop_after_refine_has_no_final_score(tell: Tell) -> None:
+def test_stop_after_refine_has_no_final_score() -> None:
     """Vector 10."""
-    story = tell(max_completed_phase_seconds=600).judged("a.x.y").does(Kind.REFINEMENT_DONE, seconds=624).to_the_end()
-    found = the_result(story)
-    assert story.state.stop.reason == "budget_exceeded"
-    assert (found["artifact_status"], found["score"], found["last_evaluated_score"]) == ("stale", None, 0)
-    assert found["distance_to_success"] is None
-    assert (found["current_step"], found["iteration"]) == ("REFINE", 1)
+    run = (
+        ScriptedRun(max_completed_phase_seconds=600)
+        .evaluate("a.x.y")
+        .complete(Kind.REFINEMENT_DONE, seconds=624)
+        .finish()
+    )
+    result = build_run_result(run)
+    assert run.state.stop.reason == "budget_exceeded"
+    assert (result["artifact_status"], result["score"], result["last_evaluated_score"]) == ("stale", None, 0)
+    assert result["distance_to_success"] is None
+    assert (result["current_step"], result["iteration"]) == ("REFINE", 1)
 
 
-def test_a_score_of_phase_a_is_not_the_score_of_a_run_in_b(tell: Tell, rule: Make) -> None:
-    story = tell(rule(), rule("b.x.y", check="a sentence")).does(Kind.ARTIFACT_CREATED, usage={"cost_usd": 30})
-    found = the_result(story.judged().to_the_end())
-    assert (found["phase"], found["score"], found["last_evaluated_score"]) == ("B", None, 1)
+def test_score_of_phase_a_is_not_the_score_of_a_run_in_b() -> None:
+    run = ScriptedRun(make_rule(), make_rule("b.x.y", check="a sentence")).complete(
+        Kind.ARTIFACT_CREATED, usage={"cost_usd": 30}
+    )
+    result = build_run_result(run.evaluate().finish())
+    assert (result["phase"], result["score"], result["last_evaluated_score"]) == ("B", None, 1)
 
 
 # -- the distance
@@ -80,25 +81,33 @@ def test_a_score_of_phase_a_is_not_the_score_of_a_run_in_b(tell: Tell, rule: Mak
         (["b.x.light"], {"score": 1.0, "gap": 0.0, "blocking": ["b.x.light"], "rules_passed": 12}),
     ],
 )
-def test_the_distance_to_success(tell: Tell, rule: Make, failing: list[str], expected: dict[str, Any]) -> None:
+def test_distance_to_success_has_gap_and_blocking_rules(failing: list[str], expected: dict[str, Any]) -> None:
     """Vector 8."""
-    rules = [rule("a.x.y", WARN), *(rule(f"b.x.y{number}", WARN) for number in range(11)), rule("b.x.light", weight=0)]
-    story = tell(*rules).judged().judged(*failing)
-    assert compute_distance(story.state) == {"threshold": 0.9, "rules_total": 13, **expected}
+    rules = [
+        make_rule("a.x.y", WARN),
+        *(make_rule(f"b.x.y{number}", WARN) for number in range(11)),
+        make_rule("b.x.light", weight=0),
+    ]
+    run = ScriptedRun(*rules).evaluate().evaluate(*failing)
+    assert compute_distance(run.state) == {"threshold": 0.9, "rules_total": 13, **expected}
 
 
-def test_a_success_has_no_distance(tell: Tell) -> None:
-    assert compute_distance(tell().judged().judged().to_the_end().state) is None
-    assert compute_distance(tell().state) is None
+def test_success_has_no_distance() -> None:
+    assert compute_distance(ScriptedRun().evaluate().evaluate().finish().state) is None
+    assert compute_distance(ScriptedRun().state) is None
 
 
 # -- the budget
 
 
-def test_the_report_of_a_budget_says_by_how_much_it_was_exceeded(tell: Tell) -> None:
+def test_budget_report_has_the_overshoot() -> None:
     """Vector 9."""
-    story = tell(max_completed_phase_seconds=600).does(Kind.ARTIFACT_CREATED, seconds=200).judged("a.x.y", seconds=424)
-    assert report_budget(story.state) == {
+    run = (
+        ScriptedRun(max_completed_phase_seconds=600)
+        .complete(Kind.ARTIFACT_CREATED, seconds=200)
+        .evaluate("a.x.y", seconds=424)
+    )
+    assert report_budget(run.state) == {
         "completed_phase_seconds": 624,
         "max_completed_phase_seconds": 600,
         "overshoot_seconds": 24,
@@ -106,52 +115,58 @@ def test_the_report_of_a_budget_says_by_how_much_it_was_exceeded(tell: Tell) -> 
     }
 
 
-def test_without_a_limit_nothing_is_exceeded(tell: Tell) -> None:
-    report = report_budget(tell().state)
+def test_budget_report_without_a_limit_has_no_overshoot() -> None:
+    report = report_budget(ScriptedRun().state)
     assert (report["overshoot_seconds"], report["last_completed_step"]) == (None, "")
 
 
 # -- decisions
 
 
-def test_three_rounds_are_two_retries_and_an_escalation(tell: Tell) -> None:
+def test_three_failures_are_two_retries_and_an_escalation() -> None:
     """Vector 14."""
-    story, actions = tell(max_iterations=3), []
+    run, actions = ScriptedRun(max_iterations=3), []
     for number in (1, 2, 3):
-        story.judged("a.x.y", message=str(number))
-        made = decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump()
-        actions.append((made["action"], made.get("iteration")))
+        run.evaluate("a.x.y", message=str(number))
+        decision = decide(run.state, RUN_MACHINE.find_stop_reason(run.state)).dump()
+        actions.append((decision["action"], decision.get("iteration")))
     assert actions == [("retry", 2), ("retry", 3), ("escalate", None)]
 
 
-def test_success_is_tested_before_the_cap(tell: Tell) -> None:
+def test_success_in_the_last_iteration_proceeds() -> None:
     """Vector 14."""
-    story = tell(max_iterations=3).judged("a.x.y", message="1").judged("a.x.y", message="2").judged().judged()
-    assert story.state.iteration == 3
-    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump() == {
+    run = (
+        ScriptedRun(max_iterations=3)
+        .evaluate("a.x.y", message="1")
+        .evaluate("a.x.y", message="2")
+        .evaluate()
+        .evaluate()
+    )
+    assert run.state.iteration == 3
+    assert decide(run.state, RUN_MACHINE.find_stop_reason(run.state)).dump() == {
         "action": "proceed", "task_id": "it", "message": "done: threshold_reached",
     }  # fmt: skip
 
 
-def test_confidence_is_no_pass(tell: Tell) -> None:
+def test_confidence_of_an_agent_is_no_pass() -> None:
     """Vector 13: what an agent believes of itself ends nothing; a pass does."""
-    story = tell().does(Kind.ARTIFACT_CREATED, exit_signal=True, confidence=0.95).judged("a.x.y")
-    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump()["action"] == "retry"
-    story.judged().judged()
-    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump()["action"] == "proceed"
+    run = ScriptedRun().complete(Kind.ARTIFACT_CREATED, exit_signal=True, confidence=0.95).evaluate("a.x.y")
+    assert decide(run.state, RUN_MACHINE.find_stop_reason(run.state)).dump()["action"] == "retry"
+    run.evaluate().evaluate()
+    assert decide(run.state, RUN_MACHINE.find_stop_reason(run.state)).dump()["action"] == "proceed"
 
 
-def test_phase_a_passes_and_nobody_has_to_try_again(tell: Tell) -> None:
-    story = tell().judged()
-    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump() == {
+def test_pass_of_phase_a_proceeds_to_phase_b() -> None:
+    run = ScriptedRun().evaluate()
+    assert decide(run.state, RUN_MACHINE.find_stop_reason(run.state)).dump() == {
         "action": "proceed", "task_id": "it", "message": "phase A passes: phase B decides",
     }  # fmt: skip
 
 
-def test_a_retry_tells_what_to_mend(tell: Tell, rule: Make) -> None:
-    story = tell(*(rule(f"a.x.y{number}") for number in range(7)))
-    story.judged(*(f"a.x.y{number}" for number in range(7)), message="m" * 999)
-    feedback = decide(story.state, None).dump()["feedback"]
+def test_retry_lists_what_to_fix() -> None:
+    run = ScriptedRun(*(make_rule(f"a.x.y{number}") for number in range(7)))
+    run.evaluate(*(f"a.x.y{number}" for number in range(7)), message="m" * 999)
+    feedback = decide(run.state, None).dump()["feedback"]
     assert (feedback["summary"], feedback["priority"], len(feedback["actionable_items"])) == (
         "7 rules to mend",
         "high",
@@ -161,28 +176,28 @@ def test_a_retry_tells_what_to_mend(tell: Tell, rule: Make) -> None:
     assert max(map(len, feedback["actionable_items"])) == 200
 
 
-def test_a_retry_for_warnings_has_a_low_priority(tell: Tell, rule: Make) -> None:
-    story = tell(rule("a.x.y", WARN)).judged("a.x.y")
-    assert decide(story.state, None).dump()["feedback"]["priority"] == "low"
+def test_retry_for_warnings_has_a_low_priority() -> None:
+    run = ScriptedRun(make_rule("a.x.y", WARN)).evaluate("a.x.y")
+    assert decide(run.state, None).dump()["feedback"]["priority"] == "low"
 
 
-def test_a_retry_may_be_needed_although_nothing_fails(tell: Tell) -> None:
-    story = tell().does(Kind.ARTIFACT_CREATED, exit_signal=False).judged().judged()
-    assert decide(story.state, None).dump()["feedback"]["summary"] == "nothing fails, and yet it is not done"
-    assert decide(tell().state, None).dump()["feedback"]["actionable_items"] == []
+def test_retry_may_be_needed_although_nothing_fails() -> None:
+    run = ScriptedRun().complete(Kind.ARTIFACT_CREATED, exit_signal=False).evaluate().evaluate()
+    assert decide(run.state, None).dump()["feedback"]["summary"] == "nothing fails, and yet it is not done"
+    assert decide(ScriptedRun().state, None).dump()["feedback"]["actionable_items"] == []
 
 
-def test_a_rule_to_confirm_holds_the_run(tell: Tell, rule: Make) -> None:
-    story = tell(rule(), rule("a.manual.x")).judged(assumed=("a.manual.x",)).until(Kind.STOPPED)
-    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump() == {
+def test_unconfirmed_rule_holds_the_run() -> None:
+    run = ScriptedRun(make_rule(), make_rule("a.manual.x")).evaluate(assumed=("a.manual.x",)).advance_to(Kind.STOPPED)
+    assert decide(run.state, RUN_MACHINE.find_stop_reason(run.state)).dump() == {
         "action": "hold", "task_id": "it", "waiting_for": ["a.manual.x"], "question": "Is it so: a.manual.x (what a.manual.x asks for)?",
     }  # fmt: skip
-    assert decide(tell().state, Reason.UNCONFIRMED).dump()["waiting_for"] == []
+    assert decide(ScriptedRun().state, Reason.UNCONFIRMED).dump()["waiting_for"] == []
 
 
-def test_an_escalation_tells_the_attempts_the_pattern_and_asks_one_question(tell: Tell) -> None:
-    story = tell(max_iterations=2).judged("a.x.y", message="one").judged("a.x.y", message="two")
-    assert decide(story.state, RUN_MACHINE.find_stop_reason(story.state)).dump() == {
+def test_escalation_has_attempts_pattern_and_question() -> None:
+    run = ScriptedRun(max_iterations=2).evaluate("a.x.y", message="one").evaluate("a.x.y", message="two")
+    assert decide(run.state, RUN_MACHINE.find_stop_reason(run.state)).dump() == {
         "action": "escalate",
         "task_id": "it",
         "context": {
@@ -196,7 +211,7 @@ def test_an_escalation_tells_the_attempts_the_pattern_and_asks_one_question(tell
     }
 
 
-# -- in words
+# -- texts
 
 
 @pytest.mark.parametrize(
@@ -213,7 +228,7 @@ def test_an_escalation_tells_the_attempts_the_pattern_and_asks_one_question(tell
         ({"open": tuple("abcde"), "unmet": 9}, "iteration 1, phase A: 0.667 fail; open: a, b, c and 6 more"),
     ],
 )
-def test_an_attempt_in_one_line(fields: dict[str, Any], line: str) -> None:
+def test_attempt_is_rendered_in_one_line(fields: dict[str, Any], line: str) -> None:
     assert (
         render_attempt(
             Attempt.model_validate({"iteration": 1, "phase": "A", "score": 2 / 3, "passed": False, **fields})
@@ -222,38 +237,38 @@ def test_an_attempt_in_one_line(fields: dict[str, Any], line: str) -> None:
     )
 
 
-def test_what_attempts_have_in_common(tell: Tell, rule: Make) -> None:
-    rules = [rule(f"a.x.{letter}") for letter in "pqr"]
+def test_pattern_of_attempts_is_described() -> None:
+    rules = [make_rule(f"a.x.{letter}") for letter in "pqr"]
 
-    def after(*rounds: tuple[str, str, str]) -> str:
-        """Each round: the version, the rules that fail, and what they say."""
-        story = tell(*rules, max_iterations=9)
+    def describe_rounds(*rounds: tuple[str, str, str]) -> str:
+        """Return the pattern after rounds, each with a version, the failing rules, and their message."""
+        run = ScriptedRun(*rules, max_iterations=9)
         for version, failing, message in rounds:
-            story.until(Kind.ARTIFACT_CREATED, Kind.REFINEMENT_DONE)
-            story.does(next(iter(story.todo)), artifact_hash=version * 64)
-            story.judged(*(f"a.x.{letter}" for letter in failing), message=message)
-        return describe_pattern(story.state)
+            run.advance_to(Kind.ARTIFACT_CREATED, Kind.REFINEMENT_DONE)
+            run.complete(next(iter(run.due_kinds)), artifact_hash=version * 64)
+            run.evaluate(*(f"a.x.{letter}" for letter in failing), message=message)
+        return describe_pattern(run.state)
 
-    assert describe_pattern(tell().state) == "nothing was judged"
-    assert after(("1", "p", "m")) == "one attempt only"
+    assert describe_pattern(ScriptedRun().state) == "nothing was judged"
+    assert describe_rounds(("1", "p", "m")) == "one attempt only"
     assert (
-        after(("1", "p", "m"), ("2", "p", "m"))
+        describe_rounds(("1", "p", "m"), ("2", "p", "m"))
         == "same failure: the same rules fail for 2 iterations, with the same message"
     )
     assert (
-        after(("1", "p", "m"), ("2", "p", "n"))
+        describe_rounds(("1", "p", "m"), ("2", "p", "n"))
         == "same failure: the same rules fail for 2 iterations, in different ways"
     )
-    assert after(("1", "p", "m"), ("2", "q", "m"), ("1", "p", "m")) == "oscillation: edits undo each other"
-    assert after(("1", "pq", "m"), ("1", "p", "m")) == "no change: the last edit changed nothing"
-    assert after(("1", "p", "m"), ("2", "q", "m")) == "moving failure: what is mended breaks something else"
-    assert after(("1", "p", "m"), ("2", "pq", "m")) == "moving failure: edits break what passed before"
-    assert after(("1", "pq", "m"), ("2", "p", "m")) == "partial gain: some rules were mended, others are left"
-    assert after(("1", "pq", "m"), ("2", "", "m")) == "nothing fails any more"
+    assert describe_rounds(("1", "p", "m"), ("2", "q", "m"), ("1", "p", "m")) == "oscillation: edits undo each other"
+    assert describe_rounds(("1", "pq", "m"), ("1", "p", "m")) == "no change: the last edit changed nothing"
+    assert describe_rounds(("1", "p", "m"), ("2", "q", "m")) == "moving failure: what is mended breaks something else"
+    assert describe_rounds(("1", "p", "m"), ("2", "pq", "m")) == "moving failure: edits break what passed before"
+    assert describe_rounds(("1", "pq", "m"), ("2", "p", "m")) == "partial gain: some rules were mended, others are left"
+    assert describe_rounds(("1", "pq", "m"), ("2", "", "m")) == "nothing fails any more"
 
 
 @pytest.mark.parametrize(
-    ("reason", "asked"),
+    ("reason", "question"),
     [
         (Reason.MUST_NOT, "How did the forbidden thing come about, and is it undone?"),
         (Reason.BLOCKED, "What does the agent not know about a.x.y?"),
@@ -268,29 +283,29 @@ def test_what_attempts_have_in_common(tell: Tell, rule: Make) -> None:
         (Reason.PHASE_ERROR, "Why does the agent not answer as it should?"),
     ],
 )
-def test_the_one_question_for_a_person(tell: Tell, reason: Reason, asked: str) -> None:
-    assert ask_question(tell().judged("a.x.y").state, reason) == asked
+def test_each_stop_reason_has_a_question(reason: Reason, question: str) -> None:
+    assert ask_question(ScriptedRun().evaluate("a.x.y").state, reason) == question
 
 
-def test_where_an_agent_alone_is_not_satisfied_it_is_asked_what_is_missing(tell: Tell) -> None:
-    state = tell().judged().judged().state.replace(exit_signal=False)
-    asked = ask_question(state, Reason.ITERATION_LIMIT)
-    assert asked == "Every rule passes, and the agent says that it is not done: what is missing?"
+def test_question_if_only_the_agent_is_not_satisfied() -> None:
+    state = ScriptedRun().evaluate().evaluate().state.replace(exit_signal=False)
+    question = ask_question(state, Reason.ITERATION_LIMIT)
+    assert question == "Every rule passes, and the agent says that it is not done: what is missing?"
 
 
-def test_the_question_about_a_claim_quotes_it(tell: Tell) -> None:
+def test_question_about_a_claim_quotes_it() -> None:
     claim = Blocked(rule="a.x.y", reason="it\ncontradicts b.x.y\x1b[2K" + "!" * 999)
-    state = tell().state.replace(blocked=claim)
-    asked = ask_question(state, Reason.BLOCKED)
-    assert asked.startswith("Is the agent right that a.x.y cannot be met (it !!!")
-    assert len(asked) == 400
+    state = ScriptedRun().state.replace(blocked=claim)
+    question = ask_question(state, Reason.BLOCKED)
+    assert question.startswith("Is the agent right that a.x.y cannot be met (it !!!")
+    assert len(question) == 400
 
 
-def test_a_question_about_nothing_in_particular(tell: Tell) -> None:
-    assert ask_question(tell().state, Reason.STUCK) == "What does the agent not know about the rule that fails?"
+def test_question_without_a_failing_rule() -> None:
+    assert ask_question(ScriptedRun().state, Reason.STUCK) == "What does the agent not know about the rule that fails?"
 
 
-# -- for machines
+# -- results
 
 PINNED = [
     "schema_version", "run_id", "task_alias", "status", "stop", "iteration", "max_iterations", "phase", "score",
@@ -299,66 +314,68 @@ PINNED = [
 ]  # fmt: skip
 
 
-def stories(tell: Tell) -> list[Story]:
-    fresh = tell()
-    going_on = tell().judged("a.x.y")
-    succeeded = tell().judged().judged().to_the_end()
-    stopped = tell(max_iterations=1).judged("a.x.y", void=True, findings=[{"kind": "test_deletion", "path": "t.py"}])
-    return [fresh, going_on, succeeded, stopped.to_the_end()]
+def make_runs() -> list[ScriptedRun]:
+    fresh = ScriptedRun()
+    going_on = ScriptedRun().evaluate("a.x.y")
+    succeeded = ScriptedRun().evaluate().evaluate().finish()
+    stopped = ScriptedRun(max_iterations=1).evaluate(
+        "a.x.y", void=True, findings=[{"kind": "test_deletion", "path": "t.py"}]
+    )
+    return [fresh, going_on, succeeded, stopped.finish()]
 
 
-def test_every_result_has_every_key_and_is_json(tell: Tell) -> None:
-    for story in stories(tell):
-        found = the_result(story)
-        assert [name for name in PINNED if name not in found] == []
-        assert json.loads(json.dumps(found)) == found
-        assert list(found["stop"]) == ["passed", "reason"]
-        assert list(found["rules"]) == ["total", "passed"]
-        assert found["best"] is None or list(found["best"]) == ["iteration", "score"]
-        assert list(found["usage"]) == ["tokens", "cost_usd", "seconds"]
+def test_every_result_has_every_key_and_is_json() -> None:
+    for run in make_runs():
+        result = build_run_result(run)
+        assert [name for name in PINNED if name not in result] == []
+        assert json.loads(json.dumps(result)) == result
+        assert list(result["stop"]) == ["passed", "reason"]
+        assert list(result["rules"]) == ["total", "passed"]
+        assert result["best"] is None or list(result["best"]) == ["iteration", "score"]
+        assert list(result["usage"]) == ["tokens", "cost_usd", "seconds"]
 
 
-def test_the_result_of_a_success(tell: Tell) -> None:
-    found = the_result(tell().judged().judged(seconds=1.5).to_the_end())
-    assert {name: found[name] for name in ("schema_version", "status", "stop", "iteration", "phase", "score")} == {
+def test_result_of_a_success() -> None:
+    result = build_run_result(ScriptedRun().evaluate().evaluate(seconds=1.5).finish())
+    assert {name: result[name] for name in ("schema_version", "status", "stop", "iteration", "phase", "score")} == {
         "schema_version": 1, "status": "completed", "stop": {"passed": True, "reason": "threshold_reached"},
         "iteration": 1, "phase": "B", "score": 1.0,
     }  # fmt: skip
-    assert (found["threshold"], found["rules"]) == (0.9, {"total": 2, "passed": 2})
-    assert (found["best"], found["distance_to_success"]) == ({"iteration": 1, "score": 1.0}, None)
-    assert found["usage"] == {"tokens": None, "cost_usd": None, "seconds": 1.5}
-    assert found["decision"]["action"] == "proceed"
-    assert found["history"] == ".loop/it/history.jsonl"
-    assert found["budgets"]["usd"] == {"used": None, "limit": 25.0}
+    assert (result["threshold"], result["rules"]) == (0.9, {"total": 2, "passed": 2})
+    assert (result["best"], result["distance_to_success"]) == ({"iteration": 1, "score": 1.0}, None)
+    assert result["usage"] == {"tokens": None, "cost_usd": None, "seconds": 1.5}
+    assert result["decision"]["action"] == "proceed"
+    assert result["history"] == ".loop/it/history.jsonl"
+    assert result["budgets"]["usd"] == {"used": None, "limit": 25.0}
 
 
-def test_the_result_of_a_failure(tell: Tell, rule: Make) -> None:
-    rules = [rule("a.x.y"), rule("a.x.z"), rule("a.x.w", WARN)]
-    story = tell(*rules, max_iterations=2).judged("a.x.y").judged("a.x.y", "a.x.z", "a.x.w", message="other")
-    found = the_result(story.to_the_end())
-    assert (found["failed"], found["warnings"], found["regressions"]) == (
+def test_result_of_a_failure() -> None:
+    rules = [make_rule("a.x.y"), make_rule("a.x.z"), make_rule("a.x.w", WARN)]
+    run = ScriptedRun(*rules, max_iterations=2).evaluate("a.x.y").evaluate("a.x.y", "a.x.z", "a.x.w", message="other")
+    result = build_run_result(run.finish())
+    assert (result["failed"], result["warnings"], result["regressions"]) == (
         ["a.x.y", "a.x.z"], ["a.x.w"], ["a.x.z", "a.x.w"],
     )  # fmt: skip
-    assert found["distance_to_success"]["blocking"] == ["a.x.y", "a.x.z"]
-    assert found["decision"]["action"] == "escalate"
-    assert found["best"] == {"iteration": 1, "score": 0.6}
+    assert result["distance_to_success"]["blocking"] == ["a.x.y", "a.x.z"]
+    assert result["decision"]["action"] == "escalate"
+    assert result["best"] == {"iteration": 1, "score": 0.6}
 
 
-def test_the_result_of_a_void_evaluation_names_what_was_found(tell: Tell) -> None:
-    found = the_result(stories(tell)[-1])
-    assert (found["void"], found["stop"]["passed"], found["best"]) == (True, False, None)
-    assert found["findings"] == [{"kind": "test_deletion", "path": "t.py", "rule": "", "detail": ""}]
+def test_result_of_a_void_evaluation_names_its_findings() -> None:
+    result = build_run_result(make_runs()[-1])
+    assert (result["void"], result["stop"]["passed"], result["best"]) == (True, False, None)
+    assert result["findings"] == [{"kind": "test_deletion", "path": "t.py", "rule": "", "detail": ""}]
 
 
-def test_a_run_that_goes_on_gives_the_decision_that_was_written_down(tell: Tell) -> None:
-    story = tell().judged("a.x.y", decision={"action": "retry"}).until(Kind.REFINEMENT_DONE)
-    assert the_result(story)["decision"] == {"action": "retry"}
-    assert the_result(tell())["decision"] is None
-    assert the_result(tell().judged("a.x.y", decision="nonsense"))["decision"] is None
+def test_result_of_an_active_run_has_the_recorded_decision() -> None:
+    run = ScriptedRun().evaluate("a.x.y", decision={"action": "retry"}).advance_to(Kind.REFINEMENT_DONE)
+    assert build_run_result(run)["decision"] == {"action": "retry"}
+    assert build_run_result(ScriptedRun())["decision"] is None
+    assert build_run_result(ScriptedRun().evaluate("a.x.y", decision="nonsense"))["decision"] is None
 
 
-def test_an_evaluation_of_another_tool_does_not_say_how_many_rules_there_are(tell: Tell) -> None:
-    story = tell().judged("a.x.y", total=0, passing=0)
-    assert the_result(story)["rules"] == {"total": 1, "passed": 0}
-    assert the_result(tell())["rules"] == {"total": 1, "passed": 0}
-    assert story.state.phase is Phase.A
+def test_evaluation_of_another_tool_has_no_number_of_rules() -> None:
+    run = ScriptedRun().evaluate("a.x.y", total=0, passing=0)
+    assert build_run_result(run)["rules"] == {"total": 1, "passed": 0}
+    assert build_run_result(ScriptedRun())["rules"] == {"total": 1, "passed": 0}
+    assert run.state.phase is Phase.A

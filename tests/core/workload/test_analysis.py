@@ -66,7 +66,7 @@ def test_answer_has_a_root_cause_a_hypothesis_and_three_options() -> None:
     analysis = review_answer(build_answer(), CONTEXT).analysis
     assert analysis is not None
     assert (analysis.root_cause, analysis.hypothesis.theory) == ("One label only.", "More labels, more totals.")
-    assert [one.proposed for one in analysis.options] == ["Labels: Total, Sum", "Labels: Sum", "Labels: any"]
+    assert [option.proposed for option in analysis.options] == ["Labels: Total, Sum", "Labels: Sum", "Labels: any"]
 
 
 def test_hypothesis_may_be_an_object() -> None:

@@ -1,4 +1,4 @@
-"""An experiment as a run: what has to happen in it, what is noted, and how it ends."""
+"""The machine of experiments: its order of steps, its notes, and its end."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ from pytest_loop.core.reporting.outcome import build_result, decide
 from pytest_loop.core.workload.experiment_state import ExperimentState
 from pytest_loop.errors import StateError
 from pytest_loop.workloads.experiment_notes import make_note
-from tests.core.laboratory import ExperimentStory
+from tests.core.scripted_experiment import ScriptedExperiment
 from tests.event_factory import make_event
 
 
-def kinds(story: ExperimentStory) -> list[str]:
-    return [event.event for event in story.events]
+def list_kinds(run: ScriptedExperiment) -> list[str]:
+    return [event.event for event in run.events]
 
 
-def test_an_experiment_is_calibrated_measured_composed_edited_and_judged() -> None:
-    story = ExperimentStory(on_regression="accept")
-    story.measures(".FF", "F..", "...").to_the_end()
-    assert kinds(story) == [
+def test_experiment_is_calibrated_measured_composed_edited_and_judged() -> None:
+    run = ScriptedExperiment(on_regression="accept")
+    run.measure(".FF", "F..", "...").finish()
+    assert list_kinds(run) == [
         "run_started", "calibration_done", "baseline_done",
         "critique_done", "refinement_done", "hypothesis_formed", "iteration_advanced",
         "evaluation_done", "hypothesis_judged", "regression_detected",
         "critique_done", "refinement_done", "hypothesis_formed", "iteration_advanced",
         "evaluation_done", "hypothesis_judged", "stopped",
     ]  # fmt: skip
-    assert (story.state.status, story.state.stop.reason) == (Status.COMPLETED, "converged")
-    assert story.state.iteration == 3
-    assert reduce(story.machine.apply, story.events[1:], story.first_state) == story.state
-    assert ExperimentState.model_validate_json(story.state.model_dump_json()) == story.state
+    assert (run.state.status, run.state.stop.reason) == (Status.COMPLETED, "converged")
+    assert run.state.iteration == 3
+    assert reduce(run.machine.apply, run.events[1:], run.first_state) == run.state
+    assert ExperimentState.model_validate_json(run.state.model_dump_json()) == run.state
 
 
-def test_the_baseline_is_iteration_0_and_iteration_1_uses_it() -> None:
-    story = ExperimentStory().measures("F..")
-    said = make_event(story.state, Kind.BASELINE_DONE.value, {}, "now")
-    assert (said.iteration, story.state.iteration, story.experiment.measurements[0].iteration) == (0, 1, 0)
-    assert story.todo == [Kind.CRITIQUE_DONE]
+def test_baseline_is_iteration_0_and_iteration_1_uses_it() -> None:
+    run = ScriptedExperiment().measure("F..")
+    event = make_event(run.state, Kind.BASELINE_DONE.value, {}, "now")
+    assert (event.iteration, run.state.iteration, run.experiment.measurements[0].iteration) == (0, 1, 0)
+    assert run.due_kinds == [Kind.CRITIQUE_DONE]
 
 
-def test_where_all_cases_pass_at_once_nobody_composes() -> None:
-    story = ExperimentStory().measures("...")
-    story.to_the_end()
-    assert kinds(story)[-2:] == ["baseline_done", "stopped"]
+def test_experiment_ends_if_all_cases_pass_at_baseline() -> None:
+    run = ScriptedExperiment().measure("...")
+    run.finish()
+    assert list_kinds(run)[-2:] == ["baseline_done", "stopped"]
 
 
-def test_a_calibration_that_failed_is_the_end() -> None:
+def test_failed_calibration_ends_the_experiment() -> None:
     """Vector 16: three tries, and no more."""
-    story = ExperimentStory().does(Kind.CALIBRATION_DONE, passed=False, errors=["x"] * 3)
-    assert (story.todo, story.to_the_end().state.status) == ([Kind.FAILED], Status.FAILED)
-    assert story.state.stop.reason == "calibration"
+    run = ScriptedExperiment().complete(Kind.CALIBRATION_DONE, passed=False, errors=["x"] * 3)
+    assert (run.due_kinds, run.finish().state.status) == ([Kind.FAILED], Status.FAILED)
+    assert run.state.stop.reason == "calibration"
 
 
-def test_a_regression_is_surfaced_although_more_cases_pass() -> None:
+def test_regression_is_reported_although_more_cases_pass() -> None:
     """Vector 16: two fixed, one broken, net one more."""
-    story = ExperimentStory().measures(".FF", "F..").to_the_end()
-    noted = next(event.payload for event in story.events if event.event == "regression_detected")
-    assert noted.dump() == {"regressions": ["a"], "fixed": ["b", "c"], "likely_cause": "o11", "action": "stop"}
-    assert (story.state.stop.reason, story.state.status) == ("regression", Status.STOPPED)
-    assert decide(story.state, Reason.REGRESSION).action is Action.ESCALATE
+    run = ScriptedExperiment().measure(".FF", "F..").finish()
+    payload = next(event.payload for event in run.events if event.event == "regression_detected")
+    assert payload.dump() == {"regressions": ["a"], "fixed": ["b", "c"], "likely_cause": "o11", "action": "stop"}
+    assert (run.state.stop.reason, run.state.status) == ("regression", Status.STOPPED)
+    assert decide(run.state, Reason.REGRESSION).action is Action.ESCALATE
 
 
 @pytest.mark.parametrize(
@@ -84,64 +84,64 @@ def test_a_regression_is_surfaced_although_more_cases_pass() -> None:
         ({"hidden": "c"}, ["FF.", ".FF", "..F"], "converged"),
     ],
 )
-def test_an_experiment_ends_as_the_policies_say(fields: dict[str, Any], letters: list[str], reason: str) -> None:
-    assert ExperimentStory(**fields).measures(*letters).ended().stop.reason == reason
+def test_policy_decides_how_an_experiment_ends(fields: dict[str, Any], letters: list[str], reason: str) -> None:
+    assert ScriptedExperiment(**fields).measure(*letters).finish().state.stop.reason == reason
 
 
-def test_a_plateau_that_was_gone_on_from_is_counted_anew() -> None:
-    story = ExperimentStory(on_plateau="continue").measures(*["F.."] * 6)
+def test_plateau_count_restarts_after_a_decision_to_continue() -> None:
+    run = ScriptedExperiment(on_plateau="continue").measure(*["F.."] * 6)
     assert [
-        event.iteration for event in story.until(Kind.CRITIQUE_DONE).events if event.event == "plateau_reached"
+        event.iteration for event in run.advance_to(Kind.CRITIQUE_DONE).events if event.event == "plateau_reached"
     ] == [3, 5]
 
 
-def test_a_void_measurement_is_no_success() -> None:
-    story = ExperimentStory().measures("...", void=True)
-    assert story.todo == [Kind.CRITIQUE_DONE]
-    assert not story.state.stop.passed
+def test_void_measurement_is_no_success() -> None:
+    run = ScriptedExperiment().measure("...", void=True)
+    assert run.due_kinds == [Kind.CRITIQUE_DONE]
+    assert not run.state.stop.passed
 
 
-def test_a_skipped_iteration_is_composed_again_and_not_measured() -> None:
-    story = ExperimentStory().measures("F..").until(Kind.REFINEMENT_DONE)
-    story.happens(Kind.REFINEMENT_DONE, decision={"chosen": None, "feedback": "look at b"}, option=None)
-    assert story.todo == [Kind.ITERATION_ADVANCED]
-    story.happens(Kind.ITERATION_ADVANCED)
-    assert (story.state.current_step, story.todo) == (Place.CRITIQUE, [Kind.CRITIQUE_DONE])
-    assert (story.state.iteration, isinstance(story, ExperimentStory) and story.experiment.hypotheses) == (2, ())
+def test_skipped_iteration_is_composed_again_and_not_measured() -> None:
+    run = ScriptedExperiment().measure("F..").advance_to(Kind.REFINEMENT_DONE)
+    run.record(Kind.REFINEMENT_DONE, decision={"chosen": None, "feedback": "look at b"}, option=None)
+    assert run.due_kinds == [Kind.ITERATION_ADVANCED]
+    run.record(Kind.ITERATION_ADVANCED)
+    assert (run.state.current_step, run.due_kinds) == (Place.CRITIQUE, [Kind.CRITIQUE_DONE])
+    assert (run.state.iteration, isinstance(run, ScriptedExperiment) and run.experiment.hypotheses) == (2, ())
 
 
-def test_what_the_first_measurement_says_to_look_at_is_kept_unless_somebody_said_it() -> None:
-    assert ExperimentStory().measures("FF.").experiment.focus == ("a", "b")
-    assert ExperimentStory(hidden="a").measures("FF.").experiment.focus == ("b",)
-    said = ExperimentStory(guards="b").measures("FF.").experiment
-    assert (said.focus, said.guards) == (("a", "b"), ("b",))
+def test_baseline_suggests_focus_unless_it_was_set() -> None:
+    assert ScriptedExperiment().measure("FF.").experiment.focus == ("a", "b")
+    assert ScriptedExperiment(hidden="a").measure("FF.").experiment.focus == ("b",)
+    experiment = ScriptedExperiment(guards="b").measure("FF.").experiment
+    assert (experiment.focus, experiment.guards) == (("a", "b"), ("b",))
 
 
-def test_of_earlier_measurements_only_the_outcomes_are_kept() -> None:
-    story = ExperimentStory().until(Kind.BASELINE_DONE)
-    assert isinstance(story, ExperimentStory)
-    payload = story.measurement("F..")
+def test_earlier_measurements_keep_only_outcomes() -> None:
+    run = ScriptedExperiment().advance_to(Kind.BASELINE_DONE)
+    assert isinstance(run, ScriptedExperiment)
+    payload = run.build_measurement_payload("F..")
     payload["measurement"]["results"][0]["critiques"] = [{"message": "no"}]
-    story.happens(Kind.BASELINE_DONE, **payload)
-    assert story.experiment.measurements[0].results[0].critiques
-    assert not story.measures("F..").experiment.measurements[0].results[0].critiques
+    run.record(Kind.BASELINE_DONE, **payload)
+    assert run.experiment.measurements[0].results[0].critiques
+    assert not run.measure("F..").experiment.measurements[0].results[0].critiques
 
 
-def test_an_edit_is_remembered_with_the_cases_that_failed_then() -> None:
-    book = ExperimentStory().measures("FF.", ".F.").experiment
-    assert [(one.edit, sorted(one.failing)) for one in book.tried] == [(("p.md", "x", "y11"), ["a", "b"])]
+def test_tried_edit_has_the_cases_that_failed_before() -> None:
+    experiment = ScriptedExperiment().measure("FF.", ".F.").experiment
+    assert [(edit.edit, sorted(edit.failing)) for edit in experiment.tried] == [(("p.md", "x", "y11"), ["a", "b"])]
 
 
-def test_what_is_due_comes_first() -> None:
-    story = ExperimentStory(2, on_regression="accept").measures(".F", "F.")
+def test_event_before_a_due_note_is_refused() -> None:
+    run = ScriptedExperiment(2, on_regression="accept").measure(".F", "F.")
     with pytest.raises(IllegalTransition, match="expected hypothesis_judged"):
-        story.happens(Kind.CRITIQUE_DONE, analysis={})
+        run.record(Kind.CRITIQUE_DONE, analysis={})
     with pytest.raises(IllegalTransition, match="does not bear out"):
-        story.happens(Kind.STOPPED, reason="converged")
+        run.record(Kind.STOPPED, reason="converged")
 
 
 @pytest.mark.parametrize(
-    ("letters", "said", "goes_on"),
+    ("letters", "policy", "is_open"),
     [
         ([".FF", "F.."], {"on_regression": "accept"}, True),
         ([".FF", "F.."], {"on_regression": "different"}, True),
@@ -150,33 +150,33 @@ def test_what_is_due_comes_first() -> None:
         (["F..", "F..", "F.."], {"max_iterations": 20}, False),
     ],
 )
-def test_an_experiment_that_a_policy_has_stopped_goes_on_with_another(
-    letters: list[str], said: dict[str, Any], goes_on: bool
+def test_changed_policy_reopens_an_experiment_that_it_stopped(
+    letters: list[str], policy: dict[str, Any], is_open: bool
 ) -> None:
-    story = ExperimentStory().measures(*letters)
-    story.to_the_end()
-    if not goes_on:
+    run = ScriptedExperiment().measure(*letters)
+    run.finish()
+    if not is_open:
         with pytest.raises(IllegalTransition):
-            story.happens(Kind.LIMITS_RAISED, **said)
+            run.record(Kind.LIMITS_RAISED, **policy)
         return
-    story.happens(Kind.LIMITS_RAISED, **said)
-    assert (story.state.status, story.todo) == (Status.RUNNING, [Kind.CRITIQUE_DONE])
-    assert said.items() <= story.experiment.policy.model_dump(mode="json").items()
+    run.record(Kind.LIMITS_RAISED, **policy)
+    assert (run.state.status, run.due_kinds) == (Status.RUNNING, [Kind.CRITIQUE_DONE])
+    assert policy.items() <= run.experiment.policy.model_dump(mode="json").items()
 
 
-def test_raising_what_has_stopped_nothing_changes_nothing() -> None:
-    story = ExperimentStory().measures("F..")
-    before = story.experiment
-    story.happens(Kind.LIMITS_RAISED, on_regression="accept", on_plateau="continue")
-    assert story.experiment == before
+def test_changed_policy_of_an_active_experiment_is_ignored() -> None:
+    run = ScriptedExperiment().measure("F..")
+    before = run.experiment
+    run.record(Kind.LIMITS_RAISED, on_regression="accept", on_plateau="continue")
+    assert run.experiment == before
 
 
-def test_what_is_not_due_is_not_noted() -> None:
-    story = ExperimentStory().measures("F..")
-    skipped = ExperimentStory().measures("F..").does(Kind.REFINEMENT_DONE, decision={"chosen": None}, option=None)
+def test_note_that_is_not_due_is_refused() -> None:
+    run = ScriptedExperiment().measure("F..")
+    skipped = ScriptedExperiment().measure("F..").complete(Kind.REFINEMENT_DONE, decision={"chosen": None}, option=None)
     for state, kind in (
-        (story.state, Kind.HYPOTHESIS_FORMED),
-        (story.measures("F..").until(Kind.CRITIQUE_DONE).state, Kind.HYPOTHESIS_JUDGED),
+        (run.state, Kind.HYPOTHESIS_FORMED),
+        (run.measure("F..").advance_to(Kind.CRITIQUE_DONE).state, Kind.HYPOTHESIS_JUDGED),
         (skipped.state, Kind.HYPOTHESIS_FORMED),
     ):
         assert isinstance(state, ExperimentState)
@@ -184,14 +184,14 @@ def test_what_is_not_due_is_not_noted() -> None:
             make_note(kind, state, None)
 
 
-def test_the_result_tells_what_was_believed_and_how_the_unseen_cases_do() -> None:
-    story = ExperimentStory(hidden="c").measures("F.F", "..F")
-    found = build_result(story.ended(), story.events, "h")["workload"]
-    assert found == {
+def test_result_has_hypotheses_and_held_out_cases() -> None:
+    run = ScriptedExperiment(hidden="c").measure("F.F", "..F")
+    result = build_result(run.finish().state, run.events, "h")["workload"]
+    assert result == {
         "id": "letters", "manifest": "loop.manifest.json", "mode": "precision", "cases": 3, "baseline": 1, "passing": 2,
         "failing": [], "not_measured": [], "hypotheses": [{"iteration": 1, "theory": "t1", "truth": "confirmed"}],
         "held_out": {"passing": 0, "total": 1},
     }  # fmt: skip
-    assert story.events[-1].payload.dump()["held_out"] == {"passing": 0, "total": 1}
-    nothing = build_result(ExperimentStory().state, [], "h")["workload"]
+    assert run.events[-1].payload.dump()["held_out"] == {"passing": 0, "total": 1}
+    nothing = build_result(ScriptedExperiment().state, [], "h")["workload"]
     assert (nothing["baseline"], nothing["failing"], nothing["held_out"]) == (None, [], None)

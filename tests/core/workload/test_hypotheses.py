@@ -14,19 +14,19 @@ from pytest_loop.core.workload.hypotheses import (
     Policy,
     Trend,
     Truth,
-    at_a_plateau,
-    at_a_regression,
-    flat,
-    hypothesis,
-    judged,
-    trend,
+    classify_trend,
+    count_flat_measurements,
+    decide_on_plateau,
+    decide_on_regression,
+    form_hypothesis,
+    judge_hypothesis,
 )
 from pytest_loop.core.workload.measurement import Measurement
-from tests.core.laboratory import measured
+from tests.core.scripted_experiment import make_measurement
 
 
-def series(*letters: str) -> list[Measurement]:
-    return [measured(one, at) for at, one in enumerate(letters)]
+def make_series(*letters: str) -> list[Measurement]:
+    return [make_measurement(results, index) for index, results in enumerate(letters)]
 
 
 @pytest.mark.parametrize(
@@ -34,27 +34,29 @@ def series(*letters: str) -> list[Measurement]:
     [
         ("FF..", "....", "ab", "", Truth.CONFIRMED),
         ("FF..", "..F.", "ab", "", Truth.CONFIRMED),
-        ("FF..", "..F.", "ab", "c", Truth.PARTIALLY),
-        ("FF..", ".F..", "ab", "", Truth.PARTIALLY),
+        ("FF..", "..F.", "ab", "c", Truth.PARTIALLY_CONFIRMED),
+        ("FF..", ".F..", "ab", "", Truth.PARTIALLY_CONFIRMED),
         ("FF..", "FF..", "ab", "", Truth.REJECTED),
         ("FF..", "F.F.", "a", "c", Truth.REJECTED),
         ("FF..", "EE..", "ab", "", Truth.REJECTED),
         ("FF..", "....", "", "", Truth.UNTESTED),
-        ("FF..", "....", "abc", "", Truth.PARTIALLY),
+        ("FF..", "....", "abc", "", Truth.PARTIALLY_CONFIRMED),
     ],
 )
-def test_a_hypothesis_is_judged_by_the_cases_that_it_names_and_by_the_guards(
+def test_hypothesis_is_judged_by_its_cases_and_the_guards(
     before: str, after: str, prediction: str, guards: str, truth: Truth
 ) -> None:
-    said = Hypothesis(iteration=1, theory="t", prediction=tuple(prediction))
-    assert judged(said, measured(before), measured(after, 1), set(guards)).truth is truth
+    hypothesis = Hypothesis(iteration=1, theory="t", prediction=tuple(prediction))
+    assert (
+        judge_hypothesis(hypothesis, make_measurement(before), make_measurement(after, 1), set(guards)).truth is truth
+    )
 
 
-def test_regressions_are_named_whatever_came_true() -> None:
-    said = Hypothesis(iteration=1, theory="t", prediction=("a", "b"), regresses=("c",))
-    assert judged(said, measured("FF.."), measured(".FFF", 1), {"d"}) == Judgement(
+def test_regressions_are_listed_whatever_the_verdict() -> None:
+    hypothesis = Hypothesis(iteration=1, theory="t", prediction=("a", "b"), regresses=("c",))
+    assert judge_hypothesis(hypothesis, make_measurement("FF.."), make_measurement(".FFF", 1), {"d"}) == Judgement(
         iteration=1,
-        truth=Truth.PARTIALLY,
+        truth=Truth.PARTIALLY_CONFIRMED,
         improved=("a",),
         missed=("b",),
         regressions=("c", "d"),
@@ -63,7 +65,7 @@ def test_regressions_are_named_whatever_came_true() -> None:
     )
 
 
-def analysis(**claim: Any) -> Analysis:
+def make_analysis(**claim: Any) -> Analysis:
     options = [
         {"name": f"o{number}", "file": "p.md", "mechanism": f"m{number}", "improves": [number], "regresses": ["z"]}
         for number in "123"
@@ -71,25 +73,25 @@ def analysis(**claim: Any) -> Analysis:
     return Analysis.model_validate({"root_cause": "r", "hypothesis": {"theory": "t", **claim}, "options": options})
 
 
-def test_a_hypothesis_is_made_of_what_was_decided() -> None:
-    found = hypothesis(analysis(), Decision(chosen=2), 4)
-    assert found == Hypothesis(
+def test_hypothesis_is_made_from_the_chosen_option() -> None:
+    hypothesis = form_hypothesis(make_analysis(), Decision(chosen=2), 4)
+    assert hypothesis == Hypothesis(
         iteration=4, theory="t", mechanism="m2", observation="r", prediction=("2",), regresses=("z",)
     )
-    assert hypothesis(analysis(), Decision(chosen=None, feedback="look at dates"), 4) is None
+    assert form_hypothesis(make_analysis(), Decision(chosen=None, feedback="look at dates"), 4) is None
 
 
-def test_the_prediction_of_the_composer_belongs_to_what_it_recommends() -> None:
-    said = analysis(prediction=["1", "2"], observation="o")
-    found = [hypothesis(said, Decision(chosen=number), 1) for number in (1, 2)]
-    assert [one.prediction for one in found if one] == [("1", "2"), ("2",)]
-    assert [Decision(chosen=number).overrides for number in (1, 2, None)] == [False, True, False]
+def test_composer_predicts_only_for_its_recommended_option() -> None:
+    answer = make_analysis(prediction=["1", "2"], observation="o")
+    hypotheses = [form_hypothesis(answer, Decision(chosen=number), 1) for number in (1, 2)]
+    assert [hypothesis.prediction for hypothesis in hypotheses if hypothesis] == [("1", "2"), ("2",)]
+    assert [Decision(chosen=number).is_override for number in (1, 2, None)] == [False, True, False]
 
 
 @pytest.mark.parametrize(
-    ("letters", "asked", "action", "attended"),
+    ("letters", "settings", "action", "attended"),
     [
-        # What was measured first: nothing to compare with.
+        # The first measurement has nothing to compare with.
         (["F."], {}, None, None),
         # A case that passed fails, although more cases pass than before.
         ([".FF", "F.."], {}, "stop", "ask"),
@@ -99,28 +101,30 @@ def test_the_prediction_of_the_composer_belongs_to_what_it_recommends() -> None:
         ([".FF", "F.."], {"on_regression": "different"}, "different", "different"),
         ([".FF", "E.."], {}, None, None),
         (["FF", ".F"], {}, None, None),
-        # Who explores minds only if it has become worse on the whole, and not at once.
+        # Exploration reacts only if fewer cases pass, and not at once.
         (["..F", "FF."], {"mode": "exploration"}, "accept", "accept"),
         (["..F", "FF.", "F.F", "FF."], {"mode": "exploration"}, "stop", "ask"),
         (["..F", "FF.", "F..", "F.F"], {"mode": "exploration"}, "stop", "ask"),
         (["..F", "FF."], {"mode": "exploration", "on_regression": "stop"}, "stop", "stop"),
     ],
 )
-def test_a_regression_is_accepted_asked_about_or_the_end(
-    letters: list[str], asked: dict[str, Any], action: str | None, attended: str | None
+def test_policy_decides_on_a_regression(
+    letters: list[str], settings: dict[str, Any], action: str | None, attended: str | None
 ) -> None:
-    policy = Policy.model_validate(asked)
-    found = [at_a_regression(series(*letters), policy, is_attended=one) for one in (False, True)]
-    assert [one and one.value for one in found] == [action, attended]
+    policy = Policy.model_validate(settings)
+    decisions = [
+        decide_on_regression(make_series(*letters), policy, is_attended=is_attended) for is_attended in (False, True)
+    ]
+    assert [decision and decision.value for decision in decisions] == [action, attended]
 
 
 @pytest.mark.parametrize(
-    ("letters", "asked", "action", "attended"),
+    ("letters", "settings", "action", "attended"),
     [
         ([], {}, None, None),
         (["F."], {}, None, None),
         (["F.", "F."], {}, None, None),
-        # Twice no better than the best.
+        # Two measurements without a new best.
         (["F.", "F.", "F."], {}, "stop", "ask"),
         (["F.", "F.", "F."], {"on_plateau": "continue"}, "continue", "continue"),
         (["F.", "F.", "F."], {"on_plateau": "stop"}, "stop", "stop"),
@@ -128,36 +132,40 @@ def test_a_regression_is_accepted_asked_about_or_the_end(
         (["..F", "F..", "..F"], {"mode": "exploration"}, "stop", "ask"),
     ],
 )
-def test_a_plateau_is_asked_about_or_the_end(
-    letters: list[str], asked: dict[str, Any], action: str | None, attended: str | None
+def test_policy_decides_on_a_plateau(
+    letters: list[str], settings: dict[str, Any], action: str | None, attended: str | None
 ) -> None:
-    policy = Policy.model_validate(asked)
-    found = [at_a_plateau(series(*letters), policy, is_attended=one) for one in (False, True)]
-    assert [one and one.value for one in found] == [action, attended]
+    policy = Policy.model_validate(settings)
+    decisions = [
+        decide_on_plateau(make_series(*letters), policy, is_attended=is_attended) for is_attended in (False, True)
+    ]
+    assert [decision and decision.value for decision in decisions] == [action, attended]
 
 
-def test_a_plateau_that_was_gone_on_from_is_counted_anew() -> None:
-    ones = series("F.", "F.", "F.", "F.", "F.")
-    found = [at_a_plateau(ones[:count], Policy(), settled=2, is_attended=False) for count in (3, 4, 5)]
-    assert found == [None, None, OnPlateau.STOP]
+def test_plateau_count_restarts_after_a_decision_to_continue() -> None:
+    measurements = make_series("F.", "F.", "F.", "F.", "F.")
+    decisions = [
+        decide_on_plateau(measurements[:count], Policy(), continued_after=2, is_attended=False) for count in (3, 4, 5)
+    ]
+    assert decisions == [None, None, OnPlateau.STOP]
 
 
-def test_improvement_is_more_than_the_best_so_far_and_not_more_than_before() -> None:
-    assert flat(series("F..", "FF.", "F..")) == 2
+def test_improvement_is_compared_with_the_best_measurement() -> None:
+    assert count_flat_measurements(make_series("F..", "FF.", "F..")) == 2
 
 
-def test_the_mode_is_precision_unless_somebody_says_otherwise() -> None:
+def test_default_mode_is_precision() -> None:
     assert Policy().mode == "precision"
 
 
-def test_every_mode_is_data() -> None:
+def test_every_mode_is_complete() -> None:
     assert set(MODES) == {"precision", "exploration", "convergence", "custom"}
-    assert [name for name, one in MODES.items() if one.tolerates_regressions] == ["exploration"]
-    assert all(one.role and one.focus and one.hypothesis and one.success for one in MODES.values())
+    assert [name for name, mode in MODES.items() if mode.tolerates_regressions] == ["exploration"]
+    assert all(mode.role and mode.focus and mode.hypothesis and mode.success for mode in MODES.values())
 
 
 @pytest.mark.parametrize(
     ("before", "after", "expected"), [("F.", "..", Trend.IMPROVED), ("F.", ".F", Trend.NEUTRAL), ("..", "F.", Trend.DEGRADED)]
 )  # fmt: skip
-def test_the_direction_of_an_iteration_is_told_in_a_word(before: str, after: str, expected: Trend) -> None:
-    assert trend(measured(before), measured(after)) is expected
+def test_trend_of_an_iteration(before: str, after: str, expected: Trend) -> None:
+    assert classify_trend(make_measurement(before), make_measurement(after)) is expected

@@ -10,9 +10,9 @@ def test_proofs_are_written_in_snake_case_and_read_in_both() -> None:
     """E10."""
     snake = {"test_fixture": "a", "pipeline_result": "passed", "manifest_saved": "m", "calibration_logged": True}
     camel = {"testFixture": "a", "pipelineResult": "passed", "manifestSaved": "m", "calibrationLogged": True}
-    found = [CalibrationProof.model_validate(one) for one in (snake, camel)]
-    assert found[0] == found[1]
-    assert found[0].model_dump() == snake
+    proofs = [CalibrationProof.model_validate(data) for data in (snake, camel)]
+    assert proofs[0] == proofs[1]
+    assert proofs[0].model_dump() == snake
 
 
 def test_incomplete_proof_is_rejected() -> None:

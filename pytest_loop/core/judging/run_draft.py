@@ -12,10 +12,10 @@ from pytest_loop.core.model.run_criteria import RunCriteria, RunRule, build_leve
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.core.text.wording import limit_lines
 
-SHORTEST_PLAN = 3
-LONGEST_PLAN = 5
-LONGEST_STEP = 200
-_NAMES_SHOWN = 3
+MIN_PLAN_STEPS = 3
+MAX_PLAN_STEPS = 5
+MAX_STEP_LENGTH = 200
+_MAX_NAMES = 3
 _CATEGORY = re.compile(r"(?:.*::)?([ab]\.[^.\s]+)\.[^\s]+", re.IGNORECASE)
 
 
@@ -96,9 +96,9 @@ def plan_steps(rules: Iterable[Rule], unmet: frozenset[str]) -> tuple[str, ...]:
         if not unmet or rule.id in unmet:
             groups.setdefault(_find_group(rule.id), []).append(rule)
     ranked = sorted(groups.items(), key=lambda group: -sum(rule.weight for rule in group[1]))
-    steps = [_format_step(name, members) for name, members in ranked[:LONGEST_PLAN]]
+    steps = [_format_step(name, members) for name, members in ranked[:MAX_PLAN_STEPS]]
     fill = ("Read the task and the rules once more", "Keep what passes as it is", "Check the whole against the rules")
-    return (*steps, *fill[: max(0, SHORTEST_PLAN - len(steps))])
+    return (*steps, *fill[: max(0, MIN_PLAN_STEPS - len(steps))])
 
 
 def _find_group(rule_id: str) -> str:
@@ -108,8 +108,8 @@ def _find_group(rule_id: str) -> str:
 
 
 def _format_step(group: str, rules: list[Rule]) -> str:
-    return shorten(f"{group}: {_join_some([shorten(rule.description, 60) for rule in rules], '; ')}", LONGEST_STEP)
+    return shorten(f"{group}: {_join_some([shorten(rule.description, 60) for rule in rules], '; ')}", MAX_STEP_LENGTH)
 
 
 def _join_some(names: Sequence[str], separator: str) -> str:
-    return separator.join(limit_lines(names, _NAMES_SHOWN, "{} more"))
+    return separator.join(limit_lines(names, _MAX_NAMES, "{} more"))

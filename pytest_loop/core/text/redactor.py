@@ -15,16 +15,16 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
 MIN_LENGTH = 8
-MIN_VARIETY = 4
-# Next to this mark of shortened values, a part of a secret is redacted too, if it is not too short.
+MIN_DISTINCT_CHARACTERS = 4
+# A shortened value shows only pieces of a secret: next to an ellipsis, pieces of this length are redacted too.
 ELLIPSIS = "..."
-MIN_PIECE = 6
+MIN_PIECE_LENGTH = 6
 
 _SECRET_NAME = re.compile(
     r"TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|KEYS?(?:_|$)"
     r"|_PWD$|(?:^|_)(?:AUTH|AUTHORIZATION|BEARER|COOKIE|DSN|JWT|PASS|PAT|SALT|WEBHOOK)(?:_|$)"
 )
-# Variables that describe a secret hold none.
+# Variables with these names describe a secret and do not contain one.
 _DESCRIPTION_NAME = re.compile(
     r"_(?:ALGORITHM|BACKEND|DIR|ENABLED|FILE|FOLDER|HEADER|HOST|LENGTH|LIMIT|METHOD|MODE|PATH|PORT|PREFIX|PROVIDER"
     r"|SIZE|SOCK|TIMEOUT|TTL|TYPE|USER|USERNAME|VERSION)$"
@@ -39,70 +39,70 @@ _COMMON_VALUES = (
     "production", "required", "undefined", "unlimited", "username",
 )  # fmt: skip
 _URL_PASSWORD = re.compile(r"[A-Za-z][\w+.-]*://[^\s/:@]*:([^\s/@]+)@")
-# Leading base64 characters that depend on the bytes before a secret, by their number in the last group of three.
-_FOREIGN_CHARACTERS = (0, 2, 3)
+# Leading base64 characters that also encode bytes before the secret, for 0, 1 and 2 such bytes in its first group.
+_SHARED_CHARACTERS = (0, 2, 3)
 _BASE64_END = "(?:[A-Za-z0-9+/_-]?={1,2})?"
 
 
 class Redactor:
-    """Replaces the values of secret environment variables with `[NAME]`."""
+    """Replace the values of secret environment variables with `[NAME]`."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        names: dict[str, str] = {}
-        encoded: set[str] = set()
+        labels: dict[str, str] = {}
+        base64_forms: set[str] = set()
         for name, value in sorted(environment.items()):
             label = re.sub(r"\W", "_", name)
             for secret in _find_secrets(name, value):
-                base64_forms = set(_encode_base64(secret))
-                encoded |= base64_forms
-                for form in (*_list_plain_forms(secret), *base64_forms):
-                    names.setdefault(form, f"[{label}]")
-        # Longest first, so that no part is left of a form that contains another.
-        self._names = dict(sorted(names.items(), key=lambda item: (-len(item[0]), item[0])))
-        self._encoded = encoded
-        self._longest = max(map(len, names), default=0)
+                encoded = set(_encode_base64(secret))
+                base64_forms |= encoded
+                for form in (*_list_plain_forms(secret), *encoded):
+                    labels.setdefault(form, f"[{label}]")
+        # Longest first: a form may contain another, and all of it must be redacted.
+        self._labels = dict(sorted(labels.items(), key=lambda item: (-len(item[0]), item[0])))
+        self._base64_forms = base64_forms
+        self._longest = max(map(len, labels), default=0)
 
     def __call__(self, text: str) -> str:
         """Redact a text; searching for each form is faster than one pattern, since mostly none occurs."""
-        for form in [form for form in self._names if form in text]:
-            if form in self._encoded:
-                text = re.sub(re.escape(form) + _BASE64_END, self._names[form], text)
+        for form in [form for form in self._labels if form in text]:
+            if form in self._base64_forms:
+                text = re.sub(re.escape(form) + _BASE64_END, self._labels[form], text)
             else:
-                text = text.replace(form, self._names[form])
-        return self._redact_pieces(text) if self._names and ELLIPSIS in text else text
+                text = text.replace(form, self._labels[form])
+        return self._redact_pieces(text) if self._labels and ELLIPSIS in text else text
 
     def _redact_pieces(self, text: str) -> str:
         """Redact parts of secrets next to an ellipsis: shortened values keep their beginning and end."""
         first, *others = text.split(ELLIPSIS)
-        parts = [first, *map(self._redact_start, others)]
-        return ELLIPSIS.join([*map(self._redact_end, parts[:-1]), parts[-1]])
+        parts = [first, *map(self._redact_leading_piece, others)]
+        return ELLIPSIS.join([*map(self._redact_trailing_piece, parts[:-1]), parts[-1]])
 
-    def _redact_start(self, text: str) -> str:
-        if text[:MIN_PIECE] not in self._pieces:  # the usual case
+    def _redact_leading_piece(self, text: str) -> str:
+        if text[:MIN_PIECE_LENGTH] not in self._pieces:  # the usual case
             return text
-        for length in range(min(self._longest, len(text)), MIN_PIECE - 1, -1):
+        for length in range(min(self._longest, len(text)), MIN_PIECE_LENGTH - 1, -1):
             if name := self._endings.get(text[:length]):
                 return name + text[length:]
         return text
 
-    def _redact_end(self, text: str) -> str:
-        length = self.measure_open_end(text) if text[-MIN_PIECE:] in self._pieces else 0
-        return text if length < MIN_PIECE else text[:-length] + self._beginnings[text[-length:]]
+    def _redact_trailing_piece(self, text: str) -> str:
+        length = self.measure_partial_secret(text) if text[-MIN_PIECE_LENGTH:] in self._pieces else 0
+        return text if length < MIN_PIECE_LENGTH else text[:-length] + self._beginnings[text[-length:]]
 
     @cached_property
     def _pieces(self) -> frozenset[str]:
-        return frozenset(form[start : start + MIN_PIECE] for form in self._names for start in range(len(form)))
+        return frozenset(form[start : start + MIN_PIECE_LENGTH] for form in self._labels for start in range(len(form)))
 
     @cached_property
     def _beginnings(self) -> dict[str, str]:
-        return {form[:end]: name for form, name in self._names.items() for end in range(1, len(form))}
+        return {form[:end]: name for form, name in self._labels.items() for end in range(1, len(form))}
 
     @cached_property
     def _endings(self) -> dict[str, str]:
-        return {form[start:]: name for form, name in self._names.items() for start in range(1, len(form))}
+        return {form[start:]: name for form, name in self._labels.items() for start in range(1, len(form))}
 
-    def measure_open_end(self, text: str) -> int:
-        """Return how many characters at the end may be the beginning of a secret."""
+    def measure_partial_secret(self, text: str) -> int:
+        """Return how many characters at the end of a text may be the beginning of a secret."""
         longest = min(self._longest - 1, len(text))
         return next((length for length in range(longest, 0, -1) if text[-length:] in self._beginnings), 0)
 
@@ -117,31 +117,31 @@ def redact_values(value: Any, redact: Redactor) -> Any:
 
 
 class RedactedStream:
-    """Passes the output of a process on, redacted; a possible beginning of a secret waits for the next piece."""
+    """Redact the output of a process and forward it; a possible start of a secret is held back until the next call."""
 
     def __init__(self, forward: Callable[[bytes], None], redact: Redactor) -> None:
         self._forward = forward
         self._redact = redact
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._waiting = ""
+        self._pending = ""
 
     def __call__(self, data: bytes) -> None:
-        text = self._redact(self._waiting + self._decoder.decode(data))
-        end = len(text) - self._redact.measure_open_end(text)
-        self._waiting = text[end:]
+        text = self._redact(self._pending + self._decoder.decode(data))
+        end = len(text) - self._redact.measure_partial_secret(text)
+        self._pending = text[end:]
         if end:
             self._forward(text[:end].encode())
 
     def end(self) -> None:
-        """Pass on the rest."""
-        text = self._waiting + self._decoder.decode(b"", final=True)
-        self._waiting = ""
+        """Forward the text that was held back."""
+        text = self._pending + self._decoder.decode(b"", final=True)
+        self._pending = ""
         if text:
             self._forward(text.encode())
 
 
 def _find_secrets(name: str, value: str) -> Iterator[str]:
-    """Find the secrets of a variable: passwords in URLs, and if its name is secret, its value and the lines of it."""
+    """Yield the passwords in URLs and, if the name suggests a secret, the whole value and each of its lines."""
     for password in _URL_PASSWORD.findall(value):
         yield from filter(_is_secret, {password, unquote(password)})
     words = re.sub(r"[^A-Za-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).upper()
@@ -150,10 +150,10 @@ def _find_secrets(name: str, value: str) -> Iterator[str]:
 
 
 def _is_secret(value: str) -> bool:
-    """Return whether a value is long and unusual enough; redacting common words would make texts unreadable."""
+    """Return whether a value is long and unusual enough to redact; redacting common words makes texts unreadable."""
     return (
         len(value) >= MIN_LENGTH
-        and len(set(value)) >= MIN_VARIETY
+        and len(set(value)) >= MIN_DISTINCT_CHARACTERS
         and not value.startswith("-----")
         and value.lower() not in _COMMON_VALUES
         and not _PATH.match(value)
@@ -169,9 +169,9 @@ def _list_plain_forms(secret: str) -> Iterable[str]:
 
 
 def _encode_base64(secret: str) -> Iterable[str]:
-    """Return the secret in base64 as part of a longer text, for each possible offset."""
+    """Yield the secret as it appears in the base64 of a longer text, for each offset in a group of three bytes."""
     data = secret.encode("utf-8", "replace")
-    for offset, foreign in enumerate(_FOREIGN_CHARACTERS):
+    for offset, shared in enumerate(_SHARED_CHARACTERS):
         encoded = base64.b64encode(bytes(offset) + data).decode()
-        form = encoded[foreign : (offset + len(data)) * 8 // 6]
+        form = encoded[shared : (offset + len(data)) * 8 // 6]
         yield from {form, form.replace("+", "-").replace("/", "_")}

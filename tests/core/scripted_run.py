@@ -1,12 +1,10 @@
-"""Runs that are told: a test says what is special, and the machine's own commands say the rest."""
+"""Runs for tests: a test states the events that matter, and the machine's commands supply the others."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
-
-import pytest
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.critique import build_critique
@@ -19,22 +17,22 @@ from pytest_loop.core.model.vocabulary import Kind
 from tests.event_factory import make_event
 
 
-def a_rule(name: str = "a.x.y", severity: Severity = Severity.FAIL, **fields: Any) -> RunRule:
+def make_rule(name: str = "a.x.y", severity: Severity = Severity.FAIL, **fields: Any) -> RunRule:
     fields.setdefault("weight", severity.weight)
     fields.setdefault("phase", Phase.B if name.startswith("b.") else Phase.A)
     fields.setdefault("description", f"what {name} asks for")
     return RunRule(id=name, severity=severity, **fields)
 
 
-def digest(text: str) -> str:
+def hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class Story:
-    """A run and what has happened in it."""
+class ScriptedRun:
+    """A run in memory: its state and its events, without agents, files or sessions."""
 
     def __init__(self, *rules: RunRule, **fields: Any) -> None:
-        criteria = fields.pop("criteria", None) or RunCriteria(rules=rules or (a_rule(), a_rule("b.x.y")))
+        criteria = fields.pop("criteria", None) or RunCriteria(rules=rules or (make_rule(), make_rule("b.x.y")))
         state = self._make_state(criteria).replace(**fields)
         self.machine = select_machine(state)
         self.state: Any = self.machine.begin(state)
@@ -45,48 +43,52 @@ class Story:
     def _make_state(self, criteria: RunCriteria) -> RunState:
         return RunState(run_id="it-1", task_alias="it", task=Task(prompt="x"), criteria=criteria)
 
-    def happens(self, kind: Kind | str, **payload: Any) -> Story:
-        """One event, wherever the run stands."""
+    def record(self, kind: Kind | str, **payload: Any) -> ScriptedRun:
+        """Apply one event to the current state."""
         event = make_event(self.state, kind.value if isinstance(kind, Kind) else kind, payload)
         self.state = self.machine.apply(self.state, event)
         self.events.append(event)
         return self
 
     @property
-    def todo(self) -> list[Kind]:
+    def due_kinds(self) -> list[Kind]:
         return [command.kind for command in self.machine.next_commands(self.state)]
 
-    def until(self, *kinds: Kind) -> Story:
-        """All that the machine asks for, as it usually happens, up to one of these kinds or the end."""
-        while (commands := self.machine.next_commands(self.state)) and not any(one.kind in kinds for one in commands):
-            self.happens(commands[0].kind, **self.usual(commands[0]))
+    def advance_to(self, *kinds: Kind) -> ScriptedRun:
+        """Apply default events until the machine commands one of these kinds, or the end."""
+        while (commands := self.machine.next_commands(self.state)) and not any(
+            command.kind in kinds for command in commands
+        ):
+            self.record(commands[0].kind, **self.build_payload(commands[0]))
         return self
 
-    def does(self, kind: Kind, **payload: Any) -> Story:
-        """Everything up to that kind, and then that, with something special."""
-        self.until(kind)
-        assert kind in self.todo
-        usual = self.usual(next(one for one in self.machine.next_commands(self.state) if one.kind is kind))
-        return self.happens(kind, **usual | payload)
+    def complete(self, kind: Kind, **payload: Any) -> ScriptedRun:
+        """Advance to an event of this kind, and apply it with these fields."""
+        self.advance_to(kind)
+        assert kind in self.due_kinds
+        commands = self.machine.next_commands(self.state)
+        defaults = self.build_payload(next(command for command in commands if command.kind is kind))
+        return self.record(kind, **defaults | payload)
 
-    def usual(self, command: Command) -> dict[str, Any]:
+    def build_payload(self, command: Command) -> dict[str, Any]:
+        """Return the default payload of a command."""
         if command.kind is Kind.PLAN_CREATED:
             return {"plan": ["one", "two", "three"]}
         if command.kind in (Kind.ARTIFACT_CREATED, Kind.REFINEMENT_DONE):
             self.versions += 1
-            return {"artifact_hash": digest(f"version {self.versions}")}
+            return {"artifact_hash": hash_text(f"version {self.versions}")}
         if command.kind is Kind.CHECKS_PREPARED:
             return {"checks": [{"rule_id": name, "check": [{}]} for name in self.state.unprepared_rules]}
         if command.kind is Kind.EVALUATION_DONE:
-            return self.judgement({})
+            return self.build_evaluation({})
         if command.kind is Kind.CRITIQUE_DONE and self.state.evaluation:
             return build_critique(self.state.criteria, self.state.evaluation, self.state.progress.attempts).model_dump(
                 mode="json"
             )
         return {"reason": command.reason.value} if command.reason else {}
 
-    def judgement(self, failing: Mapping[str, str], assumed: tuple[str, ...] = ()) -> dict[str, Any]:
-        """The payload of an evaluation in which these rules fail with these messages, and all others pass."""
+    def build_evaluation(self, failing: Mapping[str, str], assumed: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return the payload of an evaluation in which these rules fail with these messages, and all others pass."""
         reported = {}
         for rule in self.state.criteria.rules:
             if rule.id in assumed:
@@ -97,26 +99,20 @@ class Story:
                 evidence = Evidence(outcome=Outcome.PASSED)
             reported[rule.id] = [evidence]
         state = self.state
-        one = assess(state.criteria, state.phase, reported, state.progress.artifact_hash, state.evaluation)
-        return one.model_dump(mode="json", exclude_defaults=True) | {"score": one.score, "passed": one.passed}
+        evaluation = assess(state.criteria, state.phase, reported, state.progress.artifact_hash, state.evaluation)
+        return evaluation.model_dump(mode="json", exclude_defaults=True) | {
+            "score": evaluation.score,
+            "passed": evaluation.passed,
+        }
 
-    def judged(self, *failing: str, assumed: tuple[str, ...] = (), message: str = "no", **payload: Any) -> Story:
-        """Everything up to the next evaluation, and then that."""
-        self.until(Kind.EVALUATION_DONE)
-        found = self.judgement({name: f"{name}: {message}" for name in failing}, assumed)
-        return self.happens(Kind.EVALUATION_DONE, **found | payload)
+    def evaluate(
+        self, *failing: str, assumed: tuple[str, ...] = (), message: str = "no", **payload: Any
+    ) -> ScriptedRun:
+        """Advance to the next evaluation, and let these rules fail in it."""
+        self.advance_to(Kind.EVALUATION_DONE)
+        evaluation = self.build_evaluation({name: f"{name}: {message}" for name in failing}, assumed)
+        return self.record(Kind.EVALUATION_DONE, **evaluation | payload)
 
-    def to_the_end(self) -> Story:
-        return self.until()
-
-
-@pytest.fixture(scope="session")
-def tell() -> Callable[..., Story]:
-    """Begins a story: `tell(rule, rule, max_iterations=2)`."""
-    return Story
-
-
-@pytest.fixture(scope="session")
-def rule() -> Callable[..., RunRule]:
-    """Makes a rule: its phase from its id, its weight from its severity."""
-    return a_rule
+    def finish(self) -> ScriptedRun:
+        """Apply default events until the run is over."""
+        return self.advance_to()

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pytest_loop.core.text.redaction import RedactedStream, Redactor, redact_values
+from pytest_loop.core.text.redactor import RedactedStream, Redactor, redact_values
 
 SECRET = "s3cr3t/Wert+%&ü"
 WORDS = st.text(string.ascii_letters + string.digits + "!#$%&*+,:;<=>?@^_{|}/ü漢", min_size=6, max_size=60).map(
@@ -104,7 +104,7 @@ def test_value_with_undecodable_bytes_is_redacted() -> None:
 
 def test_without_secrets_nothing_changes() -> None:
     assert Redactor({})("anything") == "anything"
-    assert Redactor({}).measure_open_end("anything") == 0
+    assert Redactor({}).measure_partial_secret("anything") == 0
 
 
 # -- how they may look
@@ -126,8 +126,8 @@ def test_secret_in_base64_is_redacted_at_every_alignment(
     text = encode(before + secret.encode() + after).decode()
     redactor = redact(secret, text)
     assert "[API_TOKEN]" in redactor
-    left = redactor.replace("[API_TOKEN]", "")
-    assert len(left) <= 4 * (len(before) + len(after)) // 3 + 6
+    rest = redactor.replace("[API_TOKEN]", "")
+    assert len(rest) <= 4 * (len(before) + len(after)) // 3 + 6
 
 
 @pytest.mark.parametrize("secret", ["12345678abc", "12345678abcd", "12345678abcde"])
@@ -197,7 +197,7 @@ def test_all_texts_of_a_value_are_redacted() -> None:
 )
 def test_open_end_is_the_possible_beginning_of_a_secret(text: str, length: int) -> None:
     redactor = Redactor({"A_TOKEN": "first-value"})
-    assert redactor.measure_open_end(text) == length
+    assert redactor.measure_partial_secret(text) == length
 
 
 # -- how fast

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -10,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_loop.core.judging.draft import (
-    LONGEST_STEP,
+from pytest_loop.core.judging.run_draft import (
+    MAX_STEP_LENGTH,
     add_module_rules,
     apply_baseline,
     build_run_criteria,
@@ -21,12 +20,11 @@ from pytest_loop.core.judging.draft import (
 )
 from pytest_loop.core.model.rules import Criteria, Outcome, Phase, Rule, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
-
-Make = Callable[..., RunRule]
+from tests.core.scripted_run import make_rule
 
 
 def build_criteria(name: str, *ids: str, a: str = "0.8", b: str = "0.9", **fields: Any) -> Criteria:
-    rules = tuple(Rule(id=one, description=f"{name} {one}") for one in ids)
+    rules = tuple(Rule(id=rule_id, description=f"{name} {rule_id}") for rule_id in ids)
     thresholds = {Phase.A: Fraction(a), Phase.B: Fraction(b)}
     return Criteria(name=name, source=f"{name}.rules.yaml", rules=rules, thresholds=thresholds, **fields)
 
@@ -83,12 +81,12 @@ def test_name_of_many_or_no_files_is_short() -> None:
 # -- the plan
 
 
-def test_plan_has_a_step_for_each_group_of_rules_heaviest_first(rule: Make) -> None:
+def test_plan_has_a_step_for_each_group_of_rules_heaviest_first() -> None:
     rules = [
-        rule("a.style.names", weight=1, description="Names are short"),
-        rule("a.correctness.paths", description="All paths are there"),
-        rule("a.correctness.types", description="All types are right"),
-        rule("it.rules.yaml::b.quality.depth", description="It goes deep"),
+        make_rule("a.style.names", weight=1, description="Names are short"),
+        make_rule("a.correctness.paths", description="All paths are there"),
+        make_rule("a.correctness.types", description="All types are right"),
+        make_rule("it.rules.yaml::b.quality.depth", description="It goes deep"),
     ]
     assert plan_steps(rules, frozenset()) == (
         "a.correctness: All paths are there; All types are right",
@@ -97,8 +95,8 @@ def test_plan_has_a_step_for_each_group_of_rules_heaviest_first(rule: Make) -> N
     )
 
 
-def test_plan_covers_only_failing_rules(rule: Make) -> None:
-    rules = [rule("a.x.y", description="One"), rule("a.z.y", description="Two")]
+def test_plan_covers_only_failing_rules() -> None:
+    rules = [make_rule("a.x.y", description="One"), make_rule("a.z.y", description="Two")]
     assert plan_steps(rules, frozenset({"a.z.y"})) == (
         "a.z: Two",
         "Read the task and the rules once more",
@@ -118,19 +116,19 @@ def test_plan_covers_only_failing_rules(rule: Make) -> None:
         ("a.two", "a.two"),
     ],
 )
-def test_rules_are_grouped_by_category_and_tests_by_file(rule: Make, name: str, group: str) -> None:
-    assert plan_steps([rule(name, description="x")], frozenset())[0] == f"{group}: x"
+def test_rules_are_grouped_by_category_and_tests_by_file(name: str, group: str) -> None:
+    assert plan_steps([make_rule(name, description="x")], frozenset())[0] == f"{group}: x"
 
 
-def test_step_of_a_large_group_is_short(rule: Make) -> None:
-    rules = [rule(f"a.x.y{number}", description=f"Thing\n{number} " + "z" * 99) for number in range(9)]
+def test_step_of_a_large_group_is_short() -> None:
+    rules = [make_rule(f"a.x.y{number}", description=f"Thing\n{number} " + "z" * 99) for number in range(9)]
     step = plan_steps(rules, frozenset())[0]
     assert step.startswith("a.x: Thing 0 zzz")
-    assert len(step) <= LONGEST_STEP
+    assert len(step) <= MAX_STEP_LENGTH
 
 
-def test_omitted_rules_of_a_step_are_counted(rule: Make) -> None:
-    rules = [rule(f"a.x.y{number}", description=f"T{number}") for number in range(5)]
+def test_omitted_rules_of_a_step_are_counted() -> None:
+    rules = [make_rule(f"a.x.y{number}", description=f"T{number}") for number in range(5)]
     assert plan_steps(rules, frozenset())[0] == "a.x: T0; T1; T2; 2 more"
 
 
@@ -141,7 +139,7 @@ def test_omitted_rules_of_a_step_are_counted(rule: Make) -> None:
 def test_plan_has_three_to_five_short_steps(rules: list[Rule], unmet: frozenset[str]) -> None:
     steps = plan_steps(rules, unmet)
     assert 3 <= len(steps) <= 5
-    assert all(len(step) <= LONGEST_STEP and "\n" not in step for step in steps)
+    assert all(len(step) <= MAX_STEP_LENGTH and "\n" not in step for step in steps)
 
 
 def test_unstable_and_skipped_rules_do_not_block() -> None:

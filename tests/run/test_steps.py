@@ -1,0 +1,114 @@
+"""The steps of a run: plan, checks of sentences, critique, decisions and the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_loop.agents.protocol import AgentError, AgentReply, AgentUnavailableError
+from pytest_loop.core.events.run_payloads import (
+    Action,
+    ChecksPrepared,
+    CritiqueDone,
+    EvaluationDone,
+    PhaseSwitched,
+    PlanCreated,
+    ReviewDone,
+)
+from pytest_loop.core.machine.run_machine import Command
+from pytest_loop.core.model.evaluation import Assessment, Critique
+from pytest_loop.core.model.vocabulary import Kind, Opinion, Reason, Step
+from pytest_loop.run.steps import RunSteps, end_run
+from pytest_loop.settings.options import AgentSettings
+from tests.core.scripted_run import ScriptedRun
+from tests.run.parts import SmallRun, make_rules, make_run
+
+STEPS = RunSteps()
+PLAN = Command(Kind.PLAN_CREATED, Step.PLAN)
+PREPARE = Command(Kind.CHECKS_PREPARED, Step.PREPARE)
+CRITICISE = Command(Kind.CRITIQUE_DONE, Step.CRITIQUE)
+
+
+def test_plan_is_made_from_visible_rules(tmp_path: Path) -> None:
+    rules = (*make_rules("a.word.blue"), *make_rules("a.secret.red", holdout=True))
+    payload = STEPS.execute(PLAN, make_run(tmp_path, rules=rules).make_step())
+    assert isinstance(payload, PlanCreated)
+    assert "word" in " ".join(payload.plan)
+    assert "secret" not in " ".join(payload.plan)
+
+
+def test_plan_of_an_agent_must_have_three_steps(tmp_path: Path) -> None:
+    settings = {"agents": AgentSettings(plan="agent")}
+    answers = [AgentReply(data={"plan": ["read", "write", "check"]}), AgentReply(data={"plan": ["write"]})]
+    run = make_run(tmp_path, *answers, settings=settings)
+    assert STEPS.execute(PLAN, run.make_step()).dump()["plan"] == ["read", "write", "check"]
+    with pytest.raises(AgentError, match="plan"):
+        STEPS.execute(PLAN, run.make_step())
+
+
+def test_nothing_is_prepared_without_sentences(tmp_path: Path) -> None:
+    run = make_run(tmp_path)
+    assert STEPS.execute(PREPARE, run.make_step()) == ChecksPrepared()
+    assert run.agent.requests == []
+
+
+def test_sentences_cannot_be_prepared_without_an_agent(tmp_path: Path) -> None:
+    run = make_run(tmp_path, rules=make_rules("a.word.blue", check="It is blue"), agents=[], judge=None)
+    with pytest.raises(AgentUnavailableError, match="--loop-judge"):
+        STEPS.execute(PREPARE, run.make_step())
+
+
+def make_evaluated_run(tmp_path: Path, **fields: object) -> tuple[SmallRun, Assessment]:
+    (tmp_path / "guide.md").write_text("red")
+    run = make_run(tmp_path, **fields)  # type: ignore[arg-type]
+    return run, run.make_step().make_evaluator().evaluate()
+
+
+def test_critique_lists_failing_rules(tmp_path: Path) -> None:
+    run, evaluation = make_evaluated_run(tmp_path)
+    payload = STEPS.execute(CRITICISE, run.make_step(evaluation=evaluation))
+    assert [issue["rule_id"] for issue in payload.dump()["issues"]] == ["a.word.blue"]
+    assert STEPS.execute(CRITICISE, run.make_step()) == CritiqueDone()
+
+
+def test_plugin_replaces_the_critique(tmp_path: Path) -> None:
+    class Lenient:
+        @pytest.hookimpl
+        def pytest_loop_critique(self) -> Critique:
+            return Critique()
+
+    run, evaluation = make_evaluated_run(tmp_path, plugins=(Lenient(),))
+    assert STEPS.execute(CRITICISE, run.make_step(evaluation=evaluation)) == CritiqueDone()
+
+
+def test_evaluation_and_review_are_recorded_with_the_decision_that_follows() -> None:
+    run = ScriptedRun().advance_to(Kind.EVALUATION_DONE)
+    evaluation = EvaluationDone.model_validate(run.build_evaluation({"a.x.y": "no"}))
+    concluded = STEPS.conclude(evaluation, run.state)
+    assert isinstance(concluded, EvaluationDone)
+    assert concluded.decision is not None
+    assert concluded.decision.action is Action.RETRY
+    run.evaluate().evaluate()
+    review = STEPS.conclude(ReviewDone(status=Opinion.REJECT, feedback="shorter"), run.state)
+    assert review.dump()["decision"]["feedback"]["actionable_items"] == ["shorter"]
+    assert STEPS.conclude(PlanCreated(), run.state) == PlanCreated()
+
+
+def test_commands_without_work_are_only_recorded() -> None:
+    state = ScriptedRun().state
+    assert STEPS.record(Command(Kind.PHASE_SWITCHED), state) == PhaseSwitched()
+    assert STEPS.record(Command(Kind.ITERATION_ADVANCED), state).kind is Kind.ITERATION_ADVANCED
+    assert STEPS.record(Command(Kind.STOPPED, reason=Reason.USER_STOP), state).dump()["reason"] == "user_stop"
+
+
+def test_end_over_budget_reports_the_overshoot() -> None:
+    run = ScriptedRun(max_completed_phase_seconds=600).evaluate("a.x.y", seconds=624)
+    payload = end_run(Command(Kind.STOPPED, reason=Reason.BUDGET_EXCEEDED), run.state)
+    assert payload.dump()["overshoot_seconds"] == 24
+    assert end_run(Command(Kind.FAILED, reason=Reason.PHASE_ERROR), run.state).kind is Kind.FAILED
+
+
+def test_only_slow_steps_need_earlier_events_on_disk() -> None:
+    assert STEPS.is_slow(PREPARE)
+    assert not STEPS.is_slow(PLAN)
