@@ -46,6 +46,7 @@ class Binding:
             for rule in file.criteria.rules:
                 self._add_rule(file.criteria.source, rule)
         tests = [item for item in session.items if not isinstance(item, (RuleItem, FixtureRuleItem))]
+        self.has_tests = bool(tests)
         for item in tests:
             self._bind_marks(item)
             if all_tests and item.nodeid not in self.items:

@@ -19,6 +19,7 @@ from pytest_loop.errors import LoopError, NotJudgedError, RuleFileError
 from pytest_loop.rules.checks.check import Answer, Context, run_check
 from pytest_loop.rules.checks.registry import BUILT_IN_KINDS, COMPOSITE_KINDS, Kinds, build_check
 from pytest_loop.rules.document import Documents
+from pytest_loop.rules.garbage_collection import pause_garbage_collection
 from pytest_loop.rules.repeats import RepeatVotes
 from pytest_loop.rules.reuse import VerdictCache
 from pytest_loop.rules.rule_files import LoadedRule, LoadedRuleFile, load_rule_file
@@ -64,6 +65,10 @@ class RuleFile(pytest.Module):
     obj = None
 
     def collect(self) -> Iterable[pytest.Item]:
+        with pause_garbage_collection():
+            return list(self._load_items())
+
+    def _load_items(self) -> Iterator[pytest.Item]:
         root = _find_root(self.config, self.path)
         order = self.config.stash.get(ORDER, None) or SessionOrder()
         kinds = self._collect_kinds()

@@ -10,17 +10,13 @@ from typing import Any
 
 import yaml
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 ValuePath = tuple[str | int, ...]
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 100
 MAX_VALUES = 1_000_000
 FORMATS = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".toml": "toml"}
 
+_TEXT_TAG = "tag:yaml.org,2002:str"
 _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -96,6 +92,10 @@ def _parse_json(text: str) -> Any:
 
 
 def _parse_toml(text: str) -> Any:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -119,6 +119,11 @@ class _BoundedLoader(_Loader):  # type: ignore[valid-type, misc]  # libyaml's lo
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        if node.tag == _TEXT_TAG and isinstance(node, yaml.ScalarNode):  # most nodes; the base class takes four calls
+            return node.value
+        return super().construct_object(node, deep)
 
 
 def compose(text: str) -> yaml.Node | None:

@@ -139,6 +139,7 @@ class JudgingSession:
     def make_plan(self, session: pytest.Session) -> None:
         """Bind the collected items to rules, and watch their reports."""
         from pytest_loop.rules.binding import Binding
+        from pytest_loop.rules.garbage_collection import freeze_rules
         from pytest_loop.rules.items import REUSE, VOTES
         from pytest_loop.rules.repeats import RepeatVotes
         from pytest_loop.rules.reuse import VerdictCache
@@ -161,6 +162,8 @@ class JudgingSession:
         _ = self.recorder
         if self.channel is not None:
             self.channel.send_plan(self.plan.model_dump_json())
+        elif not binding.has_tests:  # tests may examine objects with `gc`, which does not list frozen ones
+            freeze_rules()
 
     def _report_canary(self, has_failed: bool) -> None:
         """Send the canary's outcome to the run; a worker passes it to the controller when it ends."""

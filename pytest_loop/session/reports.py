@@ -33,8 +33,8 @@ class Reports:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        keys = self.binding.items.get(item.nodeid)
-        if keys and (report.when == "call" or not report.passed):
+        is_result = report.when == "call" or not report.passed
+        if is_result and (keys := self.binding.items.get(item.nodeid)):
             evidence = _make_evidence(call, report, item.config.rootpath)
             if fields := getattr(item, "evidence_fields", None):
                 evidence = evidence.model_copy(update=fields)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_answers_of_the_judge_are_paid_for(tmp_path: Path) -> None:
             answers.append(ask_judge(order.judge_address, order.judge_key, "Is it blue?", None))
             return run.session.evaluate(order, *extra)
 
-    object.__setattr__(run.context, "session", AskingSession())
+    run.context = replace(run.context, session=AskingSession())
     step = run.make_step()
     step.make_evaluator().evaluate()
     assert [answer.passed for answer in answers] == [True]

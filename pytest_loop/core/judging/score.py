@@ -39,7 +39,7 @@ def judge_rule(rule: Rule, evidence: Sequence[Evidence]) -> Result:
     pieces = tuple(evidence) or (MISSING,)
     if rule.repeat > 1:
         return _judge_repeated_rule(rule, pieces)
-    worst = _find_worst(pieces)
+    worst = pieces[0] if len(pieces) == 1 else _find_worst(pieces)
     details = "; ".join(text for piece in pieces if piece.outcome is worst.outcome and (text := str(piece)))
     if worst.outcome is Outcome.SKIPPED and rule.is_blocking:
         details = f"not verified: {details or 'skipped'}"

@@ -28,7 +28,10 @@ class Severity(str, Enum):
 
     @property
     def weight(self) -> Fraction:
-        return Fraction({"fail": 2, "warn": 1, "info": 0}[self.value])
+        return _WEIGHTS[self]
+
+
+_WEIGHTS = {Severity.FAIL: Fraction(2), Severity.WARN: Fraction(1), Severity.INFO: Fraction(0)}
 
 
 class Phase(str, Enum):

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import jmespath
-import jmespath.exceptions
 from pydantic import AfterValidator, Field
 
 from pytest_loop.core.model.rules import Finding
@@ -151,6 +149,8 @@ Operator = Literal["==", "!=", ">=", ">", "<=", "<", "in", "not in", "contains",
 
 
 def _validate_jmespath(expression: str) -> str:
+    import jmespath.exceptions
+
     try:
         jmespath.compile(expression)
     except (jmespath.exceptions.JMESPathError, RecursionError) as error:
@@ -164,6 +164,8 @@ JmesPath = Annotated[str, AfterValidator(_validate_jmespath)]
 
 def run_query(expression: str, data: Any) -> Any:
     """Return the result of a JMESPath expression, within a deadline."""
+    import jmespath.exceptions
+
     try:
         with enforce_deadline(DEADLINE_SECONDS, f"the query {format_value(expression)}"):
             return jmespath.search(expression, data)
