@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents.protocol import AgentReply
-from pytest_loop.core.model.evaluation import Assessment, Seal
+from pytest_loop.core.model.evaluation import Evaluation, Seal
 from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan
 from pytest_loop.core.model.run_state import PreparedChecks, RuleChecks, Usage
 from pytest_loop.core.model.session_order import SessionOrder
@@ -21,7 +21,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 from tests.run.parts import SmallRun, make_rules, make_run
 
 
-def evaluate(run: SmallRun, **state: object) -> Assessment:
+def evaluate(run: SmallRun, **state: object) -> Evaluation:
     return run.make_step(**state).make_evaluator().evaluate()
 
 
@@ -88,7 +88,7 @@ def run(project: SealedFiles) -> SmallRun:
     return make_run(project.root, project=project, state={"target": Target.WORKSPACE, "seal": seal})
 
 
-def list_findings(evaluation: Assessment) -> list[tuple[str, bool]]:
+def list_findings(evaluation: Evaluation) -> list[tuple[str, bool]]:
     return [(finding.kind, evaluation.void) for finding in evaluation.findings]
 
 
