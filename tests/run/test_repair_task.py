@@ -1,4 +1,4 @@
-"""The search for suspicious lines."""
+"""Repairs of a project: attempts that must help, and the search for suspicious lines."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_file_outside_of_the_project_is_named_by_its_full_path(tmp_path: Path) -
 
 @pytest.mark.parametrize(("field", "value"), [row[:2] for row in WRONG])
 def test_schema_for_editors_refuses_what_the_loader_refuses(field: str, value: Any) -> None:
-    """What a text says in commands and paths is for the loader alone."""
+    """Check the schema; only the loader checks the text of commands and paths."""
     if isinstance(value, str) and field.endswith(("Command", "outputPath")):
         jsonschema.validate(LEAST | {field: value}, build_json_schema())
     else:
