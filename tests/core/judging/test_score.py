@@ -94,6 +94,7 @@ def test_docs_with_both_warnings_miss_the_threshold_of_a() -> None:
     evaluation = evaluate(DOCS, Phase.A, ["a.examples", "a.clarity"], DOCS_THRESHOLDS)
     assert evaluation.score == Fraction(4, 6)
     assert not evaluation.passed
+    assert [result.rule.id for result in evaluation.select_results(Verdict.WARN)] == ["a.examples", "a.clarity"]
 
 
 def test_code_with_one_failing_rule_does_not_pass() -> None:
