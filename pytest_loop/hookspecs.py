@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pytest_loop.agents.protocol import Agent, AgentRequest
     from pytest_loop.core.events.event import Event
-    from pytest_loop.core.model.evaluation import Assessment, Critique
+    from pytest_loop.core.model.evaluation import Critique, Evaluation
     from pytest_loop.core.model.rules import Rule, Verdict
     from pytest_loop.core.model.run_state import RunState
 
@@ -69,7 +69,7 @@ def pytest_loop_make_prompt(request: AgentRequest) -> str | None:
 
 
 @pytest.hookspec(firstresult=True)
-def pytest_loop_critique(evaluation: Assessment, critique: Critique) -> Critique | None:
+def pytest_loop_critique(evaluation: Evaluation, critique: Critique) -> Critique | None:
     """Extend or replace the critique of an evaluation.
 
     Called after every evaluation unless the run ends with it; the first result wins.

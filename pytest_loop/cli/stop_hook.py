@@ -20,7 +20,7 @@ import pytest
 from pytest_loop.cli.session_arguments import build_judging_arguments, resolve_artifact
 from pytest_loop.core.judging import critique as critic
 from pytest_loop.core.model import stop_message
-from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.session_order import SessionOrder
@@ -140,8 +140,8 @@ class StopHook:
         result = self._run_session()
         problems = [text for path, text in result.problems.items() if path.endswith(tuple(FORMATS))]
         score = self.config.hook.pytest_loop_score
-        criteria, assessment = assess_session(result, self.settings.judging.threshold, score)
-        if criteria.rules and (reason := self._find_objection(criteria, assessment, result)):
+        criteria, evaluation = assess_session(result, self.settings.judging.threshold, score)
+        if criteria.rules and (reason := self._find_objection(criteria, evaluation, result)):
             return reason
         if not agent_state.may_stop:
             return f"The loop in {_AGENT_STATE} is not done: {agent_state.reason}"
@@ -193,24 +193,24 @@ class StopHook:
             raise AllowedError(too_late)
         return result
 
-    def _find_objection(self, criteria: RunCriteria, assessment: Assessment, result: SessionResult) -> str:
+    def _find_objection(self, criteria: RunCriteria, evaluation: Evaluation, result: SessionResult) -> str:
         """Return what the rules object to, empty if they pass."""
         if result.exit_status is not None and not (result.canaries and all(result.canaries)):
             return "A test that must fail did not fail: something patches pytest, and nothing can be judged. Undo that."
-        if not assessment.is_reached:
-            return self._render_failure(criteria, assessment)
-        if assessment.assumptions:
-            names = ", ".join(map(shorten, assessment.assumptions))
+        if not evaluation.is_reached:
+            return self._render_failure(criteria, evaluation)
+        if evaluation.assumptions:
+            names = ", ".join(map(shorten, evaluation.assumptions))
             return f"Nobody has confirmed {names}: ask the person (pytest --loop-gate --loop-confirm RULE)."
         return ""
 
-    def _render_failure(self, criteria: RunCriteria, assessment: Assessment) -> str:
-        critique = critic.build_critique(criteria, assessment, (), self.settings.agents.critique_tokens)
+    def _render_failure(self, criteria: RunCriteria, evaluation: Evaluation) -> str:
+        critique = critic.build_critique(criteria, evaluation, (), self.settings.agents.critique_tokens)
         hook = self.config.hook.pytest_loop_critique
-        critique = hook(evaluation=assessment, critique=critique) or critique
+        critique = hook(evaluation=evaluation, critique=critique) or critique
         threshold = float(criteria.phase[Phase.B].threshold)
-        counts = f"{assessment.passing} of {assessment.total} rules pass"
-        head = f"The rules do not pass: score {assessment.score:.3g} of {threshold:g}, {counts}."
+        counts = f"{evaluation.passing} of {evaluation.total} rules pass"
+        head = f"The rules do not pass: score {evaluation.score:.3g} of {threshold:g}, {counts}."
         text = fence_text(Redactor(os.environ)(critic.render_critique(critique)), secrets.token_hex(4))
         return f"{head} Mend what fails, and do not change what judges.\n{text}"
 

@@ -142,12 +142,12 @@ class Watcher:
     def judge(self) -> None:
         """Run one session, and print its verdict."""
         try:
-            _, assessment = assess_session(self.session.evaluate(self.order), self.thresholds, self.score)
+            _, evaluation = assess_session(self.session.evaluate(self.order), self.thresholds, self.score)
         except SessionError as error:
             self.has_passed = False
             self.print_line(f"{error}")
         else:
-            self.has_passed = assessment.total > 0 and assessment.is_reached
+            self.has_passed = evaluation.total > 0 and evaluation.is_reached
             verdict = "PASS" if self.has_passed else "FAIL"
-            counts = f"{assessment.passing} of {assessment.total} rules pass"
-            self.print_line(f"{verdict}: score {assessment.score:.3g}, {counts}")
+            counts = f"{evaluation.passing} of {evaluation.total} rules pass"
+            self.print_line(f"{verdict}: score {evaluation.score:.3g}, {counts}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_loop.agents.protocol import Agent, AgentError, AgentReply, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.events.run_payloads import CandidateResult
 from pytest_loop.core.judging.tampering import is_void
-from pytest_loop.core.model.evaluation import Assessment, SealFinding
+from pytest_loop.core.model.evaluation import Evaluation, SealFinding
 from pytest_loop.core.text.wording import PrintLine
 from pytest_loop.store import disk
 from pytest_loop.workspace.file_scan import ScanScope, scan_files
@@ -37,7 +37,7 @@ class Candidate:
     error: AgentError | None = None
     after: FileTree | None = None
     diff: ProjectDiff | None = None
-    evaluation: Assessment | None = None
+    evaluation: Evaluation | None = None
     findings: list[SealFinding] = field(default_factory=list)
 
     @property
@@ -81,7 +81,7 @@ class CandidateRound:
     count: int
     make_agent: Callable[[Path], Agent]
     ask: Callable[[Candidate, Callable[[], bool]], AgentReply]
-    evaluate: Callable[[], Assessment]
+    evaluate: Callable[[], Evaluation]
     print_line: PrintLine
 
     def choose_best(self) -> tuple[Candidate, list[Candidate]]:

@@ -15,7 +15,7 @@ from pytest_loop.core.judging.tampering import (
     find_test_machinery,
     is_void,
 )
-from pytest_loop.core.model.evaluation import Assessment, Seal, SealFinding
+from pytest_loop.core.model.evaluation import Evaluation, Seal, SealFinding
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.session_order import SessionOrder
 from pytest_loop.run.context import RunContext
@@ -41,17 +41,17 @@ class Evaluator:
     manifest: str = ""
     session_result: SessionResult = field(default_factory=SessionResult)
 
-    def evaluate(self) -> Assessment:
+    def evaluate(self) -> Evaluation:
         """Evaluate the rules; check the files of a project for tampering too."""
         project = self.context.project
         return self.evaluate_rules() if project is None else self._evaluate_project(project)
 
-    def evaluate_rules(self) -> Assessment:
+    def evaluate_rules(self) -> Evaluation:
         """Evaluate only the rules."""
         project = self.context.project
         return self._judge(project.digest if project else self.context.artifact.compute_hash())
 
-    def _evaluate_project(self, project: SealedFiles) -> Assessment:
+    def _evaluate_project(self, project: SealedFiles) -> Evaluation:
         findings = [*self.state.signals.tampering, *project.enforce_seal(), *self._restore_rules()]
         self._save_checkpoint(project)
         evaluation = self._judge(project.digest)
@@ -69,21 +69,21 @@ class Evaluator:
         if rules and not files.save_rules(rules):
             yield SealFinding(kind="sealed", path=files.rules.name, detail="was changed, and was put back")
 
-    def _is_unstable(self, evaluation: Assessment) -> bool:
+    def _is_unstable(self, evaluation: Evaluation) -> bool:
         """Return whether the score rose although no file has changed."""
         before = self.state.evaluation
         if before is None or before.phase is not evaluation.phase or before.void:
             return False
         return before.artifact_sha256 == evaluation.artifact_sha256 and evaluation.score > before.score
 
-    def _judge(self, artifact_hash: str) -> Assessment:
+    def _judge(self, artifact_hash: str) -> Evaluation:
         """Run one session; repeat it without reused results if it passes with them."""
         evaluation = self._run_session(artifact_hash, reuse=not self.context.settings.judging.no_reuse)
         if evaluation.passed and self.session_result.has_reused_evidence:
             return self._run_session(artifact_hash, reuse=False)
         return evaluation
 
-    def _run_session(self, artifact_hash: str, *, reuse: bool) -> Assessment:
+    def _run_session(self, artifact_hash: str, *, reuse: bool) -> Evaluation:
         state = self.state
         judge = self._make_judge()
         service = JudgeService(judge.answer, judge.cancel) if judge else None

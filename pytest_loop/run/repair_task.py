@@ -10,7 +10,7 @@ from pytest_loop.agents.builtin_agent import search_edits
 from pytest_loop.agents.protocol import AgentError, RepairTask, StopRequestedError, Watch
 from pytest_loop.core.judging.run_draft import is_test_rule
 from pytest_loop.core.judging.tampering import is_void
-from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -25,8 +25,8 @@ class RepairAttempts:
 
     project: SealedFiles
     state: RunState
-    evaluate: Callable[[], Assessment]
-    _best: Assessment | None = None
+    evaluate: Callable[[], Evaluation]
+    _best: Evaluation | None = None
 
     def build_task(self) -> RepairTask:
         """Return the failing tests and remedies, without held-out rules."""

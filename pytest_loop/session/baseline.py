@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pytest_loop.core.model.rules import Evaluation, Value, Verdict
+from pytest_loop.core.model.rules import CriteriaScore, Value, Verdict
 from pytest_loop.errors import SavedFileError
 
 _RANK = {Verdict.PASS: 0, Verdict.NA: 1, Verdict.WARN: 2, Verdict.FAIL: 3}
@@ -23,7 +23,7 @@ class Baseline(Value):
     def failures(self) -> frozenset[str]:
         return frozenset(key for key, verdict in self.verdicts.items() if verdict in (Verdict.FAIL, Verdict.WARN))
 
-    def find_regressions(self, evaluations: Iterable[Evaluation]) -> list[str]:
+    def find_regressions(self, evaluations: Iterable[CriteriaScore]) -> list[str]:
         """Return the rules whose verdict is worse; a rule that was not saved must pass."""
         return [
             key
@@ -43,7 +43,7 @@ def load_baseline(path: Path) -> Baseline:
     raise SavedFileError(f"--loop-baseline: cannot use {path}: {reason}; make one with --loop-save-baseline {path}")
 
 
-def save_baseline(evaluations: Iterable[Evaluation], path: Path) -> None:
+def save_baseline(evaluations: Iterable[CriteriaScore], path: Path) -> None:
     """Save the verdicts of this session, or raise `SavedFileError`."""
     baseline = Baseline(verdicts=_collect_verdicts(evaluations))
     try:
@@ -52,7 +52,7 @@ def save_baseline(evaluations: Iterable[Evaluation], path: Path) -> None:
         raise SavedFileError(f"--loop-save-baseline: cannot write {path}: {error.strerror or error}") from None
 
 
-def _collect_verdicts(evaluations: Iterable[Evaluation]) -> dict[str, Verdict]:
+def _collect_verdicts(evaluations: Iterable[CriteriaScore]) -> dict[str, Verdict]:
     return {
         f"{evaluation.source}::{result.rule.id}": result.verdict
         for evaluation in evaluations

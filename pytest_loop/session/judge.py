@@ -17,7 +17,7 @@ from pytest_loop.session.xdist import Controller, SharedFolder
 from pytest_loop.settings.session_settings import SessionSettings, read_session_settings
 
 if TYPE_CHECKING:
-    from pytest_loop.core.model.rules import Evaluation, SessionPlan
+    from pytest_loop.core.model.rules import CriteriaScore, SessionPlan
     from pytest_loop.core.model.session_order import SessionOrder
     from pytest_loop.rules.checks.check import Answer
     from pytest_loop.session.baseline import Baseline
@@ -36,7 +36,7 @@ class JudgingSession:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.plan: SessionPlan | None = None
-        self.evaluations: list[Evaluation] = []
+        self.evaluations: list[CriteriaScore] = []
         self._save_error = ""
         worker_input: dict[str, Any] = getattr(config, "workerinput", {})
         self.is_worker = bool(worker_input)
@@ -215,7 +215,7 @@ class JudgingSession:
         from pytest_loop.core.model.rules import Phase
         from pytest_loop.session.reports import add_junit_scores
 
-        evaluations = self.recorder.make_evaluations(self.plan, Phase(self.settings.phase))
+        evaluations = self.recorder.score_criteria(self.plan, Phase(self.settings.phase))
         self.evaluations = [
             apply_custom_score(evaluation, self.config.hook.pytest_loop_score) for evaluation in evaluations
         ]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_loop.core.judging.score import MISSING, evaluate_criteria
-from pytest_loop.core.model.rules import Evaluation, Evidence, Outcome, Phase, SessionPlan
+from pytest_loop.core.model.rules import CriteriaScore, Evidence, Outcome, Phase, SessionPlan
 
 _PASSED = Evidence(outcome=Outcome.PASSED)
 
@@ -40,7 +40,7 @@ class Recorder:
     def has_evidence(self) -> bool:
         return bool(self._evidence)
 
-    def make_evaluations(self, plan: SessionPlan, phase: Phase) -> list[Evaluation]:
+    def score_criteria(self, plan: SessionPlan, phase: Phase) -> list[CriteriaScore]:
         """Return an evaluation for every set of criteria that has a selected rule."""
         by_rule: dict[str, list[Evidence]] = {}
         for nodeid, keys in plan.items.items():

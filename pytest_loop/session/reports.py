@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.core.judging.score import decide_verdict
-from pytest_loop.core.model.rules import Evaluation, Evidence, Finding, Outcome, Rule, Severity, Verdict
+from pytest_loop.core.model.rules import CriteriaScore, Evidence, Finding, Outcome, Rule, Severity, Verdict
 from pytest_loop.rules.binding import Binding
 from pytest_loop.rules.items import VOTES, FixtureRuleItem, RuleFailed, RuleItem
 
@@ -63,7 +63,7 @@ class Reports:
         _add_junit_properties(item, report, main, decide_verdict(main, evidence.outcome))
 
 
-def add_junit_scores(config: pytest.Config, evaluations: Sequence[Evaluation]) -> None:
+def add_junit_scores(config: pytest.Config, evaluations: Sequence[CriteriaScore]) -> None:
     """Add the scores to JUnit XML; the plugin that writes it offers a method and no hook."""
     for plugin in config.pluginmanager.get_plugins():
         add = getattr(plugin, "add_global_property", None)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.run_draft import add_module_rules, build_run_criteria, is_module_rule
-from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Evidence, Outcome, Phase, SessionPlan
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.session.history import is_failure
@@ -92,8 +92,8 @@ class SessionResult:
 
 def assess_session(
     result: SessionResult, thresholds: Mapping[str, str], score: Callable[..., float | None]
-) -> tuple[RunCriteria, Assessment]:
-    """Return the criteria and the assessment of one session outside a run; `score` may replace the usual score."""
+) -> tuple[RunCriteria, Evaluation]:
+    """Return the criteria and the evaluation of one session outside a run; `score` may replace the usual score."""
     plan = add_module_rules(result.plan or SessionPlan(), (path for path in result.problems if path.endswith(".py")))
     criteria = build_run_criteria(plan, thresholds, plan.sentences)
     modules = {rule.key: result.find_module_evidence(rule.id) for rule in criteria.rules if is_module_rule(rule)}

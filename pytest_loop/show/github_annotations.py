@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from pytest_loop.core.judging.critique import build_critique
-from pytest_loop.core.model.evaluation import Assessment, Issue, RuleResult
+from pytest_loop.core.model.evaluation import Evaluation, Issue, RuleResult
 from pytest_loop.core.model.rules import Finding
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.text.lengths import shorten
@@ -42,13 +42,13 @@ def format_unmute_command(nonce: str) -> str:
 
 def render_annotations(state: RunState, folder: str = ".") -> Iterator[str]:
     """Render annotations of the last evaluation: first one of each cause, then others, each place once."""
-    assessment = state.evaluation
-    if assessment is None:
+    evaluation = state.evaluation
+    if evaluation is None:
         return
-    issues = {issue.rule_id: issue for issue in build_critique(state.criteria, assessment).issues}
-    blocking = frozenset(complaint.id for complaint in assessment.failed)
+    issues = {issue.rule_id: issue for issue in build_critique(state.criteria, evaluation).issues}
+    blocking = frozenset(complaint.id for complaint in evaluation.failed)
     places: dict[str, RuleResult] = {}
-    for result in _sort_results(assessment, blocking, tuple(issues)):
+    for result in _sort_results(evaluation, blocking, tuple(issues)):
         where = result.findings[0].where if result.findings else ""
         places.setdefault(_format_place(where, folder) or result.id, result)
     for place, result in islice(places.items(), MAX_ANNOTATIONS):
@@ -58,10 +58,10 @@ def render_annotations(state: RunState, folder: str = ".") -> Iterator[str]:
         yield f"::{level} {properties}::{_escape(_format_message(result, issues.get(result.id)))}"
 
 
-def _sort_results(assessment: Assessment, blocking: frozenset[str], first: tuple[str, ...]) -> list[RuleResult]:
+def _sort_results(evaluation: Evaluation, blocking: frozenset[str], first: tuple[str, ...]) -> list[RuleResult]:
     """Sort unmet rules: blocking ones first, then by their order in the critique."""
     ranks = {name: rank for rank, name in enumerate(first)}
-    unmet = [result for result in assessment.rule_results if result.id in assessment.unmet]
+    unmet = [result for result in evaluation.rule_results if result.id in evaluation.unmet]
     return sorted(unmet, key=lambda result: (result.id not in blocking, ranks.get(result.id, len(ranks))))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EvaluationDone
-from pytest_loop.core.model.evaluation import Assessment, Complaint, SealFinding
+from pytest_loop.core.model.evaluation import Complaint, Evaluation, SealFinding
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import parse_reason
 from pytest_loop.core.reporting.outcome import ask_question, describe_pattern
@@ -35,7 +35,7 @@ class EvaluationEntry:
     """One evaluation, and the rules that were fixed since the one before."""
 
     iteration: int
-    assessment: Assessment
+    evaluation: Evaluation
     fixed: tuple[str, ...] = ()
 
 
@@ -46,10 +46,10 @@ def list_evaluations(events: Iterable[Event]) -> list[EvaluationEntry]:
     for event in events:
         if not isinstance(event.payload, EvaluationDone):
             continue
-        assessment = event.payload.in_phase(event.phase)
-        fixed = () if assessment.void else tuple(sorted(unmet - assessment.unmet))
-        rounds.append(EvaluationEntry(event.iteration, assessment, fixed))
-        unmet = unmet if assessment.void else assessment.unmet
+        evaluation = event.payload.in_phase(event.phase)
+        fixed = () if evaluation.void else tuple(sorted(unmet - evaluation.unmet))
+        rounds.append(EvaluationEntry(event.iteration, evaluation, fixed))
+        unmet = unmet if evaluation.void else evaluation.unmet
     return rounds
 
 
@@ -105,19 +105,19 @@ def _render_scores(rounds: Sequence[EvaluationEntry]) -> Iterator[str]:
         yield "| iteration | phase | score | verdict | rules that pass | fixed | broken |"
         yield "|---:|:---:|---:|:---:|---:|---:|---:|"
     for item in shown:
-        assessment = item.assessment
-        score = format_score(assessment.score)
-        counts = f"{assessment.passing} of {assessment.total} | {len(item.fixed)} | {len(assessment.regressions)}"
-        verdict = "void" if assessment.void else "pass" if assessment.passed else "fail"
-        yield f"| {item.iteration} | {assessment.phase.value} | {score} | {verdict} | {counts} |"
+        evaluation = item.evaluation
+        score = format_score(evaluation.score)
+        counts = f"{evaluation.passing} of {evaluation.total} | {len(item.fixed)} | {len(evaluation.regressions)}"
+        verdict = "void" if evaluation.void else "pass" if evaluation.passed else "fail"
+        yield f"| {item.iteration} | {evaluation.phase.value} | {score} | {verdict} | {counts} |"
     if len(rounds) > len(shown):
         yield ""
         yield f"{len(rounds) - len(shown)} earlier evaluations are left out."
-    changed = [item for item in shown if item.fixed or item.assessment.regressions]
+    changed = [item for item in shown if item.fixed or item.evaluation.regressions]
     if changed:
         yield ""
     for item in changed:
-        regressions = item.assessment.regressions
+        regressions = item.evaluation.regressions
         fixed = f"fixed {_list_names(item.fixed)}" if item.fixed else ""
         broken = f"passed before and fail now: {_list_names(regressions)}" if regressions else ""
         yield f"- iteration {item.iteration}: {'; '.join(filter(None, (fixed, broken)))}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from pytest_loop.core.model.rules import Evaluation, Result, Verdict
+from pytest_loop.core.model.rules import CriteriaScore, Result, Verdict
 from pytest_loop.core.text.wording import format_count
 
 MAX_WIDTH = 300
@@ -19,7 +19,7 @@ class StyledLine(NamedTuple):
     colour: str | None = None
 
 
-def render_score_section(evaluations: Iterable[Evaluation], worse: list[str] | None = None) -> Iterator[StyledLine]:
+def render_score_section(evaluations: Iterable[CriteriaScore], worse: list[str] | None = None) -> Iterator[StyledLine]:
     """Render all lines of the section; `worse` lists what is worse than the baseline, if that is known."""
     evaluations = list(evaluations)
     width = max((len(evaluation.criteria) for evaluation in evaluations), default=0)
@@ -30,7 +30,7 @@ def render_score_section(evaluations: Iterable[Evaluation], worse: list[str] | N
         yield StyledLine(f"worse than the baseline: {', '.join(worse) or 'nothing'}", "red" if worse else "green")
 
 
-def render_headline(evaluation: Evaluation, width: int = 0) -> str:
+def render_headline(evaluation: CriteriaScore, width: int = 0) -> str:
     """Render `courses-api  PASS  0.917 (11 of 12) >= 0.9 in phase B, 8 rules: 7 passed, 1 warned`."""
     failed = evaluation.select_results(Verdict.FAIL)
     counts = {
@@ -52,7 +52,7 @@ def render_headline(evaluation: Evaluation, width: int = 0) -> str:
     return f"{name}  {verdict}  {score} {weights} {sign} {threshold} in phase {phase}, {rules}: {parts}"
 
 
-def _render_results(evaluation: Evaluation) -> Iterator[StyledLine]:
+def _render_results(evaluation: CriteriaScore) -> Iterator[StyledLine]:
     for result in evaluation.results:
         if result.is_blocking:
             yield StyledLine(_format_result("blocks", result), "red")

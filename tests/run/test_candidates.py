@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError, Watch
-from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.run.candidates import Candidate, CandidateRound
 from pytest_loop.store import disk
 from pytest_loop.workspace.sealed_files import SealedFiles
@@ -38,9 +38,9 @@ class Round:
             project, folder, len(answers), make_candidate_agent, ask, self.evaluate, self.lines.append
         )
 
-    def evaluate(self) -> Assessment:
+    def evaluate(self) -> Evaluation:
         score = SCORES[self.read()]
-        return Assessment(score=score, passed=score == 1)
+        return Evaluation(score=score, passed=score == 1)
 
     def read(self) -> str:
         return (self.project.root / "shop.py").read_text().split()[0]

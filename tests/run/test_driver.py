@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
+from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError, StopRequestedError
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import ArtifactCreated, PlanCreated, RunStarted
 from pytest_loop.core.machine.run_machine import RUN_MACHINE
@@ -81,6 +81,21 @@ def test_stop_request_during_a_step_ends_the_run_with_its_reason(tmp_path: Path)
     state = drive(run)
     assert (state.stop.reason, state.signals.stop_request) == ("user_stop", "lunch")
     assert run.files.read_stop_request() is None
+
+
+def test_agent_that_is_stopped_on_request_ends_the_run(tmp_path: Path) -> None:
+    def stop(_request: AgentRequest) -> AgentReply:
+        run.files.request_stop("")
+        assert not driver._should_continue()
+        raise StopRequestedError("the agent was stopped on request")
+
+    run = make_run(tmp_path, stop)
+    start(run)
+    driver = make_driver(run)
+    state = driver.run()
+    run.files.release()
+    assert (state.status, state.stop.reason) == (Status.STOPPED, "user_stop")
+    assert "phase_error" not in list_kinds(run)
 
 
 def test_pause_request_interrupts_and_keeps_finished_steps(tmp_path: Path) -> None:

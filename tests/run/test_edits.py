@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from pytest_loop.agents.protocol import AgentError, AgentReply, AgentRequest, AgentUnavailableError
-from pytest_loop.core.model.run_state import Blocked
+from pytest_loop.core.model.run_state import Blocked, Usage
 from pytest_loop.core.model.vocabulary import Target
 from pytest_loop.run.edits import produce, refine
 from pytest_loop.workspace.sealed_files import SealedFiles
-from tests.run.parts import Answer, SmallRun, make_run
+from tests.run.parts import Answer, SmallRun, make_agent, make_run
 
 
 def edit_copy(request: AgentRequest) -> AgentReply:
@@ -108,3 +108,27 @@ def test_request_has_the_failing_rules_as_a_repair_task(project: SealedFiles) ->
     task = run.agent.requests[0].repair_task
     assert task is not None
     assert task.files_hash == project.digest
+
+
+def test_best_of_several_candidates_is_kept_and_all_are_paid_for(git_project: SealedFiles) -> None:
+    def write(text: str) -> Answer:
+        def edit(request: AgentRequest) -> AgentReply:
+            (request.workspace / "shop.py").write_text(text)
+            return AgentReply(usage=Usage(tokens=5))
+
+        return edit
+
+    agents = [make_agent(write("green\n")), make_agent(write("blue\n"))]
+    pending = iter(agents)
+    run = make_run(
+        git_project.root,
+        project=git_project,
+        state={"target": Target.WORKSPACE, "candidates": 2},
+        make_candidate=lambda _rung, _folder: next(pending),
+    )
+    step = run.make_step()
+    payload = refine(step)
+    assert [(candidate.candidate, candidate.kept) for candidate in payload.candidates] == [(1, False), (2, True)]
+    assert (git_project.root / "shop.py").read_text() == "blue\n"
+    assert step.costs.usage.tokens == 10
+    assert [agent.requests[0].key for agent in agents] == ["candidate 1", "candidate 2"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_loop.agents.protocol import AgentReply
-from pytest_loop.core.model.evaluation import Assessment, Seal
+from pytest_loop.core.model.evaluation import Evaluation, Seal
 from pytest_loop.core.model.rules import Evidence, Outcome, SessionPlan
 from pytest_loop.core.model.run_state import PreparedChecks, RuleChecks, Usage
 from pytest_loop.core.model.session_order import SessionOrder
@@ -20,7 +21,7 @@ from pytest_loop.workspace.sealed_files import SealedFiles
 from tests.run.parts import SmallRun, make_rules, make_run
 
 
-def evaluate(run: SmallRun, **state: object) -> Assessment:
+def evaluate(run: SmallRun, **state: object) -> Evaluation:
     return run.make_step(**state).make_evaluator().evaluate()
 
 
@@ -74,7 +75,7 @@ def test_answers_of_the_judge_are_paid_for(tmp_path: Path) -> None:
             answers.append(ask_judge(order.judge_address, order.judge_key, "Is it blue?", None))
             return run.session.evaluate(order, *extra)
 
-    object.__setattr__(run.context, "session", AskingSession())
+    run.context = replace(run.context, session=AskingSession())
     step = run.make_step()
     step.make_evaluator().evaluate()
     assert [answer.passed for answer in answers] == [True]
@@ -87,7 +88,7 @@ def run(project: SealedFiles) -> SmallRun:
     return make_run(project.root, project=project, state={"target": Target.WORKSPACE, "seal": seal})
 
 
-def list_findings(evaluation: Assessment) -> list[tuple[str, bool]]:
+def list_findings(evaluation: Evaluation) -> list[tuple[str, bool]]:
     return [(finding.kind, evaluation.void) for finding in evaluation.findings]
 
 

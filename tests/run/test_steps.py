@@ -17,7 +17,7 @@ from pytest_loop.core.events.run_payloads import (
     ReviewDone,
 )
 from pytest_loop.core.machine.run_machine import Command
-from pytest_loop.core.model.evaluation import Assessment, Critique
+from pytest_loop.core.model.evaluation import Critique, Evaluation
 from pytest_loop.core.model.vocabulary import Kind, Opinion, Reason, Step
 from pytest_loop.run.steps import RunSteps, end_run
 from pytest_loop.settings.options import AgentSettings
@@ -59,7 +59,7 @@ def test_sentences_cannot_be_prepared_without_an_agent(tmp_path: Path) -> None:
         STEPS.execute(PREPARE, run.make_step())
 
 
-def make_evaluated_run(tmp_path: Path, **fields: object) -> tuple[SmallRun, Assessment]:
+def make_evaluated_run(tmp_path: Path, **fields: object) -> tuple[SmallRun, Evaluation]:
     (tmp_path / "guide.md").write_text("red")
     run = make_run(tmp_path, **fields)  # type: ignore[arg-type]
     return run, run.make_step().make_evaluator().evaluate()

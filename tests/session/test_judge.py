@@ -83,9 +83,9 @@ def test_a_session_of_a_run_sends_its_plan_and_evidence(
     assert result.plan is not None
     assert set(result.plan.items) == set(result.evidence)
     assert (result.canaries, result.exit_status) == ([True, True], 1)
-    criteria, assessment = assess_session(result, {}, lambda **_: None)
+    criteria, evaluation = assess_session(result, {}, lambda **_: None)
     assert len(criteria.rules) == 3
-    assert not assessment.passed
+    assert not evaluation.passed
 
 
 def test_a_session_of_a_run_stops_early_if_it_may(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,8 @@ class RunStory:
 
     def __init__(self, *rules: RunRule | str, task: str = "fix until green", **fields: Any) -> None:
         criteria_rules = tuple(
-            assessment if isinstance(assessment, RunRule) else RunRule(id=assessment, description=assessment)
-            for assessment in rules
+            evaluation if isinstance(evaluation, RunRule) else RunRule(id=evaluation, description=evaluation)
+            for evaluation in rules
         )
         usual = {"target": Target.WORKSPACE, "artifact": "artifact.md", "agents": ("scripted",), "max_iterations": 99}
         state = RunState(
@@ -53,10 +53,10 @@ class RunStory:
         messages = failing if isinstance(failing, Mapping) else dict.fromkeys(failing, "no")
         reported = {rule.id: [_build_evidence(messages.get(rule.id))] for rule in self.state.criteria.rules}
         digest = _compute_hash(self.state.iteration)
-        assessment = assess(self.state.criteria, self.state.phase, reported, digest, self.state.evaluation)
-        story = assessment.model_dump(mode="json", exclude_defaults=True) | {
-            "score": assessment.score,
-            "passed": assessment.passed,
+        evaluation = assess(self.state.criteria, self.state.phase, reported, digest, self.state.evaluation)
+        story = evaluation.model_dump(mode="json", exclude_defaults=True) | {
+            "score": evaluation.score,
+            "passed": evaluation.passed,
         }
         return self.add(Kind.EVALUATION_DONE, **{"seconds": 1.5, **story, **payload})
 

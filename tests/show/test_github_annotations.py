@@ -36,8 +36,8 @@ def annotate(failing: Failing, folder: str = ".", **severities: Severity) -> lis
         text = finding if isinstance(finding, str) else ""
         reported[name] = [Evidence(outcome=Outcome.FAILED, text=text, findings=findings)]
     criteria = RunCriteria(rules=rules)
-    assessment = assess(criteria, Phase.A, reported, "")
-    state = RunState(run_id="x", task_alias="x", task=Task(prompt="x"), criteria=criteria, evaluation=assessment)
+    evaluation = assess(criteria, Phase.A, reported, "")
+    state = RunState(run_id="x", task_alias="x", task=Task(prompt="x"), criteria=criteria, evaluation=evaluation)
     return list(render_annotations(state, folder))
 
 

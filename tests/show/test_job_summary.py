@@ -49,12 +49,12 @@ class SummaryStory:
             else [Evidence(outcome=Outcome.PASSED)]
             for rule in self.state.criteria.rules
         }
-        assessment = assess(
+        evaluation = assess(
             self.state.criteria, self.state.phase, reported, f"{len(self.events):08}", self.state.evaluation
         )
         self.add(
             "evaluation_done",
-            assessment.model_dump(mode="json", exclude_defaults=True) | {"score": assessment.score} | fields,
+            evaluation.model_dump(mode="json", exclude_defaults=True) | {"score": evaluation.score} | fields,
         )
         payload = self.events[-1].payload
         assert isinstance(payload, EvaluationDone)
@@ -153,13 +153,13 @@ def test_void_evaluation_fixes_nothing_and_shows_findings() -> None:
         .advance()
         .evaluate(void=True, findings=[finding, {"kind": "canary", "rule": "a"}])
     )
-    assert [assessment.fixed for assessment in list_evaluations(story.events)] == [(), ()]
+    assert [evaluation.fixed for evaluation in list_evaluations(story.events)] == [(), ()]
     assert "| 2 | A | 1 | void | 2 of 2 | 0 | 0 |\n" in story.text
     assert (
         "### The judge was tampered with\n\n- `changed` `tests/conftest.py` `it was put back`\n- `canary` `a`\n"
         in story.text
     )
-    assert [assessment.fixed for assessment in list_evaluations(story.advance().evaluate(["a"]).events)] == [
+    assert [evaluation.fixed for evaluation in list_evaluations(story.advance().evaluate(["a"]).events)] == [
         (),
         (),
         ("b",),

@@ -10,11 +10,10 @@ import pytest
 
 from pytest_loop.workloads.cases import Workload, load_workload
 
-Make = Callable[..., Path]
-Open = Callable[[], Workload]
+WriteWorkload = Callable[..., Path]
 PYTHON = sys.executable
 
-# Writes the case in capitals where the prompt says so.
+# Writes the case in capitals if the prompt contains that word.
 RUN = """\
 import pathlib, sys
 case, output = map(pathlib.Path, sys.argv[1:3])
@@ -33,15 +32,15 @@ MANIFEST: dict[str, Any] = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the workload is made; a story in `pytester` has its own folder as `tmp_path`."""
+    """The folder of the workload; tests with `pytester` override it."""
     return tmp_path
 
 
 @pytest.fixture
-def make(folder: Path) -> Make:
-    """Writes a workload: `a` passes, `b` needs capitals; `fields` change the manifest, None takes one out."""
+def write_workload(folder: Path) -> WriteWorkload:
+    """Return a function that writes a workload: `a` passes, `b` needs capitals; `fields` change the manifest."""
 
-    def make(files: Mapping[str, str] | None = None, name: str = "loop.manifest.json", **fields: Any) -> Path:
+    def write(files: Mapping[str, str] | None = None, name: str = "loop.manifest.json", **fields: Any) -> Path:
         texts = {
             "prompt.md": "Copy it.\n",
             "run.py": RUN,
@@ -58,14 +57,14 @@ def make(folder: Path) -> Make:
         (folder / name).write_text(json.dumps(data, indent=1), encoding="utf-8")
         return folder / name
 
-    return make
+    return write
 
 
 @pytest.fixture
-def open_workload(make: Make, folder: Path) -> Callable[..., Workload]:
-    """Writes a workload and opens it."""
+def open_workload(write_workload: WriteWorkload, folder: Path) -> Callable[..., Workload]:
+    """Return a function that writes a workload and loads it."""
 
-    def open_workload(files: Mapping[str, str] | None = None, **fields: Any) -> Workload:
-        return load_workload(make(files, **fields), folder)
+    def load(files: Mapping[str, str] | None = None, **fields: Any) -> Workload:
+        return load_workload(write_workload(files, **fields), folder)
 
-    return open_workload
+    return load

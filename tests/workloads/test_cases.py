@@ -35,7 +35,7 @@ def test_folders_and_hidden_files_are_not_cases(open_workload: OpenWorkload) -> 
     ] == ["cases/.hidden"]
 
 
-def test_an_output_path_may_use_every_placeholder_of_a_case(open_workload: OpenWorkload) -> None:
+def test_output_path_may_use_every_placeholder_of_a_case(open_workload: OpenWorkload) -> None:
     workload = open_workload(outputPath="out/{case_dir}/{case_stem}/{case_name}.json")
     assert workload.cases[0].output == "out/cases/a/a.txt.json"
     assert workload.cases[0].values == {
@@ -48,7 +48,7 @@ def test_an_output_path_may_use_every_placeholder_of_a_case(open_workload: OpenW
     }
 
 
-def test_a_workload_works_without_expected_files(open_workload: OpenWorkload) -> None:
+def test_workload_works_without_expected_files(open_workload: OpenWorkload) -> None:
     workload = open_workload(expectedPaths=None, evaluateCommand="true")
     assert [case.expected for case in workload.cases] == ["", ""]
 
@@ -71,13 +71,13 @@ def test_expected_files_are_paired_by_stem_or_in_order(
     assert pair_expected_files(cases, expected) == pairs
 
 
-def test_a_case_without_an_expected_file_is_an_error(open_workload: OpenWorkload) -> None:
+def test_case_without_an_expected_file_is_an_error(open_workload: OpenWorkload) -> None:
     expected = "expected an expected file for each of 3 cases, by its stem or as many in order"
     message = find_problem(open_workload, {"cases/c.txt": "x"})
     assert message == f"{expected}, found 2, and none for cases/c.txt"
 
 
-def test_a_stem_of_several_cases_pairs_none_of_them(open_workload: OpenWorkload) -> None:
+def test_stem_of_several_cases_pairs_none_of_them(open_workload: OpenWorkload) -> None:
     message = find_problem(open_workload, {"cases/x/a.txt": "x"}, casePaths=["cases/**/*.txt"])
     assert message.endswith("found 2, and stems that stand for several")
 
@@ -103,7 +103,7 @@ def test_missing_files_and_clashing_outputs_are_one_line(
     assert find_problem(open_workload, **fields) == message
 
 
-def test_a_problem_names_the_line_of_its_glob(open_workload: OpenWorkload, folder: Path) -> None:
+def test_problem_names_the_line_of_its_glob(open_workload: OpenWorkload, folder: Path) -> None:
     with pytest.raises(ManifestError) as caught:
         open_workload(casePaths=["cases/*.txt", "none/*"])
     rows = (folder / "loop.manifest.json").read_text().splitlines()
@@ -123,7 +123,7 @@ IDS = ("cases/a.txt", "cases/b.txt", "cases/c.txt")
 @pytest.mark.parametrize(
     ("pattern", "cases"), [("cases/a.txt", IDS[:1]), ("b.txt", IDS[1:2]), ("cases/[ab]*", IDS[:2]), ("x", ())]
 )
-def test_a_case_matches_by_id_by_name_or_by_glob(pattern: str, cases: tuple[str, ...]) -> None:
+def test_case_matches_by_id_by_name_or_by_glob(pattern: str, cases: tuple[str, ...]) -> None:
     assert match_cases(IDS, pattern) == cases
 
 
@@ -145,6 +145,6 @@ def test_patterns_assign_roles_to_cases() -> None:
         ({"excluded": ["*"]}, "expected cases to run, found that all 3 are left out"),
     ],
 )  # fmt: skip
-def test_a_pattern_without_cases_is_an_error(patterns: dict[str, list[str]], message: str) -> None:
+def test_pattern_without_cases_is_an_error(patterns: dict[str, list[str]], message: str) -> None:
     with pytest.raises(LoopError, match="^" + message.replace("'", ".")):
         assign_roles(IDS, **patterns)

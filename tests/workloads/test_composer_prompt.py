@@ -36,7 +36,7 @@ def render_prompt(run: ScriptedExperiment, **more: Any) -> str:
     return render_compose_prompt(run.state, FILES, more.pop("docs", {}), "5f3a9c01", **more)
 
 
-def test_the_prompt_has_files_cases_and_hypotheses() -> None:
+def test_prompt_has_files_cases_and_hypotheses() -> None:
     run = ScriptedExperiment(5, on_regression="different", hidden="e", guards="b")
     add_measurement(add_measurement(run, "F.FFF"), ".FFEF")
     run.advance_to(Kind.CRITIQUE_DONE).record(
@@ -55,7 +55,7 @@ def test_hidden_cases_are_not_in_the_prompt() -> None:
     assert "Fail: a, b\n" in text
 
 
-def test_the_number_of_critiques_is_limited() -> None:
+def test_number_of_critiques_is_limited() -> None:
     text = render_prompt(add_measurement(ScriptedExperiment(60), "F" * 60, difference="x" * 5_000))
     assert f"and {60 - MAX_CASES} more cases fail" in text
     assert len(text) < 100_000
@@ -68,7 +68,7 @@ def test_feedback_of_a_skipped_decision_is_in_the_prompt() -> None:
     assert "## What is wanted\nlook at dates\n" in render_prompt(run)
 
 
-def test_a_template_of_the_workload_is_filled_and_an_unknown_variable_is_named(tmp_path: Path) -> None:
+def test_template_of_the_workload_is_filled_and_an_unknown_variable_is_named(tmp_path: Path) -> None:
     template = tmp_path / "composer.md"
     template.write_text("Mend $workload_id.\n\n$artifact_content\n\n$domain_docs\n")
     assert render_prompt(add_measurement(ScriptedExperiment(), "F.."), template=template).startswith(
@@ -79,5 +79,5 @@ def test_a_template_of_the_workload_is_filled_and_an_unknown_variable_is_named(t
         render_prompt(add_measurement(ScriptedExperiment(), "F.."), template=template)
 
 
-def test_the_prompt_works_without_a_measurement() -> None:
+def test_prompt_works_without_a_measurement() -> None:
     assert "0/0 passing (0%)." in render_prompt(ScriptedExperiment())

@@ -55,7 +55,7 @@ def get_section(text: str, name: str) -> list[str]:
     return text.split(f"\n## {name}\n\n")[1].split("\n\n## ")[0].splitlines()
 
 
-def test_a_debrief_without_events_has_every_section() -> None:
+def test_debrief_without_events_has_every_section() -> None:
     text = render_debrief([])
     assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == SECTIONS
     assert get_section(text, "Executive summary") == [
@@ -71,7 +71,7 @@ def test_a_debrief_without_events_has_every_section() -> None:
     assert get_section(text, "Recommendations") == ["- Make the pipeline work for one case, and start again."]
 
 
-def test_a_failed_calibration_is_reported() -> None:
+def test_failed_calibration_is_reported() -> None:
     events = [
         make_event("run_started", workloadId="letters"),
         make_event("calibration_done", case="a", passed=False, attempts=3, errors=["x", "y", "no key"]),
@@ -115,7 +115,7 @@ def test_a_failed_calibration_is_reported() -> None:
         ),
     ],
 )
-def test_the_status_follows_from_the_events(events: list[Event], expected: str) -> None:
+def test_status_follows_from_the_events(events: list[Event], expected: str) -> None:
     assert classify_status(read_experiment(events)) == expected
 
 

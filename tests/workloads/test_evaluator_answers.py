@@ -38,9 +38,7 @@ CRITIQUES = [{"message": "too short", "severity": "Minor", "location": "summary"
         (2, '{"critiques": [{"location": 7}, 8]}', EvaluatorAnswer(False, None, (Remark(message="{'location': 7}", location="7"), Remark(message="8")))),
     ],
 )  # fmt: skip
-def test_an_answer_is_read_from_json_or_from_the_exit_code(
-    exit_code: int, stdout: str, expected: EvaluatorAnswer
-) -> None:
+def test_answer_is_read_from_json_or_from_the_exit_code(exit_code: int, stdout: str, expected: EvaluatorAnswer) -> None:
     assert parse_answer("judge", exit_code, stdout) == expected
 
 
@@ -54,13 +52,13 @@ def test_an_answer_is_read_from_json_or_from_the_exit_code(
         ('{"passed": true, "score": NaN}', "expected a number from 0 to 1 for `score` from `judge`, found nan"),
     ],
 )
-def test_an_answer_of_another_form_is_an_error_of_the_evaluator(stdout: str, message: str) -> None:
+def test_answer_of_another_form_is_an_error_of_the_evaluator(stdout: str, message: str) -> None:
     with pytest.raises(CheckError) as caught:
         parse_answer("judge", 0, stdout)
     assert str(caught.value) == message
 
 
-def test_the_end_of_the_output_becomes_a_remark() -> None:
+def test_end_of_the_output_becomes_a_remark() -> None:
     (remark,) = parse_answer("judge", 3, "", "\n".join(map(str, range(100)))).critiques
     assert remark.message.splitlines()[0] == "`judge` ended with 3"
     assert remark.message.splitlines()[-1] == "99"
@@ -88,14 +86,14 @@ def test_line_ends_and_key_order_are_ignored(output: bytes, expected: bytes) -> 
     assert compare_output(output, expected, "a.json") == ""
 
 
-def test_a_difference_is_rendered_as_a_diff() -> None:
+def test_difference_is_rendered_as_a_diff() -> None:
     lines = compare_output(b"one\ntwo\n", b"one\n2\n", "a.txt").splitlines()
     assert lines == ["--- expected/a.txt", "+++ output/a.txt", "@@ -1,2 +1,2 @@", " one", "-2", "+two"]
     assert compare_output(b"x", b"x\n", "a.txt") == "only in the end of the file"
     assert compare_output(b"null", b"nothing", "a.txt")
 
 
-def test_a_long_difference_is_cut() -> None:
+def test_long_difference_is_cut() -> None:
     lines = compare_output(b"a\n" * 100, b"b\n" * 100, "a.txt").splitlines()
     assert len(lines) == MAX_LINES + 1
     assert lines[-1] == "..."

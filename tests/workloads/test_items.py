@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-Make = Callable[..., Path]
+WriteWorkload = Callable[..., Path]
 PYTHON = sys.executable
 # Appends a line to a file for each call.
 NOTE = f"{PYTHON} note.py"
@@ -38,9 +38,9 @@ def count_outcomes(result: pytest.RunResult) -> dict[str, int]:
 
 
 def test_each_case_is_an_item_and_a_failure_shows_the_difference(
-    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+    write_workload: WriteWorkload, pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
-    make()
+    write_workload()
     result = pytester.runpytest(*workers)
     assert (result.ret, count_outcomes(result)) == (1, {"passed": 1, "failed": 1})
     result.stdout.fnmatch_lines(["differs from expected/b.txt", "-TWO", "+two"])
@@ -52,84 +52,92 @@ def test_each_case_is_an_item_and_a_failure_shows_the_difference(
     "selection",
     [("-k", "a.txt"), ("loop.manifest.json::cases/a.txt",), ("--deselect", "loop.manifest.json::cases/b.txt")],
 )
-def test_cases_are_selected_like_tests(make: Make, pytester: pytest.Pytester, selection: tuple[str, ...]) -> None:
-    make()
+def test_cases_are_selected_like_tests(
+    write_workload: WriteWorkload, pytester: pytest.Pytester, selection: tuple[str, ...]
+) -> None:
+    write_workload()
     result = pytester.runpytest(*selection)
     assert result.ret == 0
     result.assert_outcomes(passed=1, deselected=0 if "::" in selection[0] else 1)
     assert not (pytester.path / "out/cases/b.txt").exists()
 
 
-def test_the_last_failed_case_is_run_again(make: Make, pytester: pytest.Pytester) -> None:
-    make()
+def test_last_failed_case_is_run_again(write_workload: WriteWorkload, pytester: pytest.Pytester) -> None:
+    write_workload()
     pytester.runpytest()
     (pytester.path / "prompt.md").write_text("Use capitals.\n")
     result = pytester.runpytest("--lf")
     assert (result.ret, count_outcomes(result)) == (0, {"passed": 1})
 
 
-def test_a_command_that_breaks_is_an_error_not_a_failure(
-    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+def test_command_that_breaks_is_an_error_not_a_failure(
+    write_workload: WriteWorkload, pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
-    make({"run.py": "import sys; sys.exit('no key for the model')"})
+    write_workload({"run.py": "import sys; sys.exit('no key for the model')"})
     result = pytester.runpytest(*workers)
     assert (result.ret, count_outcomes(result)) == (1, {"errors": 2})
     result.stdout.fnmatch_lines(["expected exit code 0 of `*run.py {case} {output}`, found exit code 1"])
     result.stdout.fnmatch_lines(["no key for the model"])
 
 
-def test_a_missing_output_file_is_an_error_even_if_an_old_one_exists(make: Make, pytester: pytest.Pytester) -> None:
-    make({"run.py": "", "out/cases/a.txt": "ONE\n"})
+def test_missing_output_file_is_an_error_even_if_an_old_one_exists(
+    write_workload: WriteWorkload, pytester: pytest.Pytester
+) -> None:
+    write_workload({"run.py": "", "out/cases/a.txt": "ONE\n"})
     result = pytester.runpytest("-k", "a.txt")
     assert count_outcomes(result) == {"errors": 1, "deselected": 1}
     result.stdout.fnmatch_lines(["expected the output out/cases/a.txt of `*`, found none"])
 
 
 @pytest.mark.parametrize(("needed", "expected"), [(3, {"passed": 1}), (4, {"errors": 1})])
-def test_an_infrastructure_error_is_tried_three_times(
-    make: Make, pytester: pytest.Pytester, needed: int, expected: dict[str, int]
+def test_infrastructure_error_is_tried_three_times(
+    write_workload: WriteWorkload, pytester: pytest.Pytester, needed: int, expected: dict[str, int]
 ) -> None:
-    make({"flaky.py": FLAKY}, runCommand=f"{PYTHON} flaky.py {{case}} {{output}} {needed}", casePaths=["cases/a.txt"])
+    write_workload(
+        {"flaky.py": FLAKY}, runCommand=f"{PYTHON} flaky.py {{case}} {{output}} {needed}", casePaths=["cases/a.txt"]
+    )
     assert count_outcomes(pytester.runpytest()) == expected
     assert (pytester.path / "count").read_text() == "3"
 
 
-def test_a_missing_program_is_tried_once(make: Make, pytester: pytest.Pytester) -> None:
-    make(runCommand="no-such-program {case}")
+def test_missing_program_is_tried_once(write_workload: WriteWorkload, pytester: pytest.Pytester) -> None:
+    write_workload(runCommand="no-such-program {case}")
     result = pytester.runpytest("-k", "a.txt")
     result.stdout.fnmatch_lines(["cannot run 'no-such-program': no such command is installed here"])
     assert count_outcomes(result) == {"errors": 1, "deselected": 1}
 
 
-def test_a_command_that_exceeds_its_timeout_is_an_error(make: Make, pytester: pytest.Pytester) -> None:
-    make({"run.py": "import time; time.sleep(60)"})
+def test_command_that_exceeds_its_timeout_is_an_error(write_workload: WriteWorkload, pytester: pytest.Pytester) -> None:
+    write_workload({"run.py": "import time; time.sleep(60)"})
     result = pytester.runpytest("-o", "loop_case_timeout=0.2", "-k", "a.txt")
     assert count_outcomes(result) == {"errors": 1, "deselected": 1}
     result.stdout.fnmatch_lines(["expected `*` to end within 0.2 s, found it still running"])
 
 
-def test_the_build_runs_once_for_all_cases_of_a_session(
-    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+def test_build_runs_once_for_all_cases_of_a_session(
+    write_workload: WriteWorkload, pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
-    make(NOTES, buildCommand=f"{NOTE} build")
+    write_workload(NOTES, buildCommand=f"{NOTE} build")
     for sessions in (1, 2):
         pytester.runpytest(*workers)
         assert (pytester.path / "build.log").read_text().count("\n") == sessions
 
 
-def test_a_build_that_fails_is_an_error_of_every_case(
-    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+def test_build_that_fails_is_an_error_of_every_case(
+    write_workload: WriteWorkload, pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
-    make(buildCommand="false")
+    write_workload(buildCommand="false")
     result = pytester.runpytest(*workers)
     assert count_outcomes(result) == {"errors": 2}
     result.stdout.fnmatch_lines(["expected exit code 0 of `false`, found exit code 1"])
 
 
-def make_session_runner(make: Make, pytester: pytest.Pytester, **fields: object) -> Callable[..., list[str]]:
+def make_session_runner(
+    write_workload: WriteWorkload, pytester: pytest.Pytester, **fields: object
+) -> Callable[..., list[str]]:
     """Run sessions, and return the cases that ran in each."""
     log = pytester.path / "run.log"
-    make({**NOTES, "run.py": NOTES["note.py"] + "open(sys.argv[3], 'w').write(open(sys.argv[2]).read())\n"},
+    write_workload({**NOTES, "run.py": NOTES["note.py"] + "open(sys.argv[3], 'w').write(open(sys.argv[2]).read())\n"},
          runCommand=f"{PYTHON} run.py run {{case}} {{output}}", **fields)  # fmt: skip
 
     def run_session(*arguments: str) -> list[str]:
@@ -141,13 +149,13 @@ def make_session_runner(make: Make, pytester: pytest.Pytester, **fields: object)
     return run_session
 
 
-def test_workers_share_cached_results(make: Make, pytester: pytest.Pytester) -> None:
-    session = make_session_runner(make, pytester)
+def test_workers_share_cached_results(write_workload: WriteWorkload, pytester: pytest.Pytester) -> None:
+    session = make_session_runner(write_workload, pytester)
     assert [session("-n2"), session(), session("-n2")] == [["a.txt", "b.txt"], [], []]
 
 
-def test_a_cached_result_is_used_until_an_input_changes(make: Make, pytester: pytest.Pytester) -> None:
-    session = make_session_runner(make, pytester)
+def test_cached_result_is_used_until_an_input_changes(write_workload: WriteWorkload, pytester: pytest.Pytester) -> None:
+    session = make_session_runner(write_workload, pytester)
     assert [session(), session()] == [["a.txt", "b.txt"], []]
     for path, again in (
         ("prompt.md", ["a.txt", "b.txt"]),
@@ -162,34 +170,42 @@ def test_a_cached_result_is_used_until_an_input_changes(make: Make, pytester: py
     assert [session(), session("--cache-clear")] == [[], ["a.txt", "b.txt"]]
 
 
-def test_a_cached_failure_is_still_a_failure_and_is_marked(make: Make, pytester: pytest.Pytester) -> None:
-    make()
+def test_cached_failure_is_still_a_failure_and_is_marked(
+    write_workload: WriteWorkload, pytester: pytest.Pytester
+) -> None:
+    write_workload()
     pytester.runpytest()
     result = pytester.runpytest()
     assert (result.ret, count_outcomes(result)) == (1, {"passed": 1, "failed": 1})
     result.stdout.fnmatch_lines(["kept from before: *--cache-clear*"])
 
 
-def test_infrastructure_errors_are_not_cached(make: Make, pytester: pytest.Pytester) -> None:
-    make({"flaky.py": FLAKY}, runCommand=f"{PYTHON} flaky.py {{case}} {{output}} 4", casePaths=["cases/a.txt"])
+def test_infrastructure_errors_are_not_cached(write_workload: WriteWorkload, pytester: pytest.Pytester) -> None:
+    write_workload(
+        {"flaky.py": FLAKY}, runCommand=f"{PYTHON} flaky.py {{case}} {{output}} 4", casePaths=["cases/a.txt"]
+    )
     assert count_outcomes(pytester.runpytest()) == {"errors": 1}
     assert count_outcomes(pytester.runpytest()) == {"passed": 1}
 
 
-def test_the_strategy_force_caches_nothing_and_is_passed_to_the_command(make: Make, pytester: pytest.Pytester) -> None:
-    session = make_session_runner(make, pytester, cacheStrategy="force")
+def test_strategy_force_caches_nothing_and_is_passed_to_the_command(
+    write_workload: WriteWorkload, pytester: pytest.Pytester
+) -> None:
+    session = make_session_runner(write_workload, pytester, cacheStrategy="force")
     assert session() == session() == ["a.txt", "b.txt"]
     rows = (pytester.path / "run.log").read_text().splitlines()
     assert [row.split()[-1] for row in rows] == ["--force", "--force"]
 
 
-def test_every_case_is_run_without_a_cache(make: Make, pytester: pytest.Pytester) -> None:
-    session = make_session_runner(make, pytester)
+def test_every_case_is_run_without_a_cache(write_workload: WriteWorkload, pytester: pytest.Pytester) -> None:
+    session = make_session_runner(write_workload, pytester)
     assert session("-p", "no:cacheprovider") == session("-p", "no:cacheprovider") == ["a.txt", "b.txt"]
 
 
-def test_tests_run_beside_an_invalid_manifest(make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    make(maxIterations=0, extra=1)
+def test_tests_run_beside_an_invalid_manifest(
+    write_workload: WriteWorkload, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    write_workload(maxIterations=0, extra=1)
     pytester.makepyfile("def test_it(): pass")
     result = pytester.runpytest(*workers)
     assert count_outcomes(result) == {"passed": 1, "errors": 1}
@@ -197,16 +213,20 @@ def test_tests_run_beside_an_invalid_manifest(make: Make, pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["loop.manifest.json:*: expected one of *, found the unknown key `extra`"])
 
 
-def test_cases_reviewed_by_an_agent_are_skipped_without_one(make: Make, pytester: pytest.Pytester) -> None:
-    make({"review.md": "Is it fine?"}, expectedPaths=None, agents={"reviewer": {"promptFile": "review.md"}})
+def test_cases_reviewed_by_an_agent_are_skipped_without_one(
+    write_workload: WriteWorkload, pytester: pytest.Pytester
+) -> None:
+    write_workload({"review.md": "Is it fine?"}, expectedPaths=None, agents={"reviewer": {"promptFile": "review.md"}})
     result = pytester.runpytest("-rs")
     assert count_outcomes(result) == {"skipped": 2}
     result.stdout.fnmatch_lines(["*nobody here can review it: name an agent with --loop-judge"])
 
 
-def test_a_case_is_reviewed_by_the_named_agent(make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
+def test_case_is_reviewed_by_the_named_agent(
+    write_workload: WriteWorkload, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
     judge = "import json\ndef judge(request):\n    return json.dumps({'passed': 'cases/a.txt' in request.prompt, 'reason': 'it is not a'})\n"
-    make(
+    write_workload(
         {"review.md": "Is {case} fine?", "judges.py": judge},
         expectedPaths=None,
         agents={"reviewer": {"promptFile": "review.md"}},
@@ -216,8 +236,10 @@ def test_a_case_is_reviewed_by_the_named_agent(make: Make, pytester: pytest.Pyte
     result.stdout.fnmatch_lines(["FAILED loop.manifest.json::cases/b.txt - it is not a"])
 
 
-def test_the_result_of_a_case_is_in_its_report(make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
-    make({"judge.py": "print('{\"passed\": false, \"score\": 0.5, \"critiques\": [{\"severity\": \"Minor\", \"message\": \"short\", \"location\": \"a:1\"}]}')"},
+def test_result_of_a_case_is_in_its_report(
+    write_workload: WriteWorkload, pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    write_workload({"judge.py": "print('{\"passed\": false, \"score\": 0.5, \"critiques\": [{\"severity\": \"Minor\", \"message\": \"short\", \"location\": \"a:1\"}]}')"},
          evaluateCommand=f"{PYTHON} judge.py {{output}}")  # fmt: skip
     result = pytester.runpytest("--junitxml=it.xml", "-k", "a.txt", *workers)
     result.stdout.fnmatch_lines(["a:1: Minor: short", "score 0.5"])
@@ -232,18 +254,20 @@ def test_the_result_of_a_case_is_in_its_report(make: Make, pytester: pytest.Pyte
 
 
 def test_cases_are_collected_beside_rules_and_tests(
-    make: Make, pytester: pytest.Pytester, workers: tuple[str, ...]
+    write_workload: WriteWorkload, pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
-    make({"it.rules.yaml": "artifact: prompt.md\nrules: [{id: a.x.y, description: d, check: {contains: Copy}}]\n"})
+    write_workload(
+        {"it.rules.yaml": "artifact: prompt.md\nrules: [{id: a.x.y, description: d, check: {contains: Copy}}]\n"}
+    )
     pytester.makepyfile("def test_it(): pass")
     result = pytester.runpytest(*workers)
     assert (result.ret, count_outcomes(result)) == (1, {"passed": 3, "failed": 1})
 
 
-def test_a_run_ignores_cached_results(make: Make, pytester: pytest.Pytester) -> None:
+def test_run_ignores_cached_results(write_workload: WriteWorkload, pytester: pytest.Pytester) -> None:
     agent = "from pathlib import Path\ndef work(request):\n    Path('style.py').write_text('written = str.upper\\n')\n    return 'done'\n"
     code = "import pathlib, style, sys\npathlib.Path(sys.argv[2]).write_text(style.written(open(sys.argv[1]).read()))\n"
-    make({"run.py": code, "style.py": "written = str\n", "agent.py": agent, "pytest.ini": "[pytest]\n"})
+    write_workload({"run.py": code, "style.py": "written = str\n", "agent.py": agent, "pytest.ini": "[pytest]\n"})
     assert count_outcomes(pytester.runpytest()) == {"passed": 1, "failed": 1}
     words = (
         "loop.manifest.json",

@@ -11,7 +11,7 @@ SEVEN = [
 ]  # fmt: skip
 
 
-def test_a_report_has_seven_sections() -> None:
+def test_report_has_seven_sections() -> None:
     """E5."""
     history = read_experiment([make_measurement_event("F.E"), make_analysis_event(1)])
     assert [title for title, _ in render_sections(history, 1)] == SEVEN
@@ -21,7 +21,7 @@ def test_a_report_has_seven_sections() -> None:
     ]  # fmt: skip
 
 
-def test_an_iteration_without_analysis_has_no_report() -> None:
+def test_iteration_without_analysis_has_no_report() -> None:
     assert list(render_sections(ExperimentHistory(), 1)) == []
     assert list(render_sections(read_experiment([make_measurement_event("F.")]), 1)) == []
 
@@ -55,7 +55,7 @@ def test_failures_with_the_same_location_are_one_mode() -> None:
     assert dict(render_sections(history, 1))["Failure modes"][2:] == ["| total | unknown | 2/3 | no total | a, b |"]
 
 
-def test_a_case_with_several_remarks_counts_once() -> None:
+def test_case_with_several_remarks_counts_once() -> None:
     payload = make_measurement_event("F.").payload.dump()["measurement"]
     payload["results"][0]["critiques"] = [{"message": "x", "location": f"line {number}"} for number in (1, 2)]
     history = read_experiment(

@@ -135,7 +135,7 @@ def test_each_wrong_field_is_one_line(tmp_path: Path, field: str, value: Any, me
 
 
 @pytest.mark.parametrize("field", ["workloadId", "artifactPaths", "casePaths", "runCommand", "outputPath"])
-def test_a_missing_required_key_is_named(tmp_path: Path, field: str) -> None:
+def test_missing_required_key_is_named(tmp_path: Path, field: str) -> None:
     data = {name: value for name, value in LEAST.items() if name != field}
     assert list_problems(tmp_path, data) == [f"loop.manifest.json:1: expected the key `{field}`, found none"]
 
@@ -148,7 +148,7 @@ def test_a_missing_required_key_is_named(tmp_path: Path, field: str) -> None:
         {"agents": {"reviewer": {"promptFile": "reviewer.md"}}},
     ],
 )
-def test_an_evaluate_command_is_required_unless_something_else_judges(tmp_path: Path, instead: dict[str, Any]) -> None:
+def test_evaluate_command_is_required_unless_something_else_judges(tmp_path: Path, instead: dict[str, Any]) -> None:
     data = {name: value for name, value in LEAST.items() if name != "evaluateCommand"}
     assert read_manifest(tmp_path, data | instead).evaluate_command == ""
     (message,) = list_problems(tmp_path, data)
@@ -156,7 +156,7 @@ def test_an_evaluate_command_is_required_unless_something_else_judges(tmp_path: 
     assert message == f"loop.manifest.json:1: expected the key `evaluateCommand` {others}, found none"
 
 
-def test_a_wrong_nested_key_is_named_with_its_line(tmp_path: Path) -> None:
+def test_wrong_nested_key_is_named_with_its_line(tmp_path: Path) -> None:
     text = YAML + "agents:\n  composer:\n    promptfile: x.md\n  judge: {}\n"
     assert list_problems(tmp_path, text, "loop.manifest.yaml") == [
         "loop.manifest.yaml:9: expected `promptFile`, found the unknown key `promptfile`",
@@ -164,7 +164,7 @@ def test_a_wrong_nested_key_is_named_with_its_line(tmp_path: Path) -> None:
     ]
 
 
-def test_a_wrong_list_entry_is_named_with_its_line(tmp_path: Path) -> None:
+def test_wrong_list_entry_is_named_with_its_line(tmp_path: Path) -> None:
     text = TOML.replace('casePaths = ["cases/*.txt"]', 'casePaths = [\n  "cases/*.txt",\n  5,\n]')
     assert list_problems(tmp_path, text, "loop.manifest.toml") == ["loop.manifest.toml:5: expected text, found 5"]
 
@@ -179,11 +179,11 @@ def test_a_wrong_list_entry_is_named_with_its_line(tmp_path: Path) -> None:
         ("loop.manifest.ini", "", "loop.manifest.ini:1: expected a .json, .yaml, .yml or .toml file, found 'loop.manifest.ini'"),
     ],
 )  # fmt: skip
-def test_a_file_that_is_not_a_manifest_is_explained(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_file_that_is_not_a_manifest_is_explained(tmp_path: Path, name: str, text: str, message: str) -> None:
     assert list_problems(tmp_path, text, name) == [message]
 
 
-def test_a_file_outside_of_the_project_is_named_by_its_full_path(tmp_path: Path) -> None:
+def test_file_outside_of_the_project_is_named_by_its_full_path(tmp_path: Path) -> None:
     path = tmp_path / "loop.manifest.json"
     path.write_text("[]")
     with pytest.raises(ManifestError, match=f"^{path}:1: "):
@@ -191,8 +191,8 @@ def test_a_file_outside_of_the_project_is_named_by_its_full_path(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("field", "value"), [row[:2] for row in WRONG])
-def test_the_schema_for_editors_refuses_what_the_loader_refuses(field: str, value: Any) -> None:
-    """What a text says in commands and paths is for the loader alone."""
+def test_schema_for_editors_refuses_what_the_loader_refuses(field: str, value: Any) -> None:
+    """Check the schema; only the loader checks the text of commands and paths."""
     if isinstance(value, str) and field.endswith(("Command", "outputPath")):
         jsonschema.validate(LEAST | {field: value}, build_json_schema())
     else:
@@ -200,7 +200,7 @@ def test_the_schema_for_editors_refuses_what_the_loader_refuses(field: str, valu
             jsonschema.validate(LEAST | {field: value}, build_json_schema())
 
 
-def test_the_schema_for_editors_accepts_what_the_loader_accepts() -> None:
+def test_schema_for_editors_accepts_what_the_loader_accepts() -> None:
     for data in (LEAST, MOST):
         jsonschema.validate(data, build_json_schema())
     bare = {name: value for name, value in LEAST.items() if name != "evaluateCommand"}
@@ -208,19 +208,19 @@ def test_the_schema_for_editors_accepts_what_the_loader_accepts() -> None:
         jsonschema.validate(bare, build_json_schema())
 
 
-def test_the_schema_has_exactly_the_fields_of_a_manifest() -> None:
+def test_schema_has_exactly_the_fields_of_a_manifest() -> None:
     schema = build_json_schema()
     assert schema["additionalProperties"] is False
     assert sorted(schema["properties"]) == sorted(MOST)
     assert schema["required"] == ["workloadId", "artifactPaths", "casePaths", "runCommand", "outputPath"]
 
 
-def test_the_schema_in_the_package_matches_the_models() -> None:
+def test_schema_in_the_package_matches_the_models() -> None:
     shipped = json.loads((Path(module.__file__).parent / "manifest.schema.json").read_text())
     assert shipped == build_json_schema()
 
 
-def test_the_manifest_in_the_documentation_loads_and_every_field_is_explained(tmp_path: Path) -> None:
+def test_manifest_in_the_documentation_loads_and_every_field_is_explained(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs/workloads.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     assert read_manifest(tmp_path, shown, "loop.manifest.yaml").workload_id == "receipts"
@@ -228,5 +228,5 @@ def test_the_manifest_in_the_documentation_loads_and_every_field_is_explained(tm
     assert set(MOST) <= set(explained)
 
 
-def test_the_plugin_knows_every_name_of_a_manifest() -> None:
+def test_plugin_knows_every_name_of_a_manifest() -> None:
     assert set(MANIFESTS) == set(MANIFEST_NAMES)

@@ -69,7 +69,7 @@ def test_with_a_review_command_both_must_pass(open_workload: OpenWorkload) -> No
         assert Pipeline(workload).run_case(workload.cases[0]).outcome.value == outcome
 
 
-def test_a_difference_does_not_decide_if_a_command_judges(open_workload: OpenWorkload) -> None:
+def test_difference_does_not_decide_if_a_command_judges(open_workload: OpenWorkload) -> None:
     workload = open_workload(evaluateCommand="true")
     result = Pipeline(workload).run_case(workload.cases[1])
     assert (result.outcome, result.difference) == (CaseOutcome.PASSED, "")
@@ -79,21 +79,21 @@ def test_a_difference_does_not_decide_if_a_command_judges(open_workload: OpenWor
     assert "-TWO" in result.difference
 
 
-def test_a_killed_evaluator_is_an_infrastructure_error(open_workload: OpenWorkload) -> None:
+def test_killed_evaluator_is_an_infrastructure_error(open_workload: OpenWorkload) -> None:
     workload = open_workload({"judge.py": "import os; os.kill(os.getpid(), 9)"}, evaluateCommand=f"{PYTHON} judge.py")
     result = Pipeline(workload).run_case(workload.cases[0], tries=1)
     assert result.outcome is CaseOutcome.INFRASTRUCTURE
     assert result.text == f"expected exit code 0 of `{PYTHON} judge.py`, found an end by signal 9"
 
 
-def test_a_vanished_expected_file_is_an_infrastructure_error(open_workload: OpenWorkload, folder: Path) -> None:
+def test_vanished_expected_file_is_an_infrastructure_error(open_workload: OpenWorkload, folder: Path) -> None:
     workload = open_workload()
     (folder / "expected/a.txt").unlink()
     result = Pipeline(workload).run_case(workload.cases[0], tries=1)
     assert result.text == "cannot compare out/cases/a.txt with expected/a.txt: No such file or directory"
 
 
-def test_an_output_never_leaves_the_project_through_a_link(
+def test_output_never_leaves_the_project_through_a_link(
     open_workload: OpenWorkload, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     workload = open_workload()
@@ -103,14 +103,14 @@ def test_an_output_never_leaves_the_project_through_a_link(
 
 
 @pytest.mark.parametrize("blocking", ["out", "out/cases/a.txt/b"])
-def test_a_blocked_output_path_is_an_infrastructure_error(open_workload: OpenWorkload, blocking: str) -> None:
+def test_blocked_output_path_is_an_infrastructure_error(open_workload: OpenWorkload, blocking: str) -> None:
     workload = open_workload({blocking: ""})
     result = Pipeline(workload).run_case(workload.cases[0])
     assert result.outcome is CaseOutcome.INFRASTRUCTURE
     assert result.text.startswith("cannot make room for the output out/cases/a.txt: ")
 
 
-def test_an_unreadable_prompt_is_an_infrastructure_error(open_workload: OpenWorkload, folder: Path) -> None:
+def test_unreadable_prompt_is_an_infrastructure_error(open_workload: OpenWorkload, folder: Path) -> None:
     workload = open_workload({"review.md": ""}, expectedPaths=None, agents={"reviewer": {"promptFile": "review.md"}})
     (folder / "review.md").write_bytes(b"ok\n\xff")
     result = Pipeline(workload, ask=lambda *_: Answer(True)).run_case(workload.cases[0])
@@ -122,7 +122,7 @@ def test_paths_with_spaces_stay_one_word(open_workload: OpenWorkload) -> None:
     assert Pipeline(workload).run_case(workload.cases[0]).passed
 
 
-def test_a_reviewer_may_reject_without_a_reason(open_workload: OpenWorkload) -> None:
+def test_reviewer_may_reject_without_a_reason(open_workload: OpenWorkload) -> None:
     workload = open_workload(
         {"review.md": 'Is {case} like {"a": 1}?'}, expectedPaths=None, agents={"reviewer": {"promptFile": "review.md"}}
     )
@@ -137,7 +137,7 @@ def test_a_reviewer_may_reject_without_a_reason(open_workload: OpenWorkload) -> 
     assert questions == [('Is cases/a.txt like {"a": 1}?', workload.folder / "out/cases/a.txt")]
 
 
-def test_a_damaged_cache_is_ignored(open_workload: OpenWorkload, tmp_path: Path) -> None:
+def test_damaged_cache_is_ignored(open_workload: OpenWorkload, tmp_path: Path) -> None:
     workload = open_workload()
     case, other = workload.cases
     memory = CaseCache(tmp_path, workload)
@@ -154,7 +154,7 @@ def test_a_damaged_cache_is_ignored(open_workload: OpenWorkload, tmp_path: Path)
     CaseCache(tmp_path / "gone", workload).store_result(case, key, result)
 
 
-def test_the_cache_is_compacted(open_workload: OpenWorkload, tmp_path: Path) -> None:
+def test_cache_is_compacted(open_workload: OpenWorkload, tmp_path: Path) -> None:
     workload = open_workload()
     case, other = workload.cases
     results = {case: Pipeline(workload).run_case(case) for case in (case, other)}
@@ -168,7 +168,7 @@ def test_the_cache_is_compacted(open_workload: OpenWorkload, tmp_path: Path) -> 
     assert last.find_result(other, "key")
 
 
-def test_a_reinstalled_program_changes_the_key(
+def test_reinstalled_program_changes_the_key(
     open_workload: OpenWorkload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "bin" / "extract"
@@ -183,7 +183,7 @@ def test_a_reinstalled_program_changes_the_key(
     assert keys[0] != keys[1]
 
 
-def test_a_folder_named_by_a_command_does_not_change_the_key(open_workload: OpenWorkload, tmp_path: Path) -> None:
+def test_folder_named_by_a_command_does_not_change_the_key(open_workload: OpenWorkload, tmp_path: Path) -> None:
     workload = open_workload(runCommand=f"{PYTHON} run.py {{case}} {{output}} cases")
     assert CaseCache(tmp_path, workload).compute_key(workload.cases[0])
 
@@ -219,7 +219,7 @@ def test_build_runs_once_even_if_it_fails(tmp_path: Path, is_shared: bool) -> No
         (2, "13", "passed", 3),
     ],
 )
-def test_a_noisy_case_is_run_until_it_is_certain(
+def test_noisy_case_is_run_until_it_is_certain(
     open_workload: OpenWorkload, folder: Path, need: object, passing: str, outcome: str, runs: int
 ) -> None:
     judge = COUNTING + f"sys.exit(str(len(log.read_text())) not in {passing!r})"
@@ -230,7 +230,7 @@ def test_a_noisy_case_is_run_until_it_is_certain(
     assert len(counts) == (0 if result.passed else 1)
 
 
-def test_an_infrastructure_error_ends_the_repeats(open_workload: OpenWorkload, folder: Path) -> None:
+def test_infrastructure_error_ends_the_repeats(open_workload: OpenWorkload, folder: Path) -> None:
     workload = open_workload({"run.py": COUNTING + "sys.exit(1)"}, repeat=5)
     assert Pipeline(workload).evaluate_case(workload.cases[0]).outcome is CaseOutcome.INFRASTRUCTURE
     assert (folder / "log").read_text() == "xxx"

@@ -24,7 +24,7 @@ def test_placeholders_are_replaced_and_other_braces_stay(text: str, expected: st
     assert fill_placeholders(text, VALUES) == expected
 
 
-def test_a_missing_value_is_named() -> None:
+def test_missing_value_is_named() -> None:
     with pytest.raises(KeyError, match="expected"):
         fill_placeholders("{expected}", {"case": "a"})
 
@@ -45,7 +45,7 @@ def test_placeholders_are_found_once() -> None:
         ("{case}", "buildCommand", (), "expected no placeholder in `buildCommand`, found {case}"),
     ],
 )
-def test_an_unknown_placeholder_is_named_with_the_allowed_ones(
+def test_unknown_placeholder_is_named_with_the_allowed_ones(
     text: str, field: str, allowed: tuple[str, ...], problem: str
 ) -> None:
     assert check_placeholders("{case}", "runCommand") == "{case}"

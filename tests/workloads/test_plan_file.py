@@ -28,7 +28,7 @@ PLAN: dict[str, Any] = {
 }
 
 
-def test_a_plan_renders_its_hypotheses_by_rank(tmp_path: Path) -> None:
+def test_plan_renders_its_hypotheses_by_rank(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(PLAN))
     plan = read_plan(tmp_path / "plan.json", tmp_path)
     assert str(plan).splitlines() == [
@@ -41,7 +41,7 @@ def test_a_plan_renders_its_hypotheses_by_rank(tmp_path: Path) -> None:
     assert (plan.focus, plan.guards, plan.exclusions[0].case) == (["a.txt"], ["b.txt"], "c.txt")
 
 
-def test_a_plan_in_prose_is_unchanged(tmp_path: Path) -> None:
+def test_plan_in_prose_is_unchanged(tmp_path: Path) -> None:
     (tmp_path / "plan.md").write_text("# Plan\n\nLook at labels.\n")
     assert str(read_plan(tmp_path / "plan.md", tmp_path)) == "# Plan\n\nLook at labels."
     with pytest.raises(ManifestError, match=r"^none.md:1: expected a file, found none$"):
@@ -57,7 +57,7 @@ def test_a_plan_in_prose_is_unchanged(tmp_path: Path) -> None:
         ({"exclusions": [{"case": "a"}]}, "expected the key `reason`, found none"),
     ],
 )
-def test_a_problem_of_a_plan_is_one_line(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+def test_problem_of_a_plan_is_one_line(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
     (tmp_path / "plan.json").write_text(json.dumps(fields))
     with pytest.raises(ManifestError) as caught:
         read_plan(tmp_path / "plan.json", tmp_path)

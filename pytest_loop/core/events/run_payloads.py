@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_serializer
 
-from pytest_loop.core.model.evaluation import Assessment, Critique, SealFinding
+from pytest_loop.core.model.evaluation import Critique, Evaluation, SealFinding
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_state import Amount, Blocked, Count, Review, RuleChecks, RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind, Step
@@ -176,7 +176,7 @@ class ChecksPrepared(StepPayload):
     checks: tuple[RuleChecks, ...] = ()
 
 
-class EvaluationDone(Assessment, StepPayload):
+class EvaluationDone(Evaluation, StepPayload):
     """The evaluation itself, how often files were rewritten before it, and what follows from it."""
 
     kind = Kind.EVALUATION_DONE
@@ -184,10 +184,10 @@ class EvaluationDone(Assessment, StepPayload):
     rewrites: int = 0
     decision: Decision = None
 
-    def in_phase(self, phase: Phase) -> Assessment:
+    def in_phase(self, phase: Phase) -> Evaluation:
         """Return the evaluation alone; its phase is that of the event."""
-        fields = {name: getattr(self, name) for name in Assessment.model_fields}
-        return Assessment.model_construct(**{**fields, "phase": phase})
+        fields = {name: getattr(self, name) for name in Evaluation.model_fields}
+        return Evaluation.model_construct(**{**fields, "phase": phase})
 
 
 class ReviewDone(Review, Payload):

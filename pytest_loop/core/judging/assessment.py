@@ -1,11 +1,11 @@
-"""The assessment of one evaluation, as a run stores it."""
+"""The evaluation of one evaluation, as a run stores it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pytest_loop.core.judging.score import MISSING, apply_custom_score, evaluate_criteria
-from pytest_loop.core.model.evaluation import Assessment, Complaint, RuleResult
+from pytest_loop.core.model.evaluation import Complaint, Evaluation, RuleResult
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Result, Verdict, sum_weights
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.run_state import SHORT_HASH_LENGTH
@@ -26,10 +26,10 @@ def assess(
     phase: Phase,
     evidence_by_rule: Mapping[str, Sequence[Evidence]],
     artifact_hash: str,
-    previous: Assessment | None = None,
+    previous: Evaluation | None = None,
     absent: Evidence = MISSING,
     compute_score: Callable[..., float | None] = lambda **_: None,
-) -> Assessment:
+) -> Evaluation:
     """Judge all active rules of a run; a rule without a report gets the evidence `absent`.
 
     `compute_score` may return another score than the usual one.
@@ -40,7 +40,7 @@ def assess(
     not_passed = evaluation.not_passed
     limit = max(MIN_DETAILS, min(MAX_DETAILS, MAX_ALL_DETAILS // max(1, len(not_passed))))
     stored = {result.rule.id: _store_result(result, limit) for result in not_passed}
-    return Assessment(
+    return Evaluation(
         artifact_hash=artifact_hash[:SHORT_HASH_LENGTH],
         artifact_sha256=artifact_hash,
         phase=phase,
@@ -107,7 +107,7 @@ def _is_assumed(result: Result) -> bool:
 
 
 def _find_regressions(
-    stored: Iterable[RuleResult], criteria: RunCriteria, previous: Assessment | None
+    stored: Iterable[RuleResult], criteria: RunCriteria, previous: Evaluation | None
 ) -> tuple[str, ...]:
     """Return the rules that passed in the previous evaluation and do not pass now."""
     if previous is None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from pytest_loop.core.judging.tampering import REPORTED_KINDS
-from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, Novelty, RuleResult, SealFinding
+from pytest_loop.core.model.evaluation import Critique, Evaluation, Issue, Novelty, RuleResult, SealFinding
 from pytest_loop.core.model.rules import Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.run_state import Attempt, Review
@@ -26,7 +26,7 @@ _RANK = {Severity.FAIL: 3, Severity.WARN: 2, Severity.INFO: 1}
 
 def build_critique(
     criteria: RunCriteria,
-    now: Assessment,
+    now: Evaluation,
     attempts: Sequence[Attempt] = (),
     tokens: int = MAX_TOKENS,
     review: Review | None = None,
@@ -75,7 +75,7 @@ def _format_more(count: int) -> str:
     return f" (and {count} more)" if count > 0 else ""
 
 
-def _find_unmet(now: Assessment, rules: dict[str, RunRule]) -> list[RuleResult]:
+def _find_unmet(now: Evaluation, rules: dict[str, RunRule]) -> list[RuleResult]:
     visible = [result for result in now.rule_results if result.id in rules and not rules[result.id].holdout]
     blocking = [result for result in visible if result.verdict is Verdict.FAIL and rules[result.id].is_blocking]
     return blocking or [result for result in visible if result.verdict is Verdict.WARN]
@@ -112,7 +112,7 @@ def _is_assertion(result: RuleResult) -> bool:
     return bool(result.findings) and result.findings[0].found.startswith(("assert", "AssertionError"))
 
 
-def _build_issue(group: list[RuleResult], rule: RunRule, now: Assessment, attempts: Sequence[Attempt]) -> Issue:
+def _build_issue(group: list[RuleResult], rule: RunRule, now: Evaluation, attempts: Sequence[Attempt]) -> Issue:
     first, *others = group
     finding = first.findings[0] if first.findings else None
     times = _count_repeats(first, attempts)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pytest_loop.core.judging.votes import compute_wilson_interval, count_needed_passes, decide_vote
 from pytest_loop.core.model.rules import (
     Criteria,
-    Evaluation,
+    CriteriaScore,
     Evidence,
     Outcome,
     Phase,
@@ -64,14 +64,14 @@ def _find_worst(pieces: Sequence[Evidence]) -> Evidence:
     return max(pieces, key=lambda piece: piece.outcome.rank)
 
 
-def apply_custom_score(evaluation: Evaluation, compute_score: Callable[..., float | None]) -> Evaluation:
+def apply_custom_score(evaluation: CriteriaScore, compute_score: Callable[..., float | None]) -> CriteriaScore:
     """Replace the score by that of the hook `compute_score`, unless it returns None."""
     verdicts = {result.rule.id: result.verdict for result in evaluation.results}
     score = compute_score(rules=[result.rule for result in evaluation.results], verdicts=verdicts)
     return evaluation if score is None else replace_score(evaluation, score)
 
 
-def replace_score(evaluation: Evaluation, score: float) -> Evaluation:
+def replace_score(evaluation: CriteriaScore, score: float) -> CriteriaScore:
     """Replace the score; anything but a number from 0 to 1 counts as 0."""
     is_valid = isinstance(score, (int, float)) and not isinstance(score, bool) and 0 <= score <= 1
     earned = Fraction(repr(float(score))) if is_valid else Fraction(0)
@@ -80,11 +80,11 @@ def replace_score(evaluation: Evaluation, score: float) -> Evaluation:
 
 def evaluate_criteria(
     criteria: Criteria, phase: Phase, evidence_by_rule: Mapping[str, Sequence[Evidence]]
-) -> Evaluation:
+) -> CriteriaScore:
     """Judge the rules of `criteria` that are active in `phase` and were selected, as keys of `evidence_by_rule`."""
     active = criteria.get_active_rules(phase)
     results = tuple(judge_rule(rule, evidence_by_rule[rule.id]) for rule in active if rule.id in evidence_by_rule)
-    return Evaluation(
+    return CriteriaScore(
         criteria=criteria.name,
         source=criteria.source,
         phase=phase,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pytest_loop.core.machine.score_trend import is_flat
-from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import sum_weights
 from pytest_loop.core.model.run_state import RunState
 
@@ -106,7 +106,7 @@ def _list_scores(state: RunState) -> list[float]:
     ]
 
 
-def is_confident(state: RunState, evaluation: Assessment) -> bool:
+def is_confident(state: RunState, evaluation: Evaluation) -> bool:
     """Return whether the share `loop_confidence` of all weight was verified by more than an opinion."""
     limit = state.setup.breakers.confidence
     if not limit or state.iteration < FIRST_CONFIDENT_ITERATION or evaluation.score < GOOD:
@@ -114,7 +114,7 @@ def is_confident(state: RunState, evaluation: Assessment) -> bool:
     return compute_confidence(state, evaluation) >= Fraction(repr(limit))
 
 
-def compute_confidence(state: RunState, evaluation: Assessment) -> Fraction:
+def compute_confidence(state: RunState, evaluation: Evaluation) -> Fraction:
     """Return the share of the active weight that passes and rests on more than an opinion."""
     rules = state.criteria.get_active_rules(evaluation.phase)
     not_passing = {result.id for result in evaluation.rule_results}

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from pytest_loop.core.events.run_payloads import EvaluationDone
-from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import Attempt, Best, Failing, RunState
 
@@ -35,14 +35,14 @@ def score_evaluation(state: RunState, payload: EvaluationDone) -> dict[str, Any]
     }
 
 
-def _find_artifact_hash(state: RunState, evaluation: Assessment) -> str:
+def _find_artifact_hash(state: RunState, evaluation: Evaluation) -> str:
     """Return the hash of what was judged: a person may have edited it meanwhile."""
     current = state.progress.artifact_hash
     is_same = current.startswith(evaluation.artifact_hash)
     return current if is_same else evaluation.artifact_sha256 or evaluation.artifact_hash
 
 
-def _compute_gain(state: RunState, evaluation: Assessment) -> dict[str, Any]:
+def _compute_gain(state: RunState, evaluation: Evaluation) -> dict[str, Any]:
     """Compare the score with the one before; the first evaluation of a phase has none."""
     is_first = state.evaluation is None or state.evaluation.phase is not evaluation.phase
     has_gained = evaluation.score - state.last_score >= state.setup.breakers.min_gain - _TOLERANCE
@@ -54,7 +54,7 @@ def _compute_gain(state: RunState, evaluation: Assessment) -> dict[str, Any]:
     return {"last_score": evaluation.score, "stagnation_count": count, "best": best}
 
 
-def _make_attempt(state: RunState, evaluation: Assessment, rewrites: int) -> Attempt:
+def _make_attempt(state: RunState, evaluation: Evaluation, rewrites: int) -> Attempt:
     last = state.progress.attempts[-1] if state.progress.attempts else None
     before = last.failing if last else {}
     failing = _list_failing(state, evaluation, before)
@@ -77,7 +77,7 @@ def _make_attempt(state: RunState, evaluation: Assessment, rewrites: int) -> Att
     )
 
 
-def _list_failing(state: RunState, evaluation: Assessment, before: Mapping[str, Failing]) -> dict[str, Failing]:
+def _list_failing(state: RunState, evaluation: Evaluation, before: Mapping[str, Failing]) -> dict[str, Failing]:
     signatures = {result.id: result.signature for result in evaluation.rule_results}
     failing = {}
     for name in sorted(evaluation.unmet):
@@ -88,7 +88,7 @@ def _list_failing(state: RunState, evaluation: Assessment, before: Mapping[str, 
     return failing
 
 
-def rescore(evaluation: Assessment, threshold: Fraction) -> Assessment:
+def rescore(evaluation: Evaluation, threshold: Fraction) -> Evaluation:
     """Judge the same verdicts by the threshold of B."""
     if evaluation.earned is None or evaluation.possible is None:
         is_reached = evaluation.score >= float(threshold) - _TOLERANCE

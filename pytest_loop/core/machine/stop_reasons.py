@@ -16,7 +16,7 @@ from pytest_loop.core.machine.breakers import (
     repeats_errors,
 )
 from pytest_loop.core.machine.budgets import is_budget_exceeded, is_iteration_limit_reached
-from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Reason, Status, parse_reason
@@ -64,7 +64,7 @@ def _is_must_not(state: RunState) -> bool:
     return bool(state.evaluation and state.evaluation.must_not)
 
 
-def _find_final_evaluation(state: RunState) -> Assessment | None:
+def _find_final_evaluation(state: RunState) -> Evaluation | None:
     """Return the evaluation of phase B, unless the agent or a person says that it is not done."""
     is_refused = state.signals.exit_signal is False or state.is_rejected
     return state.evaluation if state.phase is Phase.B and not is_refused else None

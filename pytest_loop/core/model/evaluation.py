@@ -56,7 +56,7 @@ class Seal(Value):
     outputs: tuple[str, ...] = ()
 
 
-class Assessment(Value):
+class Evaluation(Value):
     """One EVALUATE: the score, and every rule that does not pass; what is not listed passed.
 
     `artifact_hash` is the head of `artifact_sha256`, as other tools of the format write it. `held_out` is the score of

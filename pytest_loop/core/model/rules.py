@@ -209,7 +209,7 @@ class Result(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class CriteriaScore:
     """The verdicts of one set of criteria in one phase, and their score."""
 
     criteria: str

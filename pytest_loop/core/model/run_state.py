@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 
-from pytest_loop.core.model.evaluation import Assessment, Critique, Seal, SealFinding
+from pytest_loop.core.model.evaluation import Critique, Evaluation, Seal, SealFinding
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_criteria import RunCriteria
 from pytest_loop.core.model.vocabulary import Opinion, Place, Status, Step, Target
@@ -224,7 +224,7 @@ class RunState(Value):
     criteria: RunCriteria = Field(default_factory=RunCriteria)
     plan: tuple[str, ...] = ()
     prepared_checks: PreparedChecks | None = None
-    evaluation: Assessment | None = None
+    evaluation: Evaluation | None = None
     critique: Critique | None = None
     stop: Stop = Field(default_factory=Stop)
     last_score: float = 0.0

@@ -21,7 +21,7 @@ from pytest_loop.core.machine.score_trend import (
     find_direction,
     is_flat,
 )
-from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Phase, Value
 from pytest_loop.core.model.run_state import RunState, Usage
 from pytest_loop.core.model.vocabulary import Kind, Target
@@ -130,7 +130,7 @@ def _make_record(state: RunState, event: Event) -> IterationRecord:
     )
 
 
-def _find_verification(evaluation: Assessment) -> Verification:
+def _find_verification(evaluation: Evaluation) -> Verification:
     if evaluation.void:
         return Verification.VOID
     if not evaluation.is_reached:
@@ -138,7 +138,7 @@ def _find_verification(evaluation: Assessment) -> Verification:
     return Verification.SKIPPED if evaluation.assumptions else Verification.PASSED
 
 
-def _find_snapshot(state: RunState, iteration: int, evaluation: Assessment) -> str | None:
+def _find_snapshot(state: RunState, iteration: int, evaluation: Evaluation) -> str | None:
     """Return the list of its files in the run's folder; of a document only the last version is kept."""
     if state.setup.target is Target.WORKSPACE:
         return f"files-{iteration}.json"

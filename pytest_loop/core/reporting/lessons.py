@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import EditPayload, EvaluationDone
-from pytest_loop.core.model.evaluation import Assessment, RuleResult
+from pytest_loop.core.model.evaluation import Evaluation, RuleResult
 from pytest_loop.core.model.rules import Verdict
 from pytest_loop.core.model.run_state import RunState
 from pytest_loop.core.model.vocabulary import Kind
@@ -43,7 +43,7 @@ class Lesson:
 def find_lessons(events: Iterable[Event], run: str) -> list[Lesson]:
     """Return the lessons of a run: only edits that an evaluation confirmed, and failures that did not come back."""
     lessons: dict[tuple[str, str], Lesson] = {}
-    before: Assessment | None = None
+    before: Evaluation | None = None
     edit: Event | None = None
     for event in events:
         if isinstance(event.payload, EditPayload):
@@ -58,18 +58,18 @@ def find_lessons(events: Iterable[Event], run: str) -> list[Lesson]:
     return list(lessons.values())
 
 
-def _find_sound_evaluation(event: Event) -> Assessment | None:
+def _find_sound_evaluation(event: Event) -> Evaluation | None:
     """Return the evaluation of an event; None if it is void or another tool's."""
     payload = event.payload
     return payload if isinstance(payload, EvaluationDone) and not payload.void else None
 
 
-def _list_failing(evaluation: Assessment | None) -> list[RuleResult]:
+def _list_failing(evaluation: Evaluation | None) -> list[RuleResult]:
     results = evaluation.rule_results if evaluation else ()
     return [result for result in results if result.verdict in (Verdict.FAIL, Verdict.WARN) and result.signature]
 
 
-def _learn(before: Assessment, now: Assessment, edit: Event, run: str) -> list[Lesson]:
+def _learn(before: Evaluation, now: Evaluation, edit: Event, run: str) -> list[Lesson]:
     diff = edit.payload.diff if isinstance(edit.payload, EditPayload) else ""
     if not diff.strip():
         return []

@@ -11,7 +11,7 @@ from typing import Any
 
 from pytest_loop.core.events.event import Event
 from pytest_loop.core.events.run_payloads import CritiqueDone
-from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, RuleResult
+from pytest_loop.core.model.evaluation import Critique, Evaluation, Issue, RuleResult
 from pytest_loop.core.model.rules import Finding, Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunRule
 from pytest_loop.core.model.run_state import RunState
@@ -75,7 +75,7 @@ def build_grid(
     """Build the data of the last `limit` evaluations within `room` bytes."""
     first = max(0, len(rounds) - limit)
     shown = rounds[first:]
-    results = [_list_results(item.assessment) for item in shown]
+    results = [_list_results(item.evaluation) for item in shown]
     rules = {**state.criteria.by_id, **_build_unknown_rules(state, results)}
     findings, issues = _Pool(room), _Pool(room // 4)
     indexes: dict[str, list[int]] = {name: [] for name in rules}
@@ -90,9 +90,9 @@ def build_grid(
             {
                 "label": format_label(rounds, first + number),
                 "iteration": item.iteration,
-                "phase": item.assessment.phase.value,
-                "void": item.assessment.void,
-                "issues": _index_issues(critiques.get((item.iteration, item.assessment.phase.value)), issues),
+                "phase": item.evaluation.phase.value,
+                "void": item.evaluation.void,
+                "issues": _index_issues(critiques.get((item.iteration, item.evaluation.phase.value)), issues),
             }
             for number, item in enumerate(shown)
         ],
@@ -103,10 +103,10 @@ def build_grid(
     }
 
 
-def _list_results(assessment: Assessment) -> dict[str, RuleResult]:
+def _list_results(evaluation: Evaluation) -> dict[str, RuleResult]:
     """List the results that did not pass; complaints count too, since some tools write only these."""
-    results = {result.id: result for result in assessment.rule_results if result.verdict is not Verdict.PASS}
-    for verdict, complaints in ((Verdict.FAIL, assessment.failed), (Verdict.WARN, assessment.warnings)):
+    results = {result.id: result for result in evaluation.rule_results if result.verdict is not Verdict.PASS}
+    for verdict, complaints in ((Verdict.FAIL, evaluation.failed), (Verdict.WARN, evaluation.warnings)):
         for complaint in complaints:
             result = RuleResult(id=complaint.id, verdict=verdict, details=complaint.message)
             results.setdefault(complaint.id, result)
@@ -127,15 +127,15 @@ def _build_row(
         "severity": rule.severity.value,
         "weight": float(rule.weight),
         "phase": rule.phase.value,
-        "cells": "".join(_choose_cell(rule, item.assessment, by_rule.get(rule.id)) for item, by_rule in pairs),
+        "cells": "".join(_choose_cell(rule, item.evaluation, by_rule.get(rule.id)) for item, by_rule in pairs),
         "says": [number for index, group in groupby(indexes) for number in (index, len(list(group)))],
     }
     return row | ({"description": _clean(rule.description)} if rule.description != rule.id else {})
 
 
-def _choose_cell(rule: RunRule, assessment: Assessment, result: RuleResult | None) -> str:
+def _choose_cell(rule: RunRule, evaluation: Evaluation, result: RuleResult | None) -> str:
     if result is None:
-        return PASSED if assessment.phase.includes(rule.phase) else INACTIVE
+        return PASSED if evaluation.phase.includes(rule.phase) else INACTIVE
     if result.verdict is Verdict.FAIL:
         return FAILED if rule.is_blocking else TRACKED if rule.severity is Severity.INFO else WARNED
     return OPEN if result.verdict is Verdict.NA else WARNED

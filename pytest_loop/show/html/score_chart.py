@@ -62,7 +62,7 @@ def format_label(rounds: Sequence[EvaluationEntry], index: int) -> str:
     """Return the number of an iteration, with its phase if it was judged in both."""
     number = rounds[index].iteration
     is_alone = sum(item.iteration == number for item in rounds[max(0, index - 2) : index + 3]) == 1
-    return str(number) if is_alone else f"{number}{rounds[index].assessment.phase.value}"
+    return str(number) if is_alone else f"{number}{rounds[index].evaluation.phase.value}"
 
 
 def build_chart(state: RunState, rounds: Sequence[EvaluationEntry], events: Sequence[Event]) -> Chart | None:
@@ -97,17 +97,17 @@ def _compute_y(score: float) -> float:
 
 
 def _build_point(x: float, rounds: Sequence[EvaluationEntry], index: int, *, is_best: bool, is_labelled: bool) -> Point:
-    iteration, assessment = rounds[index].iteration, rounds[index].assessment
-    verdict = "void" if assessment.void else "passes" if assessment.passed else "fails"
-    score = f"score {format_score(assessment.score)}, {verdict}"
-    rules = f"{assessment.passing} of {assessment.total} rules pass" + (", the best" if is_best else "")
+    iteration, evaluation = rounds[index].iteration, rounds[index].evaluation
+    verdict = "void" if evaluation.void else "passes" if evaluation.passed else "fails"
+    score = f"score {format_score(evaluation.score)}, {verdict}"
+    rules = f"{evaluation.passing} of {evaluation.total} rules pass" + (", the best" if is_best else "")
     return Point(
         x=round(x, 1),
-        y=_compute_y(assessment.score),
+        y=_compute_y(evaluation.score),
         label=format_label(rounds, index) if is_labelled else "",
-        description=f"iteration {iteration}, phase {assessment.phase.value}: {score}, {rules}",
-        is_passed=assessment.passed,
-        is_void=assessment.void,
+        description=f"iteration {iteration}, phase {evaluation.phase.value}: {score}, {rules}",
+        is_passed=evaluation.passed,
+        is_void=evaluation.void,
         is_best=is_best,
     )
 
@@ -117,7 +117,7 @@ def _find_best(state: RunState, rounds: Sequence[EvaluationEntry]) -> int | None
     if state.progress.best is None:
         return None
     best = (state.progress.best.iteration, state.progress.best.score)
-    keys = [(item.iteration, item.assessment.score) for item in rounds]
+    keys = [(item.iteration, item.evaluation.score) for item in rounds]
     return len(keys) - 1 - keys[::-1].index(best) if best in keys else None
 
 
@@ -125,7 +125,7 @@ def _find_switch(
     rounds: Sequence[EvaluationEntry], events: Sequence[Event], positions: Sequence[float], step: float
 ) -> float | None:
     """Return the position between the last evaluation of A and the first of B."""
-    count = sum(item.assessment.phase is Phase.A for item in rounds)
+    count = sum(item.evaluation.phase is Phase.A for item in rounds)
     if count == len(rounds) and all(event.event != Kind.PHASE_SWITCHED.value for event in events):
         return None
     return round((positions[count] if count < len(positions) else positions[-1] + step) - step / 2, 1)
@@ -141,6 +141,6 @@ def _list_thresholds(state: RunState, switch: float | None, end: float) -> Itera
 
 
 def _describe(rounds: Sequence[EvaluationEntry], best: int | None) -> str:
-    scores = list_names([f"{format_score(item.assessment.score)} in iteration {item.iteration}" for item in rounds], 20)
+    scores = list_names([f"{format_score(item.evaluation.score)} in iteration {item.iteration}" for item in rounds], 20)
     highest = f" The best is iteration {rounds[best].iteration}." if best is not None else ""
     return f"Score over {len(rounds)} evaluations: {scores}.{highest}"

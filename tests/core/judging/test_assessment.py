@@ -1,4 +1,4 @@
-"""Reports of items become the assessment that a run stores."""
+"""Reports of items become the evaluation that a run stores."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from pytest_loop.core.judging.assessment import MAX_ALL_DETAILS, MAX_DETAILS, MAX_FINDINGS, assess
 from pytest_loop.core.judging.critique import build_critique
-from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from tests.core.scripted_run import make_rule
@@ -25,37 +25,37 @@ def build_failure(found: str = "no", expected: str = "", where: str = "", detail
 def judge(
     *rules: RunRule,
     phase: Phase = Phase.B,
-    previous: Assessment | None = None,
+    previous: Evaluation | None = None,
     **reported: list[Evidence],
-) -> Assessment:
+) -> Evaluation:
     """Judge rules, which pass unless evidence is given under their last word."""
     evidence = {rule.id: reported.get(rule.id.rpartition(".")[2], PASSED) for rule in rules}
     return assess(RunCriteria(rules=rules), phase, evidence, "abcdef0123456789", previous)
 
 
 def test_failures_are_listed_and_passes_are_counted() -> None:
-    assessment = judge(
+    evaluation = judge(
         make_rule("a.x.y"), make_rule("a.x.w", WARN), make_rule("b.x.z"), y=build_failure(), w=build_failure("hm")
     )
-    assert (assessment.total, assessment.passing, assessment.passed) == (3, 1, False)
-    assert (assessment.earned, assessment.possible, assessment.score) == (Fraction(2), Fraction(5), 0.4)
-    assert [(entry.id, entry.severity, entry.message) for entry in assessment.failed] == [
+    assert (evaluation.total, evaluation.passing, evaluation.passed) == (3, 1, False)
+    assert (evaluation.earned, evaluation.possible, evaluation.score) == (Fraction(2), Fraction(5), 0.4)
+    assert [(entry.id, entry.severity, entry.message) for entry in evaluation.failed] == [
         ("a.x.y", Severity.FAIL, "no")
     ]
-    assert [(entry.id, entry.severity, entry.message) for entry in assessment.warnings] == [("a.x.w", WARN, "hm")]
-    assert [entry.id for entry in assessment.rule_results] == ["a.x.y", "a.x.w"]
-    assert assessment.unmet == {"a.x.y", "a.x.w"}
-    assert (assessment.artifact_hash, assessment.artifact_sha256) == ("abcdef01", "abcdef0123456789")
+    assert [(entry.id, entry.severity, entry.message) for entry in evaluation.warnings] == [("a.x.w", WARN, "hm")]
+    assert [entry.id for entry in evaluation.rule_results] == ["a.x.y", "a.x.w"]
+    assert evaluation.unmet == {"a.x.y", "a.x.w"}
+    assert (evaluation.artifact_hash, evaluation.artifact_sha256) == ("abcdef01", "abcdef0123456789")
 
 
 def test_phase_a_judges_only_its_own_rules() -> None:
-    assessment = judge(make_rule("a.x.y"), make_rule("b.x.z"), phase=Phase.A, z=build_failure())
-    assert (assessment.total, assessment.passed, assessment.phase) == (1, True, Phase.A)
+    evaluation = judge(make_rule("a.x.y"), make_rule("b.x.z"), phase=Phase.A, z=build_failure())
+    assert (evaluation.total, evaluation.passed, evaluation.phase) == (1, True, Phase.A)
 
 
 def test_rule_without_a_report_has_failed() -> None:
-    assessment = assess(RunCriteria(rules=(make_rule(),)), Phase.A, {}, "")
-    assert assessment.failed[0].message == "not verified: no report arrived"
+    evaluation = assess(RunCriteria(rules=(make_rule(),)), Phase.A, {}, "")
+    assert evaluation.failed[0].message == "not verified: no report arrived"
 
 
 def test_reports_are_found_by_the_key_of_a_rule() -> None:
@@ -65,28 +65,28 @@ def test_reports_are_found_by_the_key_of_a_rule() -> None:
 
 
 def test_failing_info_rule_appears_only_in_the_results() -> None:
-    assessment = judge(make_rule("a.x.y"), make_rule("a.x.i", INFO), i=build_failure())
-    assert [(entry.id, entry.verdict) for entry in assessment.rule_results] == [("a.x.i", Verdict.FAIL)]
-    assert (assessment.failed, assessment.warnings, assessment.unmet, assessment.passed) == ((), (), frozenset(), True)
+    evaluation = judge(make_rule("a.x.y"), make_rule("a.x.i", INFO), i=build_failure())
+    assert [(entry.id, entry.verdict) for entry in evaluation.rule_results] == [("a.x.i", Verdict.FAIL)]
+    assert (evaluation.failed, evaluation.warnings, evaluation.unmet, evaluation.passed) == ((), (), frozenset(), True)
 
 
 def test_high_score_does_not_pass_with_a_blocker() -> None:
     """Vector 6: 20/22 is above 0.9."""
     warnings = [make_rule(f"a.x.w{number}", WARN) for number in range(20)]
-    assessment = judge(*warnings, make_rule("a.x.y"), y=build_failure())
-    assert assessment.score == pytest.approx(20 / 22, abs=1e-6)
-    assert not assessment.passed
+    evaluation = judge(*warnings, make_rule("a.x.y"), y=build_failure())
+    assert evaluation.score == pytest.approx(20 / 22, abs=1e-6)
+    assert not evaluation.passed
 
 
 def test_unconfirmed_rule_is_an_assumption_and_skipped_rule_is_not() -> None:
     assumed, skipped = [Evidence(outcome=Outcome.ASSUMED)], [Evidence(outcome=Outcome.SKIPPED)]
-    assessment = judge(make_rule("a.x.y"), make_rule("a.x.m"), make_rule("a.x.w", WARN), m=assumed, w=skipped)
-    assert (assessment.assumptions, assessment.possible) == (("a.x.m",), Fraction(2))
+    evaluation = judge(make_rule("a.x.y"), make_rule("a.x.m"), make_rule("a.x.w", WARN), m=assumed, w=skipped)
+    assert (evaluation.assumptions, evaluation.possible) == (("a.x.m",), Fraction(2))
 
 
 def test_failing_must_not_rule_is_listed() -> None:
-    assessment = judge(make_rule("a.x.y"), make_rule("a.x.n", WARN, must_not=True), n=build_failure())
-    assert (assessment.must_not, [entry.id for entry in assessment.failed]) == (("a.x.n",), ["a.x.n"])
+    evaluation = judge(make_rule("a.x.y"), make_rule("a.x.n", WARN, must_not=True), n=build_failure())
+    assert (evaluation.must_not, [entry.id for entry in evaluation.failed]) == (("a.x.n",), ["a.x.n"])
 
 
 # -- regressions
@@ -111,7 +111,7 @@ def test_rule_that_was_not_judged_before_is_no_regression() -> None:
 
 
 def test_regressions_after_an_evaluation_that_lists_passes() -> None:
-    before = Assessment.model_validate(
+    before = Evaluation.model_validate(
         {
             "score": 0.5,
             "passed": False,
@@ -134,17 +134,17 @@ def test_texts_of_findings_are_sanitized() -> None:
 
 def test_details_of_a_failure_are_limited() -> None:
     findings = tuple(Finding(expected="e" * 999, found="f" * 999, detail="d" * 9_999) for _ in range(MAX_FINDINGS + 3))
-    assessment = judge(make_rule("a.x.y"), y=[Evidence(outcome=Outcome.FAILED, findings=findings)]).rule_results[0]
-    assert (len(assessment.findings), assessment.more, len(assessment.details)) == (MAX_FINDINGS, 3, MAX_DETAILS)
-    assert len(assessment.findings[0].detail) == MAX_DETAILS
-    assert len(assessment.findings[0].found) == len(assessment.findings[0].expected) == 300
+    evaluation = judge(make_rule("a.x.y"), y=[Evidence(outcome=Outcome.FAILED, findings=findings)]).rule_results[0]
+    assert (len(evaluation.findings), evaluation.more, len(evaluation.details)) == (MAX_FINDINGS, 3, MAX_DETAILS)
+    assert len(evaluation.findings[0].detail) == MAX_DETAILS
+    assert len(evaluation.findings[0].found) == len(evaluation.findings[0].expected) == 300
 
 
 def test_details_are_shorter_if_many_rules_fail() -> None:
     rules = [make_rule(f"a.x.y{number}") for number in range(1_000)]
     evidence = {broken.id: build_failure("f" * 9_999, detail="d" * 9_999) for broken in rules}
-    assessment = assess(RunCriteria(rules=tuple(rules)), Phase.A, evidence, "")
-    assert len(assessment.model_dump_json()) < 5 * MAX_ALL_DETAILS
+    evaluation = assess(RunCriteria(rules=tuple(rules)), Phase.A, evidence, "")
+    assert len(evaluation.model_dump_json()) < 5 * MAX_ALL_DETAILS
 
 
 def test_signature_does_not_depend_on_other_failures() -> None:
@@ -159,16 +159,16 @@ def test_signature_does_not_depend_on_other_failures() -> None:
 
 def test_held_out_rule_stores_no_details_and_scores_apart() -> None:
     hidden, visible = make_rule("a.x.hidden", holdout=True), make_rule("a.x.seen")
-    assessment = judge(
+    evaluation = judge(
         hidden,
         make_rule("a.x.other", holdout=True),
         visible,
         hidden=build_failure("the answer is 42", detail="traceback"),
     )
-    assert (assessment.held_out, assessment.passed) == (0.5, False)
-    assert "42" not in assessment.model_dump_json()
-    assert [(entry.id, entry.message) for entry in assessment.failed] == [("a.x.hidden", "")]
+    assert (evaluation.held_out, evaluation.passed) == (0.5, False)
+    assert "42" not in evaluation.model_dump_json()
+    assert [(entry.id, entry.message) for entry in evaluation.failed] == [("a.x.hidden", "")]
     assert judge(visible).held_out is None
     assert judge(make_rule("a.x.info", INFO, holdout=True), info=build_failure()).held_out == 1
-    critique = build_critique(RunCriteria(rules=(hidden, visible)), assessment)
+    critique = build_critique(RunCriteria(rules=(hidden, visible)), evaluation)
     assert critique.issues == ()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_loop.core.judging.assessment import assess
 from pytest_loop.core.judging.critique import MAX_ISSUES, MAX_TOKENS, build_critique, render_critique
-from pytest_loop.core.model.evaluation import Assessment, Critique, Issue, Novelty, RuleResult, SealFinding
+from pytest_loop.core.model.evaluation import Critique, Evaluation, Issue, Novelty, RuleResult, SealFinding
 from pytest_loop.core.model.rules import Evidence, Finding, Outcome, Phase, Severity, Verdict
 from pytest_loop.core.model.run_criteria import RunCriteria, RunRule
 from pytest_loop.core.model.vocabulary import Kind
@@ -71,8 +71,8 @@ def test_of_equally_important_causes_the_wider_comes_first() -> None:
 
 
 def test_result_of_an_unknown_rule_is_ignored() -> None:
-    assessment = Assessment(score=0, passed=False, rule_results=(RuleResult(id="gone", verdict=Verdict.FAIL),))
-    assert build_critique(RunCriteria(rules=(make_rule(),)), assessment) == Critique()
+    evaluation = Evaluation(score=0, passed=False, rule_results=(RuleResult(id="gone", verdict=Verdict.FAIL),))
+    assert build_critique(RunCriteria(rules=(make_rule(),)), evaluation) == Critique()
 
 
 # -- one cause, one issue
@@ -275,15 +275,15 @@ def test_critique_without_failures_is_empty() -> None:
 
 def test_tampering_comes_first_and_reported_kinds_are_omitted() -> None:
     signs = [SealFinding(kind="sealed", path=f"tests/test_{number}.py", detail="was changed") for number in range(5)]
-    assessment = Assessment(
+    evaluation = Evaluation(
         score=1, passed=True, void=True, findings=(*signs, SealFinding(kind="literal", path="a.py"))
     )
-    critique = build_critique(RunCriteria(), assessment)
+    critique = build_critique(RunCriteria(), evaluation)
     assert [issue.rule_id for issue in critique.issues] == ["the judge itself"]
     assert critique.issues[0].problem == (
         "tests/test_0.py: was changed; tests/test_1.py: was changed; tests/test_2.py: was changed (and 2 more)"
     )
-    assert build_critique(RunCriteria(), assessment.model_copy(update={"findings": signs[5:]})).issues == ()
+    assert build_critique(RunCriteria(), evaluation.model_copy(update={"findings": signs[5:]})).issues == ()
 
 
 def test_suspicious_lines_close_the_critique() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_loop.core.judging.score import decide_verdict, evaluate_criteria, judge_rule, replace_score
 from pytest_loop.core.model.rules import (
     Criteria,
-    Evaluation,
+    CriteriaScore,
     Evidence,
     Finding,
     Outcome,
@@ -42,7 +42,7 @@ def evaluate(
     phase: Phase = Phase.B,
     failing: Sequence[str] = (),
     thresholds: tuple[str, str] = ("0.8", "0.9"),
-) -> Evaluation:
+) -> CriteriaScore:
     criteria = Criteria(
         name="x",
         source="x",
@@ -94,6 +94,7 @@ def test_docs_with_both_warnings_miss_the_threshold_of_a() -> None:
     evaluation = evaluate(DOCS, Phase.A, ["a.examples", "a.clarity"], DOCS_THRESHOLDS)
     assert evaluation.score == Fraction(4, 6)
     assert not evaluation.passed
+    assert [result.rule.id for result in evaluation.select_results(Verdict.WARN)] == ["a.examples", "a.clarity"]
 
 
 def test_code_with_one_failing_rule_does_not_pass() -> None:
@@ -236,7 +237,7 @@ rules = st.lists(
 ).map(lambda rows: [build_rule(f"a.x.{at}", s, weight=w, phase=p) for at, (s, w, p) in enumerate(rows)])
 
 
-def evaluate_reports(rules: list[Rule], reported: dict[str, list[Evidence]], phase: Phase = Phase.B) -> Evaluation:
+def evaluate_reports(rules: list[Rule], reported: dict[str, list[Evidence]], phase: Phase = Phase.B) -> CriteriaScore:
     return evaluate_criteria(Criteria(name="x", source="x", rules=tuple(rules)), phase, reported)
 
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from pytest_loop.core.events.event import Event
-from pytest_loop.core.model.evaluation import Assessment
+from pytest_loop.core.model.evaluation import Evaluation
 from pytest_loop.core.model.rules import Phase
 from pytest_loop.core.model.run_criteria import Level, RunCriteria, RunRule
 from pytest_loop.core.model.run_state import RunState, Task
@@ -50,7 +50,7 @@ def test_limit_is_a_positive_integer(name: str, value: object) -> None:
 @pytest.mark.parametrize("score", [float("nan"), float("inf"), -0.1, 1.1, "a"])
 def test_score_is_a_number_from_zero_to_one(score: object) -> None:
     with pytest.raises(ValidationError):
-        Assessment.model_validate({"score": score, "passed": True})
+        Evaluation.model_validate({"score": score, "passed": True})
 
 
 def test_unknown_keys_are_kept() -> None:
