@@ -53,7 +53,6 @@ def read_events(project: Path, alias: str, kind: str) -> list[dict[str, Any]]:
     return [event for event in map(json.loads, lines) if event["event"] == kind]
 
 
-@pytest.mark.measured
 def test_second_run_gets_lessons_of_the_first(project: Path, start_run: Pytest) -> None:
     assert start_run("knowing", "first").returncode == 0
     (project / "shop.py").write_text(BROKEN)

@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import openapi_spec_validator  # noqa: F401 - imported once: pytester forgets what a test imports
 import pytest
 import yaml
 
