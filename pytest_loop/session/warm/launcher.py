@@ -61,7 +61,7 @@ def make_launcher(
 class _ServerProcess(ForkedProcess):
     """A session that the server has forked."""
 
-    leaves_nothing = True
+    ends_descendants = True
 
     def __init__(self, server: ForkServer, pid: int, stdout: int, stderr: int) -> None:
         super().__init__(pid, stdout, stderr)
